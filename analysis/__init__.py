@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .figures.trajectories import TaskTrajectories, beta_trajectories, draw_trajectories
     from .figures.variance import VarianceBySource, variance_by_source
     from .metrics import Metric, metric_named
+    from .patient_intervals import PatientInterval, patient_bootstrap
     from .report.notebook import open_sweep
     from .results import Reference, ResultTable, Row, result_table
     from .statistics import (
@@ -85,6 +86,7 @@ __all__ = [
     "Panel",
     "ParetoFront",
     "Partition",
+    "PatientInterval",
     "Profile",
     "RMatrix",
     "RankAgreement",
@@ -137,6 +139,7 @@ __all__ = [
     "paired_differences",
     "pareto_front",
     "partitions",
+    "patient_bootstrap",
     "power_of_t_test",
     "profile",
     "r_matrix",
@@ -187,6 +190,7 @@ _LAZY = {
     **dict.fromkeys(("VarianceBySource", "variance_by_source"), "figures.variance"),
     **dict.fromkeys(("Metric", "metric_named"), "metrics"),
     "open_sweep": "report.notebook",
+    **dict.fromkeys(("PatientInterval", "patient_bootstrap"), "patient_intervals"),
     **dict.fromkeys(("Reference", "ResultTable", "Row", "result_table"), "results"),
     **dict.fromkeys(
         (

@@ -6,7 +6,7 @@ interval says how much a number depends on who was tested, not on who was traine
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ import pandas as pd
 
 from clops_sweep.errors import UsageError, several
 from clops_sweep.learning.metrics import r_matrix
+from clops_sweep.store.run_store import RunStore
 
 from .statistics import CONFIDENCE, MIN_UNITS
 
@@ -25,6 +26,7 @@ RESAMPLES = 1000
 FEW_PEOPLE = 10
 """A class of fewer people keeps their number in every resample."""
 
+COLUMNS = ["run_id", "metric", "value", "low", "high", "people", "obstacle"]
 _AT_ONCE = 2_000_000
 """Weights of instances that are held in memory."""
 
@@ -80,7 +82,7 @@ def patient_bootstrap(
         An interval for each of `PATIENT_METRICS`; NaN where a metric is not defined.
 
     Raises:
-        UsageError: no rows, rows without patients, or two runs that were not tested on the same instances.
+        UsageError: no rows, or two runs that were not tested on the same instances.
     """
     ours = _TestSet.of(predictions)
     runs = [ours]
@@ -90,14 +92,18 @@ def patient_bootstrap(
             raise UsageError("the two runs were not tested on the same instances of the same tasks: expected two runs "
                              "of one data set, scenario and patient split")  # fmt: skip
         runs.append(theirs)
-    sign = (1, -1)
-    ones = np.ones((1, len(ours.people)))
-    value = sum(by * run.metrics(ones) for by, run in zip(sign, runs, strict=False))
+
+    def measured(weights: Floats) -> Floats:
+        """Metrics of the run, less those of the other."""
+        first, *others = (run.metrics(weights) for run in runs)
+        return first - others[0] if others else first
+
+    value = measured(np.ones((1, len(ours.people))))
     obstacle = ours.obstacle
     ends = np.full((2, len(PATIENT_METRICS)), np.nan)
     if not obstacle:
         drawn = ours.resamples(resamples)
-        found = sum(by * run.metrics(drawn) for by, run in zip(sign, runs, strict=False))
+        found = measured(drawn)
         tail = (1 - CONFIDENCE) / 2
         for place, column in enumerate(found.T):
             defined = column[np.isfinite(column)]
@@ -109,15 +115,22 @@ def patient_bootstrap(
     }
 
 
-def intervals(predictions: pd.DataFrame) -> pd.DataFrame:
-    """`patient_bootstrap` of every run as a table: run_id, metric, value, low, high, people, obstacle."""
+def intervals(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
+    """`patient_bootstrap` of runs of a store as a table: run_id, metric, value, low, high, people, obstacle.
+
+    Args:
+        store: where the runs are.
+        run_ids: of which; by default all that have predictions.
+    """
+    there = store.parts["predictions"].finished()
+    asked = sorted(there) if run_ids is None else [run_id for run_id in run_ids if run_id in there]
     rows = [
         (run_id, name, it.value, it.low, it.high, it.people, it.obstacle)
-        for run_id, of_run in predictions.groupby("run_id", sort=False)
-        for name, it in patient_bootstrap(of_run).items()
+        for run_id in asked
+        for name, it in patient_bootstrap(store.read("predictions", run_id)).items()
         if np.isfinite(it.value)
     ]
-    return pd.DataFrame(rows, columns=["run_id", "metric", "value", "low", "high", "people", "obstacle"])
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -154,12 +167,9 @@ class _TestSet:
     def of(cls, predictions: pd.DataFrame) -> _TestSet:
         if predictions.empty:
             raise UsageError("the run has no predictions: a sweep keeps them with --keep predictions")
-        run_id = predictions["run_id"].iloc[0]
-        if "patient" not in predictions or predictions["patient"].isna().any():
-            raise UsageError(f"run {run_id}: its predictions were stored without patients, by an earlier version")
         rows = predictions.sort_values(["trained_on", "evaluated_on", "instance"], kind="stable")
         outputs = [name for name in rows if str(name).startswith("target_") and rows[name].notna().all()]
-        people, codes = np.unique(rows["patient"].to_numpy(dtype=object), return_inverse=True)
+        people, codes = np.unique(rows["patient"].fillna("").to_numpy(dtype=object), return_inverse=True)
         trained, evaluated = rows["trained_on"].to_numpy(), rows["evaluated_on"].to_numpy()
         targets = rows[outputs].to_numpy() > 0
         given = rows[[str(name).replace("target", "probability") for name in outputs]].to_numpy(dtype=float)
@@ -198,6 +208,8 @@ class _TestSet:
     @property
     def obstacle(self) -> str:
         """Why there is no interval."""
+        if "" in self.people:
+            return "the predictions name no patients, as those of versions before 0.3"
         if len(self.people) < MIN_UNITS:
             return f"{several(len(self.people), 'test patient')} where {MIN_UNITS} are needed"
         if self.small and len(self.small[0][1]) < MIN_UNITS:
@@ -277,11 +289,3 @@ def _auc(present: npt.NDArray[np.bool_], score: Floats, weights: Floats) -> Floa
     below = np.cumsum(negative, axis=1) - negative
     pairs = positive.sum(1) * negative.sum(1)
     return np.asarray((positive * (below + negative / 2)).sum(1) / pairs)
-
-
-def intervals_in_words(found: Mapping[str, PatientInterval]) -> Iterator[tuple[str, str]]:
-    """Each defined metric with its value and interval, as text."""
-    for name, it in found.items():
-        if np.isfinite(it.value):
-            ends = f" [{it.low:.3f}, {it.high:.3f}]" if np.isfinite(it.low) else ""
-            yield name, f"{it.value:.3f}{ends}"

@@ -176,7 +176,7 @@ def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
     for split, rows in recorded.groupby(pd.Series(splits_of(recorded), recorded.index, dtype=object)):
         trained = rows["patients_train"].where(rows["patients_train"] > 0).astype(float)
         ratios = [float((rows[f"patients_{part}"] / trained).mean()) for part in ("validation", "test")]
-        found[split] = Partition("+".join(sorted(set(rows["split_hash"]))), *ratios)  # type: ignore[index]
+        found[split] = Partition("+".join(sorted(set(rows["split_hash"]))), *ratios)
     return found
 
 

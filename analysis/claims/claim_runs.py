@@ -112,7 +112,7 @@ class FinishedRuns:
         self._known: dict[RunConfig, _Ids] = {}
         self._partitions: dict[tuple[str, str], Partitions] = {}
         self._configs: dict[tuple[Any, ...], RunConfig] = {}
-        self._replicates: dict[tuple[str, str], list[Replicate]] = {}
+        self._replicates: dict[tuple[str, str], list[tuple[int, int]]] = {}
         if len(self.runs):
             columns = (self.runs[name] for name in ("dataset", "scenario", "split_seed", "seed"))
             for dataset, scenario, split, seed in sorted(set(zip(*columns, strict=True))):

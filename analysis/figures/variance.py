@@ -9,12 +9,13 @@ from math import prod
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
 from clops_sweep.errors import UsageError
 
 from ..collect import Experiment
 from ..metrics import Metric, known_metric
-from ..statistics import DIFFERENCE, power_of_t_test, splits_needed, units_of
+from ..statistics import ALPHA, DIFFERENCE, POWER, power_of_t_test, splits_needed, units_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -70,6 +71,12 @@ class VarianceBySource:
         """The fewest splits that give a power of 80 %; None where it is more than 500, inf where no number does."""
         between, within = self.of_a_difference
         return splits_needed(np.sqrt(between + within / seeds), difference, overlap=self.overlap)
+
+    def smallest_difference(self, seeds: int) -> float:
+        """The difference below which no number of splits gives a power of 80 %: 2.80 s sqrt(rho)."""
+        between, within = self.of_a_difference
+        quantiles = stats.norm.ppf(1 - ALPHA / 2) + stats.norm.ppf(POWER)
+        return float(quantiles * np.sqrt((between + within / seeds) * self.overlap))
 
 
 def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceBySource:

@@ -30,7 +30,8 @@ from ..selection import cell_name, shown_metrics, variants
 from ..statistics import Estimate, estimate
 from ..tables.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
 from ..tables.latex import to_latex
-from .page import LinkedTable, RunEntry, RunList, Section
+from ..tables.patients import patients_text
+from .page import LinkedTable, RunEntry, RunList, Section, no_links
 
 _WHERE_VALUES_ARE = " The values are in the table, and in the SVG file where a pointer rests on a cell."
 
@@ -100,6 +101,9 @@ def build_section(
     pictures = [files.add_picture(item) for item in sketches]
     more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
     tables = list(_result_tables(experiment, references, compared, metrics, prefix, files))
+    title = f"Test patients drawn again, {_words(experiment.name)}"
+    if over_patients := patients_text(experiment, store, f"{prefix}-patients", title):
+        tables.append(no_links(over_patients, files.add_table(over_patients)))
     counts = {status: int(experiment.counts(status).sum()) for status in ("finished", "failed", "missing")}
     progress = f"{counts['finished']:,} of {sum(counts.values()):,} runs finished"
     progress += f", {counts['failed']:,} failed" if counts["failed"] else ""
@@ -173,7 +177,7 @@ def _difference_pictures(
             continue
         record = difference_heatmap(experiment, compared, metric, axes)
         caption = (
-            "Mean paired differences over common seeds. An asterisk: p below 0.05 in the corrected t-test, "
+            "Mean paired differences over common patient splits and seeds. An asterisk: p below 0.05 in the t-test, "
             "adjusted by Holm over all cells and variants."
         )
         if record.is_large:

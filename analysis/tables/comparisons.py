@@ -83,20 +83,20 @@ def paired(
     for metric in METRICS:
         values, replicates, _ = aligned(sources, metric)
         for rows, known in by_data:
-            cells, baselines = ([pairs[row][side] for row in rows] for side in (0, 1))
+            cells, baselines = [pairs[i][0] for i in rows], [pairs[i][1] for i in rows]
             differences = paired_differences(values[cells], values[baselines], replicates, known, metric)
-            for row, difference in zip(rows, differences, strict=True):
-                found[row][metric] = difference
+            for i, difference in zip(rows, differences, strict=True):
+                found[i][metric] = difference
         for kind in ("variant", "reference"):
             family = [i for i, pair in enumerate(pairs) if pair[2] == kind]
             for i, p in zip(family, holm([found[i][metric].p for i in family]), strict=True):
                 corrected[i][metric] = float(p)
-    rows = [
+    compared = [
         Comparison(names[cell], names[baseline], kind, cell, found[i], corrected[i])
         for i, (cell, baseline, kind) in enumerate(pairs)
         if any(difference.n for difference in found[i].values())
     ]
-    return Comparisons(name, tuple(rows))
+    return Comparisons(name, tuple(compared))
 
 
 def _by_data(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 
-from clops_sweep import ContinualRun, UsageError
-from clops_sweep.analysis.patient_intervals import PATIENT_METRICS, intervals, patient_bootstrap, scores
+from clops_sweep import ContinualRun, RunConfig, UsageError, read
+from clops_sweep.analysis.patient_intervals import PATIENT_METRICS, patient_bootstrap, scores
+from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
 
 PEOPLE, OF_EACH = 30, 4
@@ -159,14 +163,32 @@ def test_runs_that_cannot_be_compared_are_refused() -> None:
     one = predicted(8, tasks=2)
     with pytest.raises(UsageError, match="same instances"):
         patient_bootstrap(one, one[one["patient"] != "p4"])
-    with pytest.raises(UsageError, match="without patients"):
-        patient_bootstrap(one.assign(patient=None))
     with pytest.raises(UsageError, match="--keep predictions"):
         patient_bootstrap(one.iloc[:0])
 
 
-def test_a_table_of_runs() -> None:
-    table = intervals(pd.concat([predicted(9, tasks=2), predicted(10, tasks=2, run_id="b")]))
-    assert table["run_id"].unique().tolist() == ["a", "b"]
+def test_predictions_without_patients_have_values_alone() -> None:
+    one = predicted(8, tasks=2)
+    found = patient_bootstrap(one.assign(patient=None))["test_auc"]
+    assert found.value == pytest.approx(patient_bootstrap(one)["test_auc"].value)
+    assert np.isnan(found.low)
+    assert "no patients" in found.obstacle
+
+
+def test_a_table_of_the_runs_of_a_store(tmp_path: Path, finished_tables: Callable[..., dict[str, pa.Table]]) -> None:
+    store = RunStore(tmp_path, keep_predictions=True)
+    for number, run_id in enumerate(("a" * 24, "b" * 24)):
+        config = RunConfig(seed=number)
+        rows = predicted(9 + number, tasks=2, run_id=run_id)
+        tables = finished_tables(run_id, config)
+        tables["predictions"] = pa.Table.from_pandas(rows, preserve_index=False)
+        store.write_finished(run_id, tables)
+    table = read(tmp_path, "intervals")
+    assert table["run_id"].unique().tolist() == ["a" * 24, "b" * 24]
     assert table.groupby("run_id").size().tolist() == [len(PATIENT_METRICS)] * 2
     assert (table["low"] <= table["high"]).all()
+    some = read(tmp_path, "intervals", "b" * 24, ["metric", "value"])
+    assert some.columns.tolist() == ["metric", "value"]
+    assert len(some) == len(PATIENT_METRICS)
+    with pytest.raises(UsageError, match="'intervals' has no column 'values'"):
+        read(tmp_path, "intervals", columns="values")
