@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .figures.importance import Importance, draw_importance, importance
     from .figures.optimization_history import OptimizationHistory, draw_optimization_history, optimization_history
     from .figures.pareto import ParetoFront, draw_pareto_front, pareto_front
+    from .figures.performance import Performance, draw_performance, performance
     from .figures.profiles import Profile, draw_profile, profile
     from .figures.r_matrices import RMatrix, draw_r_matrices, r_matrix
     from .figures.tracings import Tracing, draw_tracings, tracing_of, tracings
@@ -87,6 +88,7 @@ __all__ = [
     "ParetoFront",
     "Partition",
     "PatientInterval",
+    "Performance",
     "Profile",
     "RMatrix",
     "RankAgreement",
@@ -115,6 +117,7 @@ __all__ = [
     "draw_learning_curves",
     "draw_optimization_history",
     "draw_pareto_front",
+    "draw_performance",
     "draw_profile",
     "draw_r_matrices",
     "draw_rank_agreement",
@@ -140,6 +143,7 @@ __all__ = [
     "pareto_front",
     "partitions",
     "patient_bootstrap",
+    "performance",
     "power_of_t_test",
     "profile",
     "r_matrix",
@@ -183,6 +187,7 @@ _LAZY = {
         ("OptimizationHistory", "draw_optimization_history", "optimization_history"), "figures.optimization_history"
     ),
     **dict.fromkeys(("ParetoFront", "draw_pareto_front", "pareto_front"), "figures.pareto"),
+    **dict.fromkeys(("Performance", "draw_performance", "performance"), "figures.performance"),
     **dict.fromkeys(("Profile", "draw_profile", "profile"), "figures.profiles"),
     **dict.fromkeys(("RMatrix", "draw_r_matrices", "r_matrix"), "figures.r_matrices"),
     **dict.fromkeys(("Tracing", "draw_tracings", "tracing_of", "tracings"), "figures.tracings"),

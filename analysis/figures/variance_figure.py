@@ -57,15 +57,14 @@ def describe_variance(record: VarianceBySource) -> str:
 
 def needed_in_words(record: VarianceBySource) -> str:
     """How many splits a comparison needs, by the number of seeds on each; that none suffices, and why."""
-    parts = []
-    for seeds in SEEDS:
-        needed = record.splits_needed(seeds)
-        splits = "more than 500" if needed is None else "no number suffices" if isinf(needed) else f"{needed:g}"
-        parts.append(f"{splits} with {plural(seeds, 'seed')} each")
-    said = (
-        f"Patient splits needed to find a difference of {DIFFERENCE:g} between two methods with a power of "
-        f"{POWER:.0%}: {', '.join(parts)}."
-    )
+    needed = [record.splits_needed(seeds) for seeds in SEEDS]
+    found = f"a difference of {DIFFERENCE:g} between two methods with a power of {POWER:.0%}"
+    if all(splits is not None and isinf(splits) for splits in needed):
+        said = f"No number of patient splits finds {found}, with {', '.join(map(str, SEEDS))} seeds each."
+    else:
+        words = ("more than 500" if it is None else "no number suffices" if isinf(it) else f"{it:g}" for it in needed)
+        parts = (f"{it} with {plural(seeds, 'seed')} each" for it, seeds in zip(words, SEEDS, strict=True))
+        said = f"Patient splits needed to find {found}: {', '.join(parts)}."
     if record.overlap:
         said += (
             f" Splits share people (rho = {record.overlap:.2f}), so the standard error never falls below s sqrt(rho): "

@@ -1,6 +1,6 @@
 """The study of methods: from a store to `runs.parquet`, and from that file to the tables, choices and figure.
 
-python docs/methods/study.py                   figure.png, and the tables, which docs/methods.md ends with
+python docs/methods/study.py                   the figures, and the tables, which docs/methods.md ends with
 python docs/methods/study.py chosen            what the selection chose, as the search spaces have it
 python docs/methods/study.py collect RESULTS   what the search spaces ask for and RESULTS has, into runs.parquet
 python docs/methods/study.py measure           processor seconds of one run of each method, into seconds.parquet
@@ -23,6 +23,7 @@ from clops_sweep import ContinualRun, read
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.drawing.labels import name_rows
 from clops_sweep.analysis.drawing.style import GRID, MUTED, as_png, new_figure, styled
+from clops_sweep.analysis.figures.performance import Performance, draw_performance, performance
 from clops_sweep.analysis.statistics import (
     ALPHA,
     Estimate,
@@ -37,12 +38,15 @@ from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 
 FOLDER = Path(__file__).parent
-RUNS, SECONDS, FIGURE = (FOLDER / name for name in ("runs.parquet", "seconds.parquet", "figure.png"))
+RUNS, SECONDS, FIGURE, PROFILES = (
+    FOLDER / name for name in ("runs.parquet", "seconds.parquet", "figure.png", "profiles.png")
+)
 FILES = ("methods_mitbih", "methods_cinc2017", "methods_uci_har")
 MEASURES = ("auc", "bwt", "accuracy", "accuracy_bwt", "balanced_accuracy", "balanced_accuracy_bwt")
 PEOPLE = ("patients_train", "patients_validation", "patients_test", "split_hash")
 DOCUMENT, HEADING = FOLDER.parent / "methods.md", "## Tables\n"
 FINETUNING, ER = "Fine-tuning", "ER"
+PROFILED = (FINETUNING, "LwF", "Replay", "CLOPS", ER, "Joint")
 PARTS = ("ER, beta, easiest", "ER, beta, hardest", "ER, BALD", "ER, beta and BALD")
 
 
@@ -141,6 +145,15 @@ def compared(
     return [Row(*row, float(p)) for row, p in zip(found, corrected, strict=True)]
 
 
+def performances(runs: pd.DataFrame) -> dict[str, Performance]:
+    """Methods over all settings, by the scores that `compared` shows: one for each split, or seed of UCI-HAR."""
+    scores: dict[str, list[pd.Series]] = {}
+    for space, study in STUDIES.items():
+        for name, of_method in runs[runs["space"] == space].groupby("method", sort=False):
+            scores.setdefault(str(name), []).append(of_method.groupby(study.unit)[f"test_{study.measure}"].mean())
+    return {name: performance(of_all) for name, of_all in scores.items() if len(of_all) == len(STUDIES)}
+
+
 def tables(runs: pd.DataFrame, cost: pd.Series) -> Iterator[str]:
     """The tables of docs/methods.md, in Markdown."""
     for space, study in STUDIES.items():
@@ -156,6 +169,10 @@ def tables(runs: pd.DataFrame, cost: pd.Series) -> Iterator[str]:
             cells += [*_less(finetuning.get(method)), *_less(er.get(method))]
             lines.append([*cells, f"{cost[method]:.1f}"] if study is STUDIES[FILES[0]] else cells)
         yield _markdown([*head, "minus ER", "p", *(["seconds"] if study is STUDIES[FILES[0]] else [])], lines)
+    lines = [
+        [name, f"{it.interquartile_mean:.3f} [{it.low:.3f}, {it.high:.3f}]"] for name, it in performances(runs).items()
+    ]
+    yield _markdown(["All four settings", "interquartile mean"], lines)
     sizes = sorted(runs.loc[runs["space"].str.startswith(FILES[0]), "memory"].unique())
     by_size = [{row.method: row for row in compared(runs, FILES[0], FINETUNING, memory=size)} for size in sizes]
     names = [name for name in by_size[0] if all(name in rows for rows in by_size)]
@@ -240,6 +257,8 @@ def main(arguments: Sequence[str]) -> None:
         case []:
             runs = pd.read_parquet(RUNS)
             FIGURE.write_bytes(as_png(figure(runs)))
+            found = performances(runs)
+            PROFILES.write_bytes(as_png(draw_performance({name: found[name] for name in PROFILED}, "score")))
             text = DOCUMENT.read_text().partition(HEADING)[0]
             DOCUMENT.write_text("\n".join([text + HEADING, *(f"{table}\n" for table in tables(runs, seconds()))]))
         case _:
