@@ -16,7 +16,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.store.tables import RUNS
 
-from .collect import FAMILY, Cell, Edition, Experiment, editions, whole_hashes
+from .collect import FAMILY, Cell, Edition, Experiment, editions, family_of, whole_hashes
 
 _REPLICATE = ["split_seed", "seed"]
 
@@ -96,9 +96,8 @@ def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, 
     left_aside: list[Edition] = []
     kept = [rows.iloc[:0]]
     known = editions(rows)
-    for family, of_family in rows.groupby(list(FAMILY), sort=True):
-        dataset, scenario, normalize, leads = map(str, family[:-1])
-        key = dataset, scenario, normalize, leads, int(str(family[-1]))
+    for family, of_family in rows.groupby(list(FAMILY), sort=True, dropna=False):
+        key = family_of(family)
         newest_first = sorted(known.get(key, []), key=lambda edition: edition[0] not in wanted)
         for place, (data_hash, version) in enumerate(newest_first):
             of_it = of_family[(of_family["data_hash"] == data_hash) & (of_family["semantics_version"] == version)]

@@ -30,8 +30,9 @@ _PLACES = {"cell", "seed", "split_seed"}
 class Edition:
     """Runs that may be compared: same prepared data, same version of the method's semantics.
 
-    Prepared data differ by patient split, normalisation and leads, and have a hash of their own for each. `runs` counts
-    the finished and failed runs of the edition that were asked for.
+    Prepared data differ by patient split, normalisation and leads, and have a hash of their own for each. `split` and
+    `validation` are those config fields as text, empty for None. `runs` counts the finished and failed runs of the
+    edition that were asked for.
     """
 
     dataset: str
@@ -39,6 +40,8 @@ class Edition:
     normalize: str
     leads: str
     split_seed: int
+    split: str
+    validation: str
     data_hash: str
     semantics_version: int
     runs: int
@@ -50,8 +53,9 @@ class Edition:
         """The edition in words, with the data hash as long as it is to be shown."""
         normalized = f", normalised by {self.normalize}" if self.normalize != "none" else ""
         together = ", all leads together" if self.leads == "all" else ""
+        part = f", {self.split}" * bool(self.split) + f", validation {self.validation}" * bool(self.validation)
         return (
-            f"{self.dataset} ({self.scenario}{normalized}{together}, patient split {self.split_seed}), "
+            f"{self.dataset} ({self.scenario}{normalized}{together}, patient split {self.split_seed}{part}), "
             f"data {data_hash}, semantics version {self.semantics_version}"
         )
 
@@ -126,11 +130,20 @@ class Experiment:
     def by_replicate(self, column: str) -> npt.NDArray[np.float64]:
         """A number of every finished run, shape (cells, replicates); NaN where there is none or it is not finite.
 
-        The array is shared between calls and cannot be written to.
+        A metric is that of the test set if `on_test`. The array is shared between calls and cannot be written to.
         """
         if column not in self._matrices:
-            self._matrices[column] = self._matrix(column)
+            of_test = self.on_test and f"test_{column}" in self.runs
+            self._matrices[column] = self._matrix(f"test_{column}" if of_test else column)
         return self._matrices[column]
+
+    @cached_property
+    def on_test(self) -> bool:
+        """Whether its runs are judged by the test set: some are finished, and none had a validation set."""
+        finished = self.runs[self.runs["status"] == "finished"]
+        return {"auc", "test_auc"} <= {*finished} and bool(
+            finished["auc"].isna().all() & finished["test_auc"].notna().any()
+        )
 
     @property
     def numeric_columns(self) -> tuple[str, ...]:
@@ -266,13 +279,23 @@ def frame_of_runs(
     return tuple(cell for _, cell in cells.values()), frame
 
 
-Family = tuple[str, str, str, str, int]
-FAMILY = ("dataset", "scenario", "normalize", "leads", "split_seed")
+Family = tuple[str, str, str, str, int, str, str]
+FAMILY = ("dataset", "scenario", "normalize", "leads", "split_seed", "split", "validation")
+
+
+def family_of(values: Iterable[Any]) -> Family:
+    """What prepared data depend on; runs of one family and one semantics version must share one data hash.
+
+    Args:
+        values: of the columns `FAMILY`.
+    """
+    dataset, scenario, normalize, leads, split_seed, *rest = values
+    split, validation = ("" if it is None or it != it else label_text(it) for it in rest)
+    return str(dataset), str(scenario), str(normalize), str(leads), int(split_seed), split, validation
 
 
 def _family(config: RunConfig) -> Family:
-    """What prepared data depend on; runs of one family and one semantics version must share one data hash."""
-    return config.dataset, config.scenario, config.normalize, config.leads, config.split_seed
+    return family_of(getattr(config, name) for name in FAMILY)
 
 
 def _choose_editions(
@@ -324,17 +347,16 @@ def editions(rows: pd.DataFrame) -> dict[Family, list[tuple[str, int]]]:
     """Data hashes and semantics versions in the store, the newest semantics and then the latest run first.
 
     Returns:
-        By data set, scenario, normalization, leads and patient split.
+        By `family_of`.
     """
     found: dict[Family, list[tuple[str, int]]] = {}
     if rows.empty:
         return found
-    latest = rows.groupby([*FAMILY, "data_hash", "semantics_version"])["started_at"].max().reset_index()
+    by_family = rows.groupby([*FAMILY, "data_hash", "semantics_version"], dropna=False)
+    latest = by_family["started_at"].max().reset_index().dropna(subset=["data_hash", "semantics_version"])
     latest = latest.sort_values(["semantics_version", "started_at", "data_hash"], ascending=[False, False, True])
     for *family, data_hash, version in latest.drop(columns="started_at").itertuples(index=False):
-        dataset, scenario, normalize, leads = map(str, family[:-1])
-        key = dataset, scenario, normalize, leads, int(family[-1])
-        found.setdefault(key, []).append((str(data_hash), int(version)))
+        found.setdefault(family_of(family), []).append((str(data_hash), int(version)))
     return found
 
 

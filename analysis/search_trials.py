@@ -18,7 +18,7 @@ from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.store.run_store import RunStore
 
 from .axis_names import axis_title
-from .collect import Edition, Experiment, collect, frame_of_runs, label_text
+from .collect import FAMILY, Edition, Experiment, collect, family_of, frame_of_runs, label_text
 from .formats import TextCell, TextTable, as_csv, plus_minus
 from .metrics import metric_named
 from .statistics import Estimate, estimate
@@ -179,15 +179,13 @@ def _editions(frame: pd.DataFrame) -> tuple[Edition, ...]:
     """The data and the semantics of the finished and failed runs."""
     if "data_hash" not in frame:
         return ()
-    names = ["dataset", "scenario", "normalize", "leads", "split_seed", "data_hash", "semantics_version"]
+    names = [*FAMILY, "data_hash", "semantics_version"]
     present = frame[names].dropna(subset=["data_hash", "semantics_version"])
-    counts = Counter(present.itertuples(index=False, name=None))
-    return tuple(
-        Edition(
-            str(dataset), str(scenario), str(normalize), str(leads), int(split), str(data_hash), int(version), count
-        )
-        for (dataset, scenario, normalize, leads, split, data_hash, version), count in sorted(counts.items())
+    counts = Counter(
+        (*family_of(family), str(data_hash), int(version))
+        for *family, data_hash, version in present.itertuples(index=False, name=None)
     )
+    return tuple(Edition(*edition, count) for edition, count in sorted(counts.items()))
 
 
 def _label_cell(label: Any) -> TextCell:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
     from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
     from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances
+    from clops_sweep.data.splits.fold_names import folds
     from clops_sweep.errors import UsageError
     from clops_sweep.experiment.config import RunConfig
     from clops_sweep.experiment.events import EpochEnd, RunEnd, TaskEnd
@@ -117,6 +118,7 @@ __all__ = [
     "dataset",
     "delete",
     "division",
+    "folds",
     "losses",
     "merge",
     "network",
@@ -176,6 +178,7 @@ _LAZY = {
     "SearchSpace": "clops_sweep.experiment.spaces.search_space",
     "Strategy": "clops_sweep.learning.by_loss.strategy",
     "dataset": "clops_sweep.data.declared.dataset",
+    "folds": "clops_sweep.data.splits.fold_names",
     "read_study": "clops_sweep.search.study",
 }
 """Where names are imported from on first use: the command can be interrupted before that."""

@@ -16,7 +16,7 @@ from clops_sweep.experiment.spaces.grid import OfAnySeed
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
 from clops_sweep.store.run_store import RunStore
 
-from ..collect import Edition, Experiment
+from ..collect import FAMILY, Edition, Experiment, Family, family_of
 from ..selection import departures
 from ..statistics import MIN_UNITS, Partitions, Replicate, Units, partitions, units_of
 from .catalogue import Claim, Contrast, Settings, Side
@@ -92,7 +92,7 @@ class FinishedRuns:
         finished = [it.runs[it.runs["status"] == "finished"] for it in experiments if len(it.runs)]
         self.runs = pd.concat(finished) if finished else pd.DataFrame({"run_id": []})
         self.runs = self.runs.drop_duplicates("run_id").set_index("run_id", drop=False)
-        self._editions: dict[tuple[str, str, str, str, int], Edition] = {}
+        self._editions: dict[Family, Edition] = {}
         for edition in (edition for it in experiments for edition in it.shown):
             known = self._editions.setdefault(_family(edition), edition)
             if (edition.semantics_version, edition.runs) > (known.semantics_version, known.runs):
@@ -243,7 +243,8 @@ class FinishedRuns:
         """The finished runs of a config but for its seeds."""
         by_split: dict[int, OfAnySeed | None] = {}
         for split, seed in self._replicates.get((config.dataset, config.scenario), ()):
-            edition = self._editions.get((config.dataset, config.scenario, config.normalize, config.leads, split))
+            family = {name: getattr(config, name) for name in FAMILY} | {"split_seed": split}
+            edition = self._editions.get(family_of(family.values()))
             if edition is None:
                 continue
             if split not in by_split:
@@ -266,8 +267,8 @@ class FinishedRuns:
             return None
 
 
-def _family(edition: Edition) -> tuple[str, str, str, str, int]:
-    return edition.dataset, edition.scenario, edition.normalize, edition.leads, edition.split_seed
+def _family(edition: Edition) -> Family:
+    return family_of(getattr(edition, name) for name in FAMILY)
 
 
 _BACKGROUND = tuple(

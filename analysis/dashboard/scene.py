@@ -54,7 +54,8 @@ class Scene:
         name = view.experiment if view.experiment in names else names[0]
         followed = snapshot.followed[name]
         metrics = followed.metrics
-        metric = view.metric if view.metric in metrics else next(iter(metrics), "auc")
+        wanted = view.metric, f"test_{view.metric}"
+        metric = next((it for it in (*wanted, *metrics) if it in metrics), "auc")
         axes = list(with_two_axes(followed.experiment).axes)
         scales = [axis for axis in followed.experiment.number_axes if axis in axes]
         preferred = [*scales, *(axis for axis in axes if axis not in scales)]
@@ -116,9 +117,11 @@ class Scene:
         Raises:
             UsageError: its runs have none, or trained different tasks.
         """
-        measure = self.view.metric if self.view.metric in MEASURES else "auc"
+        measure = self.view.metric.removeprefix("test_") if self.experiment.on_test else self.view.metric
+        measure = measure if measure in MEASURES else "auc"
         rows = self._rows("curves", cell)
-        return learning_curves(rows, self.name_of(cell), measure if rows[measure].notna().any() else "auc")
+        split = "test" if self.experiment.on_test else "validation"
+        return learning_curves(rows, self.name_of(cell), measure if rows[measure].notna().any() else "auc", split)
 
     def r_matrix(self, cell: int) -> RMatrix:
         """R of a cell on the split of the metric.
@@ -127,7 +130,7 @@ class Scene:
             UsageError: its runs have none, or trained different tasks.
         """
         metric = self.view.metric
-        split = "test" if metric.startswith("test_") else "validation"
+        split = "test" if metric.startswith("test_") or self.experiment.on_test else "validation"
         measure = metric.removeprefix("test_")
         rows = self._rows("r_matrix", cell)
         known = measure in MEASURES and rows[measure].notna().any()

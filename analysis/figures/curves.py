@@ -40,7 +40,7 @@ class Block:
 
 @dataclass(frozen=True)
 class LearningCurves:
-    """A measure on the validation split by task and epoch, over the runs of one configuration.
+    """A measure on the validation split, or the test split, by task and epoch, over the runs of one configuration.
 
     `mean` and `sd` have shape (tasks, epochs); `sd` is NaN with fewer than three runs. `epochs` counts over the whole
     run, from 1. `tasks` come in the order in which they were trained.
@@ -54,21 +54,25 @@ class LearningCurves:
     n: int
     blocks: tuple[Block, ...]
     measure: str = "auc"
+    split: str = "validation"
 
     @property
     def quantity(self) -> str:
         """What is shown, in words."""
         words = {"auc": "AUC", "f1": "F1"}
-        return "validation " + " ".join(words.get(part, part) for part in self.measure.split("_"))
+        return f"{self.split} " + " ".join(words.get(part, part) for part in self.measure.split("_"))
 
 
-def learning_curves(curves: pd.DataFrame, title: str = "", measure: str = "auc") -> LearningCurves:
+def learning_curves(
+    curves: pd.DataFrame, title: str = "", measure: str = "auc", split: str = "validation"
+) -> LearningCurves:
     """Mean and sample standard deviation over runs.
 
     Args:
         curves: rows of the store's table `curves`, of the runs of one configuration.
         title: how the configuration is called.
         measure: a column of numbers of the table: auc, accuracy, balanced_accuracy, f1 or loss.
+        split: what the runs' curves are of: validation, or test where `curves="test"` was asked for.
 
     Raises:
         UsageError: no such column, no rows, or runs that trained different tasks at the same epoch.
@@ -97,6 +101,7 @@ def learning_curves(curves: pd.DataFrame, title: str = "", measure: str = "auc")
         runs,
         tuple(blocks),
         measure,
+        split,
     )
 
 

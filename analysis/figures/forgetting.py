@@ -19,7 +19,7 @@ from ..drawing.labels import TO_THE_LEFT, in_lines, inches, name_rows
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
 from ..metrics import metric_named
 from ..statistics import Estimate, estimate
-from .r_matrices import tasks_in_order
+from .r_matrices import split_shown, tasks_in_order
 
 Floats = npt.NDArray[np.float64]
 _FELL, _ROSE = colour(1), colour(0)
@@ -42,21 +42,23 @@ class Forgetting:
     final: Floats
     change: tuple[Estimate, ...]
     n: int
+    split: str = "validation"
 
 
-def forgetting(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: str = "validation") -> Forgetting:
+def forgetting(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: str | None = None) -> Forgetting:
     """What becomes of every task of one configuration.
 
     Args:
         rows: rows of the store's table `r_matrix`, of the runs of one configuration.
         title: how the configuration is called.
         metric: a column of the table.
-        split: validation or test.
+        split: validation or test; by default validation, or test where there is none.
 
     Raises:
         UsageError: no rows of the split, runs that train different tasks at the same place, or runs that have one task
             or were trained on all of them at once.
     """
+    split = split or split_shown(rows)
     chosen = rows[rows["split"] == split]
     if chosen.empty:
         raise UsageError(f"{title or 'forgetting'}: no finished run with R on the {split} split")
@@ -69,7 +71,7 @@ def forgetting(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: 
     final = np.stack([by_run[len(tasks), place].to_numpy(dtype=float) for place in places])
     means = [[estimate(values).mean for values in of] for of in (learned, final)]
     change = tuple(estimate(values) for values in final - learned)
-    return Forgetting(title, metric, tasks, np.array(means[0]), np.array(means[1]), change, len(by_run))
+    return Forgetting(title, metric, tasks, np.array(means[0]), np.array(means[1]), change, len(by_run), split)
 
 
 @styled
@@ -100,7 +102,8 @@ def draw_forgetting(records: Sequence[Forgetting]) -> Figure:
         axes.tick_params(labelbottom=index + columns >= len(records))
     name_rows(grid[0][0], tasks, list(range(len(tasks))), row)
     grid[0][0].set_ylim(len(tasks) - 0.5, -0.5)
-    figure.supxlabel(f"validation {metric_named(records[0].metric).plain.removeprefix('Average ')}", fontsize=9)
+    splits = " and ".join(dict.fromkeys(record.split for record in records))
+    figure.supxlabel(f"{splits} {metric_named(records[0].metric).plain.removeprefix('Average ')}", fontsize=9)
     keys = [
         Line2D([], [], ls="none", marker="o", ms=5, color="#333333", mfc=inside, label=label)
         for inside, label in (("white", "just learned, R[j][j]"), ("#333333", "in the end, R[N][j]"))

@@ -47,18 +47,24 @@ class RMatrix:
     n: int
 
 
-def r_matrix(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: str = "validation") -> RMatrix:
+def split_shown(rows: pd.DataFrame) -> str:
+    """The split that figures of R show by default: validation, or test where no run has a validation set."""
+    return "validation" if rows.empty or (rows["split"] == "validation").any() else "test"
+
+
+def r_matrix(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: str | None = None) -> RMatrix:
     """R of one configuration.
 
     Args:
         rows: rows of the store's table `r_matrix`, of the runs of one configuration.
         title: how the configuration is called.
         metric: a column of the table.
-        split: validation or test.
+        split: validation or test; by default validation, or test where there is none.
 
     Raises:
         UsageError: no rows of the split, or runs that train different tasks at the same place.
     """
+    split = split or split_shown(rows)
     chosen = rows[rows["split"] == split]
     if chosen.empty:
         raise UsageError(f"{title or 'R'}: no finished run with R on the {split} split")

@@ -16,7 +16,7 @@ from ..collect import Experiment
 from ..drawing.pictures import Sketch, sketch
 from ..results import Reference
 from ..selection import chosen_how, typical_cell, variants
-from .curves import describe_learning_curves, draw_learning_curves, learning_curves
+from .curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
 from .forgetting import describe_forgetting, draw_forgetting, forgetting
 from .r_matrices import describe_r_matrices, draw_r_matrices, r_matrix
 from .task_titles import TaskTitles
@@ -55,6 +55,9 @@ def task_figures(
     if len(chosen) > MAX_PANELS:
         which += f" The first {MAX_PANELS} of {len(chosen)} configurations are shown."
 
+    def curves_of(rows: pd.DataFrame, title: str) -> LearningCurves:
+        return learning_curves(rows, title, split="test" if experiment.on_test else "validation")
+
     def records(table: TableName, make: Callable[[pd.DataFrame, str], Record]) -> list[Record]:
         found = []
         for shown in chosen[:MAX_PANELS]:
@@ -65,9 +68,10 @@ def task_figures(
                 continue
         return found
 
-    if curves := records("curves", learning_curves):
+    split = "Test" if experiment.on_test else "Validation"
+    if curves := records("curves", curves_of):
         caption = (
-            "Validation AUC of every task after every epoch: mean and one standard deviation over runs. Coloured "
+            f"{split} AUC of every task after every epoch: mean and one standard deviation over runs. Coloured "
             f"blocks show the task that is being trained.{which}"
         )
         alt = describe_learning_curves(curves)
@@ -75,7 +79,7 @@ def task_figures(
     matrices = [record for record in records("r_matrix", r_matrix) if len(record.evaluated) > 1]
     if matrices:
         caption = (
-            "R[i][j], the validation AUC of task j (column) after training on task i (row): means over runs, one "
+            f"R[i][j], the {split.lower()} AUC of task j (column) after training on task i (row): means over runs, one "
             "colour scale for all panels. Frames mark the task just trained on; to their left are tasks learned "
             f"earlier, to their right tasks not seen yet.{which}"
         )
@@ -83,7 +87,7 @@ def task_figures(
         yield sketch(draw_r_matrices, matrices, f"{prefix}-r", "Trained on by evaluated on", caption, alt)
     if forgotten := records("r_matrix", forgetting):
         caption = (
-            "Validation AUC of every task when it had just been learned (ring) and at the end of the run (dot), means "
+            f"{split} AUC of every task when it had just been learned (ring) and at the end of the run (dot), means "
             "over runs; on the right their difference, mean ± one standard deviation. The mean of these differences "
             f"over all tasks but the last is BWT.{which}"
         )

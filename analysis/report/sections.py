@@ -242,6 +242,12 @@ def _notices(experiment: Experiment) -> Iterator[str]:
         shown_by = f"; --data-hash {edition.data_hash[:12]} shows them" if other_data else ""
         yield f"Not shown, and not mixed in: {plural(edition.runs, 'run')} of {edition}{shown_by}."
     yield from failure_notices(experiment.runs)
+    if experiment.on_test:
+        of_curves = any(cell.config.curves == "test" for cell in experiment.cells)
+        yield (
+            "The data have no validation set: all metrics, R and forgetting are of the test set"
+            f"{', and so are the learning curves' * of_curves}. Nothing should be chosen by them."
+        )
     if len(experiment.replicates) == 1:
         yield "One seed only: there are no standard deviations, no intervals and no p-values."
     # Trained on all tasks together, a network forgets none: that this has no BWT is nothing to warn of.

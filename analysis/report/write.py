@@ -188,4 +188,7 @@ def _lead(experiments: Sequence[Experiment]) -> str:
     text += f", {counts['failed']:,} failed" if counts["failed"] else ""
     if asked < sum(len(experiment.runs) for experiment in experiments):
         text += "; a run that several search spaces share counts once"
-    return text + ". Metrics are computed on the validation set. All of them are better when higher."
+    on_test = [experiment.on_test for experiment in experiments]
+    some = "; where the data have none, on the test set" * any(on_test)
+    where = "test set, as the data have no validation set" if all(on_test) else f"validation set{some}"
+    return text + f". Metrics are computed on the {where}. All of them are better when higher."

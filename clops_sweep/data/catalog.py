@@ -27,11 +27,13 @@ class DataKey(NamedTuple):
     split_seed: int
     normalize: str
     leads: str = "single"
+    split: str | None = None
+    validation: float | None = None
 
     @property
     def view(self) -> dict[str, Any]:
         """How the data set is opened, as `open_frames` takes it."""
-        return {"split_seed": self.split_seed, "normalize": self.normalize, "leads": self.leads}
+        return {name: value for name, value in self._asdict().items() if name != "dataset"}
 
 
 EPOCHS_PER_TASK: Final[Mapping[ScenarioName, int]] = {"class_il": 20, "time_il": 20, "domain_il": 40}

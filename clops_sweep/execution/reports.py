@@ -52,16 +52,18 @@ class Finished:
     """The job's runs are in the store.
 
     Attributes:
-        auc: mean over them of their average validation AUC.
+        auc: mean over them of their average AUC.
         bwt: the same of backward transfer; nan where their strategy has none.
         each: the AUC of each of them.
         seconds: what they took of the worker's time; None where it is not all of it, as after a resume.
+        of_test: whether these are measured on the test set, since the data have no validation set.
     """
 
     auc: float
     bwt: float
     each: tuple[float, ...] = ()
     seconds: float | None = None
+    of_test: bool = False
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ Other options have columns of their own beside these, in the rows of the runs th
 
 DEFAULTS: Mapping[str, Any] = {
     **{"task_classes": None, "domain": LEAD, "leads": "single", "network": PAPER_NETWORK, "weight_seed": None},
-    **{"class_weights": None, "augment": None},
+    **dict.fromkeys(("class_weights", "augment", "split", "validation", "curves")),
     **dict.fromkeys(BUILT_IN),
 }
 """What columns hold in files that were written before they were added."""

@@ -31,6 +31,7 @@ from clops_sweep.data.catalog import (
     Normalization,
     ScenarioName,
 )
+from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError, calling, listed, shown
 from clops_sweep.experiment.identity import effective, identity_of
 from clops_sweep.experiment.plugins.declarations import IN_PLACE_OF
@@ -53,6 +54,7 @@ RUN_ID_LENGTH = 24
 
 PositiveInt = Annotated[int, BeforeValidator(IntOption(1, ge=1, le=LARGEST).checked)]
 PositiveFloat = Annotated[float, BeforeValidator(FloatOption(1, gt=0).checked)]
+Share = Annotated[float, BeforeValidator(FloatOption(0.2, gt=0, lt=1).checked)]
 Seed = Annotated[int, BeforeValidator(IntOption(0, ge=0, le=2**32 - 1).checked)]
 
 
@@ -147,6 +149,16 @@ class RunConfig(BaseModel):
     )
     augment: str | None = Field(None, description="how training frames are changed at random before each pass")
     weight_seed: Seed | None = Field(None, description="seed of the initial weights alone; by default the run's seed")
+    split: str | None = Field(
+        None,
+        description="fold:i/k: part i of the people is the test set, part i + 1 validation, the rest training",
+    )
+    validation: Share | None = Field(
+        None, description="share of the training people that is for validation, where the publisher has none for it"
+    )
+    curves: Literal["test"] | None = Field(
+        None, description="test: learning curves of the test set, where a data set has no validation set"
+    )
 
     _aside: dict[str, Any] = PrivateAttr(default_factory=dict)
     """Options that were given and that no plug-in of this config uses."""
@@ -253,6 +265,24 @@ class RunConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _split_is_a_fold(self) -> Self:
+        if self.split is not None:
+            fold_of(self.split)
+        return self
+
+    @model_validator(mode="after")
+    def _one_validation_set(self) -> Self:
+        if self.split is not None and self.validation is not None:
+            raise ValueError(
+                f"split = {self.split!r} has a validation set of its own; expected no validation = {self.validation:g}"
+            )
+        if self.curves is not None and (self.split or self.validation) is not None:
+            raise ValueError(
+                "curves = 'test' is for data without a validation set, which split and validation make; leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _options_are_valid(self) -> Self:
         given = {name: _checked(name, value) for name, value in (self.__pydantic_extra__ or {}).items()}
         for name, instead_of in IN_PLACE_OF.items():
@@ -326,7 +356,7 @@ class RunConfig(BaseModel):
     @property
     def data_key(self) -> DataKey:
         """The frames that this config runs on."""
-        return DataKey(self.dataset, self.split_seed, self.normalize, self.leads)
+        return DataKey(self.dataset, self.split_seed, self.normalize, self.leads, self.split, self.validation)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy that finds out its identity anew; unlike `replace`, it does not look at what it is updated with."""
@@ -383,6 +413,10 @@ class _AnyCombination(RunConfig):
 
     @model_validator(mode="after")
     def _scenario_fits(self) -> Self:
+        return self
+
+    @model_validator(mode="after")
+    def _one_validation_set(self) -> Self:
         return self
 
     @model_validator(mode="after")

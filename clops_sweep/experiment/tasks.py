@@ -18,8 +18,9 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     """The tasks of a config's scenario on its frames, in its task order.
 
     Raises:
-            UsageError: data and scenario do not fit, see `build_scenario`, the strategy cannot do with its outputs, or
-            `memory_size` is more than all training instances.
+        UsageError: data and scenario do not fit, see `build_scenario`, the strategy cannot do with its outputs,
+            `memory_size` is more than all training instances, or `curves` are of the test set where there is a
+            validation set.
     """
     from clops_sweep.data.scenarios import build_scenario
 
@@ -36,6 +37,11 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
             f"{config.dataset!r} has {has}"
         )
     capacity_of(config, training_instances(scenario))
+    if config.curves is not None and len(scenario.tasks[0].validation.rows):
+        raise UsageError(
+            f"curves = {config.curves!r}: dataset {config.dataset!r} has a validation set, and curves are of that; "
+            "leave curves out"
+        )
     return scenario
 
 

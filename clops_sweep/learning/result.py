@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import CONFIG, MEASURES, PHASES, RECORDED, RENAMED, RESULTS, metrics_of
+from clops_sweep.experiment.columns import CONFIG, MEASURES, METRICS, PHASES, RECORDED, RENAMED, RESULTS, metrics_of
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning.metrics import r_matrix as metrics
 from clops_sweep.learning.metrics.evaluation import Evaluation, SplitName
@@ -42,7 +42,8 @@ EVALUATED_SPLITS: Final[tuple[SplitName, ...]] = ("validation", "test")
 class RunResult:
     """Tables with a `run_id` column; a lockstep of S runs has the rows of all S in each.
 
-    `runs` has a row a run: seed, metrics (validation without, test with the prefix `test_`) and costs.
+    `runs` has a row a run: seed, metrics (validation without, test with the prefix `test_`) and costs. Metrics of
+    validation are NaN where the data have no validation set.
     `replayed` counts instances as often as they were replayed; the seconds of a run in lockstep are its share, the
     lockstep's divided by S. `predictions` has rows only where they are kept.
 
@@ -75,7 +76,7 @@ class RunResult:
 
     @cached_property
     def curves(self) -> pd.DataFrame:
-        """Validation of every task after every epoch."""
+        """Validation of every task after every epoch; without a validation set, test if it was asked for."""
         return self._frame("curves")
 
     @cached_property
@@ -99,8 +100,8 @@ class History:
     """What happened during a lockstep of S runs.
 
     Attributes:
-        curves: validation after every epoch.
-        r: rows of R by split, one a stage of training (a joint run has a single one).
+        curves: validation after every epoch; without a validation set, test if it was asked for, or nothing.
+        r: rows of R by split that there is, one a stage of training (a joint run has a single one).
         records: what is known about each task's instances.
         parameters: trainable parameters of the network.
         memory: what the replay memory holds.
@@ -180,6 +181,9 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
     row: dict[str, Any] = {"seed": config.seed}
     left_out = 0
     for split, prefix in zip(EVALUATED_SPLITS, ("", "test_"), strict=True):
+        if split not in history.r:
+            row |= dict.fromkeys((f"{prefix}{name}" for name in METRICS), float("nan"))
+            continue
         row |= {f"{prefix}{name}": value for name, value in _metrics(run, scenario, history.r[split]).items()}
         left_out += int(history.r[split][-1].left_out[run].sum())
     for name in history.counts:
@@ -246,7 +250,7 @@ def _defined(values: dict[str, float]) -> dict[str, float]:
 def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> Columns:
     """R as rows; a joint run has been trained on all N tasks when it is evaluated."""
     names = [task.name for task in scenario.tasks]
-    stages = [(split, i, evaluation) for split in EVALUATED_SPLITS for i, evaluation in _stages(r[split], names)]
+    stages = [(split, i, evaluation) for split in r for i, evaluation in _stages(r[split], names)]
     return {
         "split": [split for split, _, _ in stages for _ in names],
         "trained_on": np.repeat([i for _, i, _ in stages], len(names)),
@@ -294,14 +298,14 @@ def _by_output(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
 
 def _curves(run: int, scenario: Scenario, history: History) -> Columns:
     names = [task.name for task in scenario.tasks]
-    epochs, stages = len(history.curves), len(history.r["validation"])
+    epochs, stages = len(history.curves), len(history.r["test"])
     training = names if stages == len(names) else [ALL_TASKS]
     return {
         "epoch": np.repeat(np.arange(1, epochs + 1), len(names)),
         "training_task": np.repeat(training, len(names) * (epochs // stages)),
         "task": np.tile(names, epochs),
         **{
-            name: np.concatenate([getattr(evaluation, name)[run] for evaluation in history.curves])
+            name: np.concatenate([np.empty(0), *(getattr(evaluation, name)[run] for evaluation in history.curves)])
             for name in ("auc", "loss", *MEASURES[1:])
         },
     }

@@ -118,10 +118,12 @@ class ContinualRun:
         self._evaluators = {
             split: Evaluator(self.scenario, split, learner, runs, joint=strategy.joint)
             for split in result.EVALUATED_SPLITS
+            if split == "test" or len(scenario.tasks[0].validation.rows)
         }
+        self._curves_of: SplitName | None = "validation" if "validation" in self._evaluators else common.curves
         self._task, self._epoch = 0, 0
         self._curves: list[Evaluation] = []
-        self._r: dict[SplitName, list[Evaluation]] = {split: [] for split in result.EVALUATED_SPLITS}
+        self._r: dict[SplitName, list[Evaluation]] = {split: [] for split in self._evaluators}
         self._predictions: list[NDArray[np.float32]] | None = [] if keep_predictions else None
         self._started_at = datetime.now(UTC)
         self._seconds = {
@@ -160,7 +162,9 @@ class ContinualRun:
         return tuple(float(value) for value in auc.mean(axis=1))
 
     def epoch_metrics(self) -> list[dict[str, float]]:
-        """What is known of the validation split after the epoch that has just been finished, for each run."""
+        """What the curves have after the epoch that has just been finished, for each run; nothing without curves."""
+        if not self._curves:
+            return [{} for _ in self.configs]
         stage = self._task if self.at_task_end else self._task + 1
         tasks = len(self.scenario.tasks) if self._strategy.joint else stage
         return [
@@ -194,16 +198,17 @@ class ContinualRun:
                 self._strategy.come_to(task, end=False)
                 self._strategy.begin_task(task)
             self._train_epoch(task, epoch)
-            with self._timed("seconds_evaluate"):
-                validation = self._evaluators["validation"].evaluate()
-            self._curves.append(validation)
+            if self._curves_of is not None:
+                with self._timed("seconds_evaluate"):
+                    self._curves.append(self._evaluators[self._curves_of].evaluate())
             self._epoch += 1
             if self._epoch == self._epochs:
                 with self._timed("seconds_acquire"):
                     self._strategy.come_to(task, end=True)
                     self._strategy.end_task(task)
                 with self._timed("seconds_evaluate"):
-                    self._r["validation"].append(validation)
+                    if "validation" in self._r:
+                        self._r["validation"].append(self._curves[-1])
                     if self._predictions is None:
                         self._r["test"].append(self._evaluators["test"].evaluate())
                     else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from clops_sweep.errors import UsageError
+from clops_sweep.experiment.columns import METRICS
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
@@ -16,19 +18,38 @@ from clops_sweep.search.standing import standings
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
     from clops_sweep.data.frames import FrameSet
+    from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 
 def check_fit(asked: Request, plan: Plan) -> None:
     """Check all runs and trials that are left, on the data that are prepared on this machine.
 
     Raises:
-        UsageError: data, scenario, strategy and network of one do not fit, or a network cannot be trained.
+        UsageError: data, scenario, strategy and network of one do not fit, a network cannot be trained, or a search
+            would choose on test data.
     """
     left = [run.config for run in plan.of("pending", "waiting", "failed")]
-    for standing in standings(asked):
-        if standing.left:
-            left += configs_at_bounds(standing.space)
-    fitting_frames(asked, [_in_order(config) for config in left if asked.data_hash(config) is not None])
+    searches = [standing.space for standing in standings(asked) if standing.left]
+    for space in searches:
+        left += configs_at_bounds(space)
+    frames = fitting_frames(asked, [_in_order(config) for config in left if asked.data_hash(config) is not None])
+    for space in searches:
+        _check_validation(space, frames)
+
+
+def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) -> None:
+    """See whether a search over metrics has a validation set to choose on."""
+    from clops_sweep.data.frames import VALIDATION
+
+    assert space.search is not None
+    if not any(name.removeprefix("test_") in METRICS for name in space.search.objectives):
+        return
+    for key in {config.data_key for config in configs_at_bounds(space)} & frames.keys():
+        if not (frames[key].split == VALIDATION).any():
+            raise UsageError(
+                f"search space {space.name!r}: dataset {key.dataset!r} has no validation set, and a search does not "
+                "choose on test data; give its base config validation=0.2, a share of the training people"
+            )
 
 
 def fitting_frames(asked: Request, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:

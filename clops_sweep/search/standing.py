@@ -75,7 +75,10 @@ def data_hashes(asked: Request, space: SearchSpace) -> dict[str, str]:
         content = asked.data_hash(config)
         if content is not None:
             key = config.data_key
-            found[f"{key.dataset}, split {key.split_seed}, normalize {key.normalize}"] = content
+            more = "".join(
+                f", {name} {it}" for name in ("split", "validation") if (it := getattr(key, name)) is not None
+            )
+            found[f"{key.dataset}, split {key.split_seed}, normalize {key.normalize}{more}"] = content
     return found
 
 

@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from clops_sweep import RunConfig, SearchSpace
+from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.collect import collect, label_text
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
@@ -99,6 +99,45 @@ def test_every_patient_split_has_its_own_data_but_all_share_one_semantics_versio
     assert {(e.split_seed, e.semantics_version) for e in newest.shown} == {(1, 2)}
     assert {(e.split_seed, e.semantics_version) for e in newest.left_aside} == {(0, 1), (1, 1)}
     assert newest.counts("finished").tolist() == [1, 1]
+
+
+def test_folds_have_data_of_their_own_and_all_are_shown(tmp_path: Path, generated: ModuleType) -> None:
+    axes = {"split": [*folds(3), None], "storage_fraction": [0.1, 0.5]}
+    space = SearchSpace("folds", RunConfig(), axes, seeds=[0])
+    store = RunStore(tmp_path)
+    for split in axes["split"]:
+        keep = lambda c, split=split: c.split == split  # noqa: E731
+        generated.write_generated_runs(store, [space], data_hash=f"hash{split}", keep=keep, epochs=1, instances=2)
+    (experiment,) = collect([space], store.read("runs"))
+    assert experiment.counts("finished").tolist() == [1] * 8
+    assert {(it.split, it.data_hash) for it in experiment.shown} == {
+        *((name, f"hash{name}") for name in folds(3)),
+        ("", "hashNone"),
+    }
+    assert experiment.left_aside == ()
+    assert "synthetic (class_il, patient split 0, fold:2/3)" in str(experiment.shown[2])
+
+
+def test_without_a_validation_set_metrics_are_of_the_test_set(tmp_path: Path, generated: ModuleType) -> None:
+    store = RunStore(tmp_path)
+    configs = [r.config for r in SPACE.requests()]
+    values = {"test_auc": 0.7, "test_bwt": -0.1, "auc": np.nan, "seconds": 3.0}
+    generated.write_given_runs(store, [(c, values | {"test_auc": 0.7 + c.seed}) for c in configs])
+    (experiment,) = collect([SPACE], store.read("runs"))
+    assert experiment.on_test
+    np.testing.assert_equal(experiment.by_replicate("auc"), [[0.7, 1.7]] * 2)
+    np.testing.assert_equal(experiment.by_replicate("bwt"), [[-0.1, -0.1]] * 2)
+    np.testing.assert_equal(experiment.by_replicate("test_auc"), experiment.by_replicate("auc"))
+    np.testing.assert_equal(experiment.by_replicate("seconds"), [[3.0, 3.0]] * 2)
+
+
+def test_a_run_with_a_validation_set_is_not_put_beside_test_metrics(tmp_path: Path, generated: ModuleType) -> None:
+    store = RunStore(tmp_path)
+    first, second, *_ = (r.config for r in SPACE.requests())
+    generated.write_given_runs(store, [(first, {"auc": 0.8, "test_auc": 0.7}), (second, {"test_auc": 0.7})])
+    (experiment,) = collect([SPACE], store.read("runs"))
+    assert not experiment.on_test
+    np.testing.assert_equal(experiment.by_replicate("auc"), [[0.8, np.nan]] * 1 + [[np.nan, np.nan]])
 
 
 def test_patient_splits_repeat_a_cell_unless_they_are_kept_as_an_axis(tmp_path: Path) -> None:

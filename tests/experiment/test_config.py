@@ -229,6 +229,31 @@ def test_a_scenario_that_the_data_do_not_offer_is_refused() -> None:
         RunConfig(dataset="mitbih", scenario="domain_il")
 
 
+@pytest.mark.parametrize("value", ["fold:0/5", "fold:6/5", "fold:1/2", "fold:1", "random"])
+def test_a_split_is_a_fold(value: str) -> None:
+    _refused("split", value)
+
+
+@pytest.mark.parametrize("value", [0, 1, -0.2, 1.5, float("nan"), float("inf"), "0.2", True])
+def test_a_validation_share_lies_between_nothing_and_everything(value: object) -> None:
+    _refused("validation", value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"split": "fold:1/5", "validation": 0.2},
+        {"split": "fold:1/5", "curves": "test"},
+        {"validation": 0.2, "curves": "test"},
+    ],
+)
+def test_a_run_has_one_validation_set(values: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as raised:
+        RunConfig(**values)
+    assert all(name in str(raised.value) for name in values)
+    assert [RunConfig(**{name: value}).get(name) for name, value in values.items()] == list(values.values())
+
+
 def _refused(name: str, value: object) -> None:
     with pytest.raises(UsageError) as raised:
         RunConfig(**{name: value})
@@ -242,7 +267,8 @@ def _refused(name: str, value: object) -> None:
 
 ALWAYS = {
     *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
-    *("split_seed", "seed", "weight_seed", "leads", "network", "task_classes", "class_weights", "augment"),
+    *("split_seed", "seed", "weight_seed", "leads", "network"),
+    *(NONE_BY_DEFAULT := {"task_classes", "class_weights", "augment", "split", "validation", "curves"}),
 }
 BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
 USED = {
@@ -263,7 +289,7 @@ USED = {
 
 def test_the_run_id_is_the_hash_of_canonical_json() -> None:
     config = RunConfig(storage_fraction=0.1, task_order=(1, 0, 2), seed=4)
-    names = (ALWAYS - {"weight_seed", "task_classes", "class_weights", "augment"}) | USED["clops"]  # None is left out
+    names = (ALWAYS - NONE_BY_DEFAULT - {"weight_seed"}) | USED["clops"]  # None is left out
     fields = ",".join(f'"{name}":{json.dumps(getattr(config, name))}' for name in sorted(names))
     text = f'{{"config":{{{fields}}},"data_hash":"abc","semantics_version":{SEMANTICS_VERSION}}}'
     text = text.replace("[1, 0, 2]", "[1,0,2]")
@@ -302,6 +328,7 @@ OTHERS = {
     **{"scenario": "time_il", "strategy": "another", "acquisition": "entropy", "storage_function": "squared_area"},
     **{"task_order": 3, "task_classes": ((1, 0), (2, 3)), "weight_seed": 7, "memory_division": "task_balanced"},
     **{"storage_order": "bottom", "class_weights": "balanced"},
+    **{"split": "fold:1/5", "validation": 0.2, "curves": "test"},
 }
 
 

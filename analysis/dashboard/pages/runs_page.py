@@ -17,7 +17,8 @@ from .widgets import choices, entry, experiment_choice, pager, sorted_by, table
 def shown_columns(scene: Scene) -> tuple[str, ...]:
     """The columns that are chosen, else the paper's metrics and the seconds."""
     chosen = tuple(name for name in scene.view.show if name in scene.followed.metrics)
-    return chosen or tuple(name for name in (*METRICS, "seconds") if name in scene.followed.metrics)
+    usual = (*(f"test_{name}" if scene.experiment.on_test else name for name in METRICS), "seconds")
+    return chosen or tuple(name for name in usual if name in scene.followed.metrics)
 
 
 def runs_controls(scene: Scene) -> tuple[Element, ...]:

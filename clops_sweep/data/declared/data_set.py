@@ -17,6 +17,7 @@ from clops_sweep.data.declared.declared_function import DeclaredFunction
 from clops_sweep.data.declared.file_recording import FileRecording
 from clops_sweep.data.declared.in_memory import InMemory
 from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.frames import VALIDATION
 from clops_sweep.data.records import Common, Index, Source
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.splits.known_splits import known_split
@@ -168,6 +169,8 @@ class DataSet:
             return []
         why = ": too few patients have it" if self.built_in else ""
         given = ["the split is the given one, for every split_seed"] if self.given_split else []
+        if not (split == VALIDATION).any():
+            given.append("there is no validation set; validation=0.2 takes one from the training people")
         return given + [
             f"class {self.common.classes[code]} is not in the {' and '.join(parts)} split{why}"
             for code, parts in uncovered_classes(self.counts(index), split).items()

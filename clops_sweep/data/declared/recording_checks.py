@@ -290,9 +290,9 @@ def together(
         several = labels.ndim == 2
         counts = labels.sum(0, dtype=np.int64) if several else np.bincount(labels, minlength=len(classes))
         require_every_class(classes, counts, "recording")
-    for name, number in SPLITS.items():
-        if in_use and number not in in_use:
-            raise UsageError(f"split: no recording is in {name!r}; expected some in each of {', '.join(SPLITS)}")
+    for name in ("train", "test"):
+        if in_use and SPLITS[name] not in in_use:
+            raise UsageError(f"split: no recording is in {name!r}; expected some in train and in test at least")
     if not in_use and len(parts_of) < len(SPLITS):
         raise UsageError(
             f"patients: {len(parts_of)} cannot be in three splits; expected three at least, or a split that is given"

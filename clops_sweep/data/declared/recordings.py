@@ -29,11 +29,12 @@ class Recordings:
         units: of the signals, such as "mV" or "g".
         labels: [n] positions in `classes` (or their names), or [n, C] of 0 and 1 where a recording may have several.
         classes: their names, in the order in which tasks are made of them.
-        patients: [n] who must not be in two splits, names or numbers.
+        patients: [n] who must not be in two splits, names or numbers. ``range(n)`` where people are not known: every
+            recording then counts as a person.
         times: [n] dates, for time_il.
         domains: columns [n] that domain_il may go by, by name.
         split: [n] "train", "validation" or "test", where the publisher has fixed it: it then is the split for every
-            `split_seed`. Otherwise 60, 20 and 20 percent of the patients, by `split_seed`.
+            `split_seed`. Validation may be missing. Otherwise 60, 20 and 20 percent of the patients, by `split_seed`.
         window_seconds: how long a frame is; None where every recording is one.
         stride_seconds: from the begin of a window to that of the next; by default they follow one another.
         resample_to: samples a second of the frames, by the Fourier method (`scipy.signal.resample`); None for

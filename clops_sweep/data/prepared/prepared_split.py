@@ -1,4 +1,4 @@
-"""The split of prepared frames for a split seed: that of the folder, one kept beside it, or one found now."""
+"""The split of prepared frames: that of the folder, one kept beside it, or one found now."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from clops_sweep.data.files.arrays import load_npy, npy_bytes
 from clops_sweep.data.files.folder import write_file
 from clops_sweep.data.files.hashes import array_sha256
 from clops_sweep.data.files.progress import with_progress
+from clops_sweep.data.frames import TRAINING, VALIDATION
 from clops_sweep.data.prepared.frame_table import FrameTable
 from clops_sweep.data.prepared.manifest import INDEX, check_content
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.records import Index
+from clops_sweep.data.splits.dealing import fold_split, validation_share
+from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError
 from clops_sweep.regular_files import open_regular
 
@@ -26,15 +29,28 @@ _SOLVED: dict[tuple[str, int], NDArray[np.int8]] = {}
 """Splits that this process has solved, by content and seed: a folder that cannot be written to keeps none."""
 
 
-def split_at_hand(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
+def split_at_hand(
+    prepared: PreparedSet, seed: int, split: str | None = None, validation: float | None = None
+) -> NDArray[np.int8] | None:
     """The split of every frame [n] int8 for a split seed in milliseconds; None where it takes a solver.
 
     It is that of the folder (seed 0), one that is kept beside it, one that this process has solved, or one that the
     data set is quick to find. Nothing is written.
 
+    Args:
+        prepared: the prepared set.
+        seed: the split seed.
+        split: the name of a fold; None for the split of the data set.
+        validation: share of the training people that is for validation; None for the split as it is.
+
     Raises:
+        UsageError: the data set cannot be dealt into these folds, or has no room for this share.
         DamagedStore: the prepared set is damaged.
     """
+    if split is not None:
+        return _fold(prepared, seed, split)
+    if validation is not None:
+        return _with_validation(prepared, seed, validation)
     if seed == 0 or prepared.manifest.given_split:
         return FrameTable(prepared.folder, prepared.manifest).split
     kept = _kept(prepared, seed)
@@ -48,24 +64,24 @@ def split_at_hand(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
     return None if per_patient is None else _of_frames(per_patient, index)
 
 
-def split_of(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
-    """The split of every frame [n] int8 for a split seed; one that takes a solver is kept in the prepared folder.
+def split_of(
+    prepared: PreparedSet, seed: int, split: str | None = None, validation: float | None = None
+) -> NDArray[np.int8]:
+    """`split_at_hand`, also where it takes a solver: such a split is kept in the prepared folder.
 
     Raises:
-        UsageError: the process that solves it was killed, or the prepared set is damaged.
+        UsageError: as `split_at_hand`, or the process that solves it was killed.
     """
-    split = split_at_hand(prepared, seed)
+    found = split_at_hand(prepared, seed, split, validation)
     key = (prepared.manifest.content_hash, seed)
-    if split is None:
+    if found is None:
         from clops_sweep.data.prepared.split_apart import split_apart
 
         index = frame_index(prepared)
-        split = _SOLVED[key] = _of_frames(
-            split_apart(prepared.manifest.name, _data_set(prepared).counts(index), seed), index
-        )
-    if split is _SOLVED.get(key):  # not in the folder yet
-        _keep(_path(prepared, seed), split)
-    return split
+        found = _SOLVED[key] = _of_frames(split_apart(prepared.manifest.name, _counts(prepared, index), seed), index)
+    if found is _SOLVED.get(key):  # not in the folder yet
+        _keep(_path(prepared, seed), found)
+    return found
 
 
 def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -> None:
@@ -91,8 +107,55 @@ def frame_index(prepared: PreparedSet) -> Index:
     return FrameTable(prepared.folder, prepared.manifest).index()
 
 
+def _fold(prepared: PreparedSet, seed: int, split: str) -> NDArray[np.int8]:
+    """The split of every frame [n] in a fold."""
+    manifest, (i, k) = prepared.manifest, fold_of(split)
+    if manifest.given_split:
+        raise UsageError(
+            f"dataset {manifest.name!r} has a split that its publisher has fixed, so there are no folds of it; leave "
+            f"split = {split!r} out"
+        )
+    index = frame_index(prepared)
+    counts = _counts(prepared, index)
+    people = (counts > 0).sum(0)
+    fewest = int(np.argmin(np.where(people > 0, people, len(counts) + 1)))
+    if people[fewest] < k:
+        raise UsageError(
+            f"dataset {manifest.name!r}: split = {split!r} needs {k} people of each class, and "
+            f"{manifest.classes[fewest]} has {people[fewest]}; expected fewer folds, or split_seed alone"
+        )
+    return _of_frames(fold_split(counts, i, k, seed), index)
+
+
+def _with_validation(prepared: PreparedSet, seed: int, share: float) -> NDArray[np.int8]:
+    """The split of every frame [n], with a share of the training people in validation."""
+    name, split = prepared.manifest.name, FrameTable(prepared.folder, prepared.manifest).split
+    if not prepared.manifest.given_split or (split == VALIDATION).any():
+        raise UsageError(
+            f"dataset {name!r} has a validation set; leave validation = {share:g} out, which is for data whose "
+            "publisher has fixed training and test alone"
+        )
+    index = frame_index(prepared)
+    trained_on = np.unique(index.patients[split == TRAINING])
+    chosen = trained_on[validation_share(_counts(prepared, index)[trained_on], share, seed)]
+    if not 0 < len(chosen) < len(trained_on):
+        left = "validation" if not len(chosen) else "training"
+        raise UsageError(
+            f"dataset {name!r}: validation = {share:g} of {len(trained_on)} training people leaves none for {left}; "
+            f"expected a {'larger' if left == 'validation' else 'smaller'} share"
+        )
+    split = np.where(np.isin(index.patients, chosen), np.int8(VALIDATION), split)
+    split.flags.writeable = False
+    return split
+
+
 def _data_set(prepared: PreparedSet) -> DataSet:
     return DataSet(prepared.manifest.name, prepared.manifest.options)
+
+
+def _counts(prepared: PreparedSet, index: Index) -> NDArray[np.int64]:
+    """Frames of every patient and class, [patients, classes]."""
+    return _data_set(prepared).counts(index)
 
 
 def _of_frames(per_patient: NDArray[np.int8], index: Index) -> NDArray[np.int8]:

@@ -101,6 +101,8 @@ def open_frames(
     split_seed: int = 0,
     normalize: str = "none",
     leads: str = "single",
+    split: str | None = None,
+    validation: float | None = None,
     data_root: Path | None = None,
 ) -> FrameSet:
     """A prepared data set, its frames mapped read-only from the disk; by default from where commands prepare them.
@@ -116,11 +118,14 @@ def open_frames(
         normalize: of each frame and channel: none, minmax or zscore.
         leads: ``single`` for an instance a lead, ``all`` for frames [leads, samples], of the moments at which all leads
             were recorded. Where there is one lead anyway, both are the same.
+        split: a fold of the patients, such as "fold:1/5"; by default the split of the data set.
+        validation: share of the training patients that is for validation, where the publisher has none for it.
         data_root: where files of a declared data set are looked for, to see whether they have changed; by default where
             they were when it was prepared.
 
     Raises:
-        UsageError: the set is not prepared (the command that does is named) or damaged, or `normalize` is unknown.
+        UsageError: the set is not prepared (the command that does is named) or damaged, `normalize` is unknown, or the
+            patients cannot be split as `split` and `validation` ask for.
     """
     prepared = required_set(name, prepared_root or default_prepared_root(), data_root)
     manifest = prepared.manifest
@@ -129,7 +134,7 @@ def open_frames(
     table = FrameTable(prepared.folder, manifest)
     frames = mapped_frames(prepared)
     gain, offset = normalized_gain_offset(normalize, table.gain, table.offset, table.statistics)
-    split = split_of(prepared, split_seed)
+    parts = split_of(prepared, split_seed, split, validation)
     whole = FrameSet(
         name=name,
         frames=frames,
@@ -140,18 +145,18 @@ def open_frames(
         patient_names=manifest.patient_names,
         labels=table.labels,
         classes=manifest.classes,
-        split=split,
+        split=parts,
         leads=table.leads,
         lead_names=manifest.lead_names,
         times=table.times,
-        data_hash=_hash_of_frames(prepared, split, normalize, "single"),
+        data_hash=_hash_of_frames(prepared, parts, normalize, "single"),
         frame_seconds=manifest.frame_seconds,
         domains={name: (table.domain(name), names) for name, names in manifest.domains.items()},
         info=manifest.dataset_info(),
     )
     if leads == "single" or len(manifest.lead_names) == 1:
         return whole
-    return all_leads(whole, _moments(prepared, table), _hash_of_frames(prepared, split, normalize, leads))
+    return all_leads(whole, _moments(prepared, table), _hash_of_frames(prepared, parts, normalize, leads))
 
 
 def _moments(prepared: PreparedSet, table: FrameTable) -> NDArray[np.int64]:
@@ -174,17 +179,20 @@ def data_hash(
     split_seed: int = 0,
     normalize: str = "none",
     leads: str = "single",
+    split: str | None = None,
+    validation: float | None = None,
     data_root: Path | None = None,
 ) -> str | None:
     """The `data_hash` of the FrameSet that `open_frames` would return, in a few milliseconds; nothing is written.
 
     None where the set is not prepared, or not from what a file of the user's now declares, or its split for this seed
     takes a solver and is not there: `prepare` with `split_seeds` sees to all of that.
+
+    Raises:
+        UsageError: the patients cannot be split as `split` and `validation` ask for.
     """
     prepared = prepared_set(name, prepared_root, data_root)
     if prepared is None:
         return None
-    split = split_at_hand(prepared, split_seed)
-    if split is None:
-        return None
-    return _hash_of_frames(prepared, split, normalize, leads)
+    parts = split_at_hand(prepared, split_seed, split, validation)
+    return None if parts is None else _hash_of_frames(prepared, parts, normalize, leads)

@@ -37,7 +37,11 @@ class PreparedData:
         return cls(Path(root) if root else default_prepared_root(), Path(chosen) if chosen else None)
 
     def data_hash(self, key: DataKey) -> str | None:
-        """The content hash of some frames; None where they are not prepared here. Nothing is written or solved."""
+        """The content hash of some frames; None where they are not prepared here. Nothing is written or solved.
+
+        Raises:
+            UsageError: the patients cannot be split as the key asks for.
+        """
         from clops_sweep.data.preparing.prepare import data_hash
 
         if key not in self._hashes:
@@ -57,7 +61,7 @@ class PreparedData:
 
         seeds: dict[str, set[int]] = {}
         for key in keys:
-            seeds.setdefault(key.dataset, set()).add(key.split_seed)
+            seeds.setdefault(key.dataset, set()).update([key.split_seed] if key.split is None else [])
         for name, split_seeds in seeds.items():
             prepare(name, prepared_root=self.root, data_root=self.source, progress=True, split_seeds=split_seeds)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.frames import SPLIT_NAMES, TEST, TRAINING, VALIDATION, FrameSet
 from clops_sweep.data.scenarios.class_incremental import class_il, class_il_union
 from clops_sweep.data.scenarios.domains import domain_il
+from clops_sweep.data.scenarios.leaks import check_leaks
 from clops_sweep.data.scenarios.tasks import (
     LossKind,
     Scenario,
@@ -53,7 +54,8 @@ def build_scenario(
 
     Raises:
         UsageError: the data set lacks what the scenario needs, the function of a user's own scenario raises or returns
-            what cannot be trained on, a task lacks a class in a split, or task_order is not a permutation of the tasks.
+            what cannot be trained on, a task lacks a class in a split, what is evaluated is trained on too (see
+            `check_leaks`), or task_order is not a permutation of the tasks. A frame set may have no validation set.
     """
     if function is None and scenario not in _BUILT_IN:
         raise UsageError(f"scenario {scenario!r}: not known; built in are {', '.join(_BUILT_IN)}")
@@ -63,7 +65,10 @@ def build_scenario(
     for task in tasks:
         _check_task(task, made.kind, frames)
     order = _order(task_order, len(tasks))
-    return Scenario(scenario, made.kind, outputs, tuple(tasks[position] for position in order), made.by_position)
+    ordered = tuple(tasks[position] for position in order)
+    built = Scenario(scenario, made.kind, outputs, ordered, made.by_position, made.people_recur)
+    check_leaks(built, frames)
+    return built
 
 
 def _made(function: ScenarioFunction, name: str, frames: FrameSet, options: Mapping[str, Any]) -> ScenarioTasks:
@@ -149,6 +154,8 @@ def _task(made: TaskInstances, frames: FrameSet) -> Task:
 def _check_task(task: Task, kind: LossKind, frames: FrameSet) -> None:
     """Every split can be learned from or scored: a pair has both classes, another task at least one that varies."""
     for split, subset in zip(SPLIT_NAMES, (task.train, task.validation, task.test), strict=True):
+        if split == SPLIT_NAMES[VALIDATION] and not (frames.split == VALIDATION).any():
+            continue
         if not len(subset.rows):
             raise UsageError(
                 f"{frames.name}: task {task.name} has no instance in the {split} split; "

@@ -43,11 +43,13 @@ class ScenarioTasks:
         by_position: whether an output is a place in a task, and means another class in each, so that a network can
             only be asked about an instance if it is known whose task that is. A network that is trained on all tasks
             at once then gets an output a class over all tasks.
+        people_recur: whether a person may be both trained on and evaluated, with other instances.
     """
 
     kind: LossKind
     tasks: Sequence[TaskInstances]
     by_position: bool = False
+    people_recur: bool = False
 
 
 ScenarioFunction = Callable[..., ScenarioTasks]
@@ -83,3 +85,4 @@ class Scenario:
     outputs: int
     tasks: tuple[Task, ...]
     by_position: bool = False
+    people_recur: bool = False

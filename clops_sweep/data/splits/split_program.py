@@ -51,11 +51,11 @@ def balanced_split(counts: NDArray[np.int64], seed: int) -> NDArray[np.int8]:
 
 
 def uncovered_classes(counts: NDArray[np.int64], split: NDArray[np.int8]) -> dict[int, list[str]]:
-    """Classes that are missing in a split, with the names of those splits: for counts [p, C] and split [p]."""
+    """Classes that are missing in a split that has people, with its name: for counts [p, C] and split [p]."""
     missing: dict[int, list[str]] = {}
     for code in np.flatnonzero(counts.sum(0)):
         for part, name in enumerate(SPLIT_NAMES):
-            if not counts[split == part, code].any():
+            if (split == part).any() and not counts[split == part, code].any():
                 missing.setdefault(int(code), []).append(name)
     return missing
 

@@ -15,9 +15,11 @@ class BestCell:
     def __init__(self) -> None:
         self._found: defaultdict[str, list[float]] = defaultdict(list)
         self._best: str | None = None
+        self._of_test = False
 
-    def add(self, runs: Iterable[tuple[str, float]]) -> None:
-        """Takes in some runs, each with the name of its cell and its AUC."""
+    def add(self, runs: Iterable[tuple[str, float]], *, of_test: bool = False) -> None:
+        """Takes in some runs, each with the name of its cell and its AUC, of the test set if there is no validation."""
+        self._of_test |= of_test
         for name, auc in runs:
             self._found[name].append(auc)
             if name == self._best:
@@ -32,4 +34,5 @@ class BestCell:
         """In words; empty where there is none yet."""
         if self._best is None:
             return ""
-        return f"AUC {self._mean(self._best):.3f} ({self._best}, {several(len(self._found[self._best]), 'seed')})"
+        of = "test " * self._of_test
+        return f"{of}AUC {self._mean(self._best):.3f} ({self._best}, {several(len(self._found[self._best]), 'seed')})"

@@ -47,6 +47,7 @@ def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded) -> s
 def metrics(report: Finished, runs: int) -> str:
     """What a job's runs are worth on average; a strategy that trains on all tasks at once has no transfer."""
     mean = "mean " if runs > 1 else ""
+    mean += "test " * report.of_test
     transfer = "" if math.isnan(report.bwt) else f", {mean}BWT {report.bwt:+.3f}"
     return f"{mean}AUC {report.auc:.3f}{transfer}"
 

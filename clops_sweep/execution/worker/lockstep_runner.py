@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from functools import partial
+from math import isnan
 from statistics import fmean
 from typing import Any
 
@@ -296,10 +297,10 @@ class LockstepRunner:
                 checkpoint.delete()
         except StoreError as error:
             return Unrecorded(str(error))
-        auc, bwt = (
-            [float(result.columns[run_id]["runs"][name][0]) for run_id in job.run_ids] for name in ("auc", "bwt")
-        )
-        return Finished(fmean(auc), fmean(bwt), tuple(auc), seconds)
+        rows = [result.columns[run_id]["runs"] for run_id in job.run_ids]
+        of_test = all(isnan(row["auc"][0]) for row in rows)
+        auc, bwt = ([float(row["test_" * of_test + name][0]) for row in rows] for name in ("auc", "bwt"))
+        return Finished(fmean(auc), fmean(bwt), tuple(auc), seconds, of_test)
 
     def _leave_word(self, error: str) -> None:
         later = [run_id for job in self._later for run_id in job.run_ids]

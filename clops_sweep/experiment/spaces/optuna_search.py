@@ -48,6 +48,8 @@ _NOT_COMPARABLE = {
     "seed": "give seeds as seeds=...; a trial is their mean",
     "weight_seed": "a search over it would find the luckiest initial weights",
     "split_seed": "a search over it would find the luckiest split of the patients",
+    "split": "a search over it would find the luckiest fold of the patients",
+    "validation": "a search over it would find the luckiest validation set",
     "dataset": "results on different data cannot be compared",
     "scenario": "results of different scenarios cannot be compared",
     "task_classes": "results on different tasks cannot be compared",

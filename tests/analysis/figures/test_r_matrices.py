@@ -89,6 +89,14 @@ def test_what_is_not_there_or_differs_ends_in_a_sentence(make: object) -> None:
         make(pd.concat([rows("r1"), rows("r2", tasks=("A", "B", "C"))]), "CLOPS")
 
 
+@pytest.mark.parametrize("make", [r_matrix, forgetting])
+def test_the_test_split_is_shown_where_there_is_no_validation(make: object) -> None:
+    assert callable(make)
+    alone = make(TWO[TWO["split"] == "test"])
+    np.testing.assert_equal(vars(alone), vars(make(TWO, split="test")))
+    np.testing.assert_equal(vars(make(TWO)), vars(make(TWO, split="validation")))
+
+
 def test_drawing_r_writes_every_value_and_frames_what_was_just_learned() -> None:
     joint = r_matrix(rows("r1", r=R[2:]), "MTL")
     figure = draw_r_matrices([r_matrix(TWO, "CLOPS"), joint])

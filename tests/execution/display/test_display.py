@@ -49,6 +49,11 @@ NAN = float("nan")
         (job(3), Finished(0.8123, -0.0456), "finished  Random storage, seed 3: AUC 0.812, BWT -0.046"),
         (job(3), Finished(0.8, NAN), "finished  Random storage, seed 3: AUC 0.800"),
         (job(0, 1), Finished(0.8, 0.1), "finished  Random storage, 2 seeds: mean AUC 0.800, mean BWT +0.100"),
+        (
+            job(3),
+            Finished(0.8123, -0.0456, of_test=True),
+            "finished  Random storage, seed 3: test AUC 0.812, test BWT -0.046",
+        ),
         (job(3), FoundFinished(elsewhere=True), "finished  Random storage, seed 3, by another sweep on this store"),
         (job(3), FoundFinished(elsewhere=False), "finished  Random storage, seed 3, in the store already"),
         (job(3), Failed(("it",)), "failed    Random storage, seed 3  (clops-sweep status shows why)"),

@@ -1,0 +1,70 @@
+"""The one check against leaks: no run is evaluated on people, or samples, that it has seen."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.frames import SPLIT_NAMES, FrameSet
+from clops_sweep.data.scenarios.tasks import Scenario
+from clops_sweep.errors import UsageError, shown
+
+_PARTS: Final = ("train", "validation", "test")
+"""As tasks call what `SPLIT_NAMES` names."""
+
+
+def check_leaks(scenario: Scenario, frames: FrameSet, seen: Collection[str] = ()) -> None:
+    """Refuse a scenario in which a person is in two of training, validation and test, in whatever tasks.
+
+    Where the scenario says that people recur (`ScenarioTasks.people_recur`), the same of every stored row.
+
+    Args:
+        scenario: the tasks.
+        frames: the data set that they are made of.
+        seen: people by `person_hash` that a run has seen before its first task, such as in tuning or pretraining; none
+            of them may be evaluated.
+
+    Raises:
+        UsageError: names the data set and one such person.
+    """
+    where, recur = f"dataset {frames.name!r}, scenario {scenario.name!r}", scenario.people_recur
+    rows = [np.concatenate([getattr(task, part).rows for task in scenario.tasks]) for part in _PARTS]
+    for one, other in combinations(range(len(_PARTS)), 2):
+        there = rows[other]
+        if recur:
+            twice = there[np.isin(_samples(frames, there), _samples(frames, rows[one])).any(1)]
+        else:
+            twice = there[np.isin(frames.patients[there], frames.patients[rows[one]])]
+        if len(twice):
+            raise UsageError(
+                f"{where}: {'an instance of ' * recur}{_person(frames, int(frames.patients[twice[0]]))} is in "
+                f"{SPLIT_NAMES[one]} and in {SPLIT_NAMES[other]}; expected {'instances' if recur else 'people'} in one "
+                "split each"
+            )
+    if not seen:
+        return
+    for code in np.unique(frames.patients[np.concatenate(rows[1:])]).tolist():
+        if person_hash(frames.name, frames.patient_names[code]) in seen:
+            raise UsageError(
+                f"{where}: {_person(frames, code)} is evaluated, and was seen before training; expected other people "
+                "for tuning and pretraining"
+            )
+
+
+def person_hash(dataset: str, person: str) -> str:
+    """Return what stands for a person of a data set without a name: SHA-256 of both, in hexadecimal digits."""
+    return hashlib.sha256(f"{dataset}\n{person}".encode()).hexdigest()
+
+
+def _samples(frames: FrameSet, instances: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The stored rows of instances, [m, channels]."""
+    return instances[:, None] if frames.members is None else frames.members[instances]
+
+
+def _person(frames: FrameSet, code: int) -> str:
+    return f"patient {shown(frames.patient_names[code])}"

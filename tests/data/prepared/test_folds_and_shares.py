@@ -1,0 +1,130 @@
+"""Folds, data sets without validation and a share for validation, as they are opened; and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clops_sweep import Recordings, UsageError, data_hash, dataset, folds, open_frames, prepare
+from clops_sweep.data.frames import TEST, TRAINING, VALIDATION, FrameSet
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from tests.data.declared_files import forget, waves
+
+Declare = Callable[..., PreparedSet]
+GIVEN = ["train"] * 20 + ["test"] * 12
+
+
+@pytest.fixture
+def declared(tmp_path: Path) -> Iterator[Declare]:
+    """Declares and prepares 32 recordings of 16 people, who have two of four classes each."""
+
+    def declare(split: Sequence[str] | None = None, **changes: Any) -> PreparedSet:
+        forget("people")
+
+        @dataset("people", scenarios=("class_il",))
+        def people(data_root: Path | None) -> Recordings:
+            given = {"patients": np.arange(32) // 2, "labels": np.arange(32) % 4, "classes": list("abcd")}
+            return Recordings(
+                **{"signals": waves(32, 1, 16), "sampling_rate": 8, "channels": ["x"], "units": "g"} | given | changes,
+                split=split,
+            )
+
+        return prepare("people", prepared_root=tmp_path, data_root=None, anew=True)
+
+    yield declare
+    forget("people")
+
+
+def people(frames: FrameSet, part: int) -> set[str]:
+    return {frames.patient_names[code] for code in np.unique(frames.patients[frames.split == part])}
+
+
+def test_folds_are_opened_with_everybody_tested_once(declared: Declare, tmp_path: Path) -> None:
+    declared()
+    opened = [open_frames("people", prepared_root=tmp_path, split=name) for name in folds(4)]
+    tested = [name for frames in opened for name in people(frames, TEST)]
+    assert sorted(tested) == sorted(map(str, range(16)))
+    for frames, following in zip(opened, [*opened[1:], opened[0]], strict=True):
+        assert people(frames, VALIDATION) == people(following, TEST)
+        parts = [people(frames, part) for part in (TRAINING, VALIDATION, TEST)]
+        assert sum(map(len, parts)) == len(set.union(*parts)) == 16
+        for part in (TRAINING, VALIDATION, TEST):
+            assert set(frames.labels[frames.split == part]) == {0, 1, 2, 3}
+
+
+def test_every_fold_has_a_data_hash_of_its_own_which_needs_no_frames(declared: Declare, tmp_path: Path) -> None:
+    declared()
+    views: list[dict[str, Any]] = [{}, *({"split": name} for name in (*folds(3), *folds(4)))]
+    views += [{"split": "fold:1/4", "split_seed": 1}, {"split": "fold:1/4", "normalize": "zscore"}]
+    hashes = [data_hash("people", prepared_root=tmp_path, **view) for view in views]
+    assert len(set(hashes)) == len(views)
+    assert hashes == [open_frames("people", prepared_root=tmp_path, **view).data_hash for view in views]
+
+
+def test_a_data_set_may_have_training_and_test_alone(declared: Declare, tmp_path: Path) -> None:
+    notes = declared(GIVEN).manifest.notes
+    assert any("there is no validation set; validation=0.2" in note for note in notes)
+    assert not any("is not in the validation split" in note for note in notes)
+    for seed in (0, 3):
+        frames = open_frames("people", prepared_root=tmp_path, split_seed=seed)
+        np.testing.assert_array_equal(frames.split, [TRAINING] * 20 + [TEST] * 12)
+
+
+def test_a_share_of_the_training_people_becomes_validation(declared: Declare, tmp_path: Path) -> None:
+    declared(GIVEN)
+    views: list[dict[str, Any]] = [{}, {"validation": 0.4}, {"validation": 0.4, "split_seed": 1}, {"validation": 0.2}]
+    opened = [open_frames("people", prepared_root=tmp_path, **view) for view in views]
+    assert [len(people(frames, VALIDATION)) for frames in opened] == [0, 4, 4, 2]
+    for view, frames in zip(views, opened, strict=True):
+        assert (frames.split[20:] == TEST).all()
+        assert (frames.split[:20] != TEST).all()
+        assert not people(frames, TRAINING) & people(frames, VALIDATION)
+        assert frames.data_hash == data_hash("people", prepared_root=tmp_path, **view)
+    assert len({frames.data_hash for frames in opened}) == 4
+
+
+def test_where_people_are_not_known_a_share_of_the_instances_of_each_class_becomes_validation(
+    declared: Declare, tmp_path: Path
+) -> None:
+    declared(GIVEN, patients=range(32))
+    frames = open_frames("people", prepared_root=tmp_path, validation=0.2)
+    for label in range(4):
+        assert (frames.split[:20][frames.labels[:20] == label] == VALIDATION).sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "changes", "view", "said"),
+    [
+        (None, {"labels": [3] * 6 + [0, 1, 2, 1] * 6 + [0, 2]}, {"split": "fold:2/4"}, "each class, and d has 3"),
+        (None, {}, {"split": "fold:1/17"}, "17 people of each class, and a has 8"),
+        (GIVEN, {}, {"split": "fold:1/3"}, "a split that its publisher has fixed"),
+        (None, {}, {"split": "fold:9/3"}, "expected fold:i/k with i from 1 to k"),
+        (None, {}, {"validation": 0.2}, "has a validation set"),
+        (["train"] * 16 + ["validation"] * 8 + ["test"] * 8, {}, {"validation": 0.2}, "has a validation set"),
+        (GIVEN, {}, {"validation": 0.01}, "leaves none for validation; expected a larger share"),
+        (GIVEN, {}, {"validation": 0.999}, "leaves none for training; expected a smaller share"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_when_it_is_opened_and_when_it_is_planned(
+    declared: Declare, tmp_path: Path, given: Any, changes: dict[str, Any], view: dict[str, Any], said: str
+) -> None:
+    declared(given, **changes)
+    for ask in (open_frames, data_hash):
+        with pytest.raises(UsageError) as raised:
+            ask("people", prepared_root=tmp_path, **view)
+        assert said in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+def test_mitbih_has_four_folds_at_most(mitbih: PreparedSet) -> None:
+    root = mitbih.folder.parent
+    for name in (*folds(3), *folds(4)):
+        frames = open_frames("mitbih", prepared_root=root, split=name)
+        for part in (TRAINING, VALIDATION, TEST):
+            assert set(frames.labels[frames.split == part]) == set(range(8))
+    with pytest.raises(UsageError, match=r"split = 'fold:1/5' needs 5 people of each class, and LBBB has 4"):
+        open_frames("mitbih", prepared_root=root, split="fold:1/5")

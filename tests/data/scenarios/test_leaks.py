@@ -1,0 +1,166 @@
+"""The check against leaks: every built-in scenario passes it on every split, and nothing that leaks does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clops_sweep import Recordings, ScenarioTasks, TaskInstances, UsageError, dataset, open_frames, prepare
+from clops_sweep.data.frames import SPLIT_NAMES, TEST, TRAINING, VALIDATION, FrameSet
+from clops_sweep.data.scenarios import Scenario, build_scenario, class_targets
+from clops_sweep.data.scenarios.leaks import check_leaks, person_hash
+from clops_sweep.testing import tiny_frames
+from tests.data.declared_files import forget
+
+PARTS = ("train", "validation", "test")
+SCENARIOS: list[tuple[str, dict[str, Any], str]] = [
+    ("class_il", {}, "all"),
+    ("class_il_union", {"task_classes": ((0, 3), (1, 2))}, "all"),
+    ("time_il", {}, "all"),
+    ("domain_il", {"domain": "site"}, "all"),
+    ("domain_il", {}, "single"),
+]
+SPLITS: list[tuple[str, dict[str, Any]]] = [
+    ("random", {}),
+    ("random", {"split_seed": 3}),
+    *(("random", {"split": f"fold:{i}/3", "split_seed": i}) for i in (1, 3)),
+    ("given", {}),
+    ("without validation", {}),
+    ("without validation", {"validation": 0.4}),
+]
+
+
+@pytest.fixture(scope="module", params=[70, 150])
+def root(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A prepared root with a random data set, under three splits: people with any number of recordings and classes."""
+    random = np.random.default_rng(request.param)
+    n, people = 900, request.param
+    owner = random.integers(0, people, n)
+    order = random.permutation(people)
+    train_and_test = np.where(order < 0.6 * people, "train", "test")
+    parts = {
+        "random": None,
+        "given": np.where(order >= 0.8 * people, "validation", train_and_test)[owner],
+        "without validation": train_and_test[owner],
+    }
+    recordings: dict[str, Any] = {
+        "signals": random.standard_normal((n, 2, 8)), "sampling_rate": 8, "channels": ["I", "II"], "units": "mV",
+        "labels": random.integers(0, 4, n), "classes": list("abcd"), "patients": owner,
+        "domains": {"site": random.integers(0, 3, n)},
+        "times": np.datetime64("2020-01-01") + random.integers(0, 900, n),
+    }  # fmt: skip
+    folder = tmp_path_factory.mktemp("leaks")
+    for name, split in parts.items():
+
+        def declared(data_root: Path | None, split: Any = split) -> Recordings:
+            return Recordings(**recordings, split=split)
+
+        scenarios = ("class_il", "time_il", "domain_il")
+        dataset(name.replace(" ", "_"), scenarios=scenarios, reference_channel="II")(declared)
+        prepare(name.replace(" ", "_"), prepared_root=folder, data_root=None, workers=1)
+    yield folder
+    forget()
+
+
+@pytest.mark.parametrize(("scenario", "options", "leads"), SCENARIOS)
+@pytest.mark.parametrize(("name", "view"), SPLITS)
+def test_no_scenario_leaks_on_any_split(
+    root: Path, name: str, view: dict[str, Any], scenario: str, options: dict[str, Any], leads: str
+) -> None:
+    frames = open_frames(name.replace(" ", "_"), prepared_root=root, leads=leads, **view)
+    built = build_scenario(frames, scenario, **options)
+    people = [
+        {frames.patient_names[frames.patients[row]] for task in built.tasks for row in getattr(task, part).rows}
+        for part in PARTS
+    ]
+    assert not people[0] & people[1]
+    assert not people[0] & people[2]
+    assert not people[1] & people[2]
+    assert bool(people[1]) == (name != "without validation" or "validation" in view)
+    # One evaluated instance of somebody who is trained on is found, whatever the task.
+    row = int(built.tasks[-1].train.rows[0])
+    mine = np.flatnonzero(frames.patients == frames.patients[row])
+    assert len(mine) > 1
+    split = frames.split.copy()
+    split[row] = TEST
+    with pytest.raises(UsageError) as raised:
+        build_scenario(replace(frames, split=split), scenario, **options)
+    sentence = str(raised.value)
+    assert frames.name in sentence
+    assert f"patient {frames.patient_names[frames.patients[row]]!r} is in training and in test" in sentence
+
+
+def tiny(**changes: Any) -> FrameSet:
+    return replace(tiny_frames("class_il", tasks=2), **changes)
+
+
+def recurring(frames: FrameSet) -> ScenarioTasks:
+    """One task of all classes in which people recur."""
+    targets = class_targets(frames)
+    return ScenarioTasks("softmax", [TaskInstances("all", np.ones(len(frames), bool), targets)], people_recur=True)
+
+
+def one_person_everywhere() -> FrameSet:
+    frames = tiny()
+    return replace(frames, patients=np.zeros_like(frames.patients))
+
+
+def test_a_leak_from_one_task_to_another_is_found() -> None:
+    frames = tiny()
+    tasks = build_scenario(frames, "class_il").tasks
+    patients = frames.patients.copy()
+    patients[tasks[1].test.rows[0]] = patients[tasks[0].train.rows[0]]
+    with pytest.raises(UsageError, match=r"^dataset 'synthetic', scenario 'class_il': patient 'P0\d\d' is in training"):
+        build_scenario(replace(frames, patients=patients), "class_il")
+
+
+@pytest.mark.parametrize(("one", "other"), [(TRAINING, VALIDATION), (TRAINING, TEST), (VALIDATION, TEST)])
+def test_the_sentence_says_which_splits(one: int, other: int) -> None:
+    frames = tiny()
+    patients = frames.patients.copy()
+    patients[np.flatnonzero(frames.split == other)[0]] = patients[np.flatnonzero(frames.split == one)[0]]
+    with pytest.raises(UsageError, match=f"is in {SPLIT_NAMES[one]} and in {SPLIT_NAMES[other]}"):
+        build_scenario(replace(frames, patients=patients), "class_il")
+
+
+def test_people_may_recur_where_the_scenario_says_so() -> None:
+    frames = one_person_everywhere()
+    with pytest.raises(UsageError, match="patient 'P000' is in training and in validation"):
+        build_scenario(frames, "class_il")
+    assert build_scenario(frames, "again", function=recurring).people_recur
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_where_people_recur_no_sample_does(channels: int) -> None:
+    frames = tiny_frames("class_il", tasks=2, channels=channels)
+    frames = replace(frames, patients=np.zeros_like(frames.patients))
+    built = build_scenario(frames, "again", function=recurring)
+    (task,) = built.tasks
+    if channels == 1:
+        twice: Scenario = replace(built, tasks=(replace(task, test=task.train),))
+        data = frames
+    else:  # a channel of a test instance is one of a training instance
+        assert frames.members is not None
+        members = frames.members.copy()
+        members[task.test.rows[0], 1] = members[task.train.rows[0], 0]
+        twice, data = built, replace(frames, members=members)
+    with pytest.raises(UsageError, match="an instance of patient 'P000' is in training and in test"):
+        check_leaks(twice, data)
+
+
+def test_people_seen_before_training_are_not_evaluated() -> None:
+    frames = tiny()
+    built = build_scenario(frames, "class_il")
+    trained, tested = (
+        {person_hash("synthetic", frames.patient_names[code]) for code in frames.patients[frames.split == part]}
+        for part in (TRAINING, TEST)
+    )
+    check_leaks(built, frames, seen=trained)
+    check_leaks(built, frames, seen={person_hash("another", name) for name in frames.patient_names})
+    with pytest.raises(UsageError, match=r"patient 'P\d\d\d' is evaluated, and was seen before training"):
+        check_leaks(built, frames, seen=trained | {min(tested)})

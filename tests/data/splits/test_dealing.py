@@ -1,0 +1,106 @@
+"""Folds test on every person once, and are as even over classes as people allow; so is a share for validation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from clops_sweep import UsageError, folds
+from clops_sweep.data.frames import TEST, TRAINING, VALIDATION
+from clops_sweep.data.splits.dealing import deal, fold_split, validation_share
+from clops_sweep.data.splits.fold_names import fold_of
+
+tables = hnp.arrays(
+    np.int64, st.tuples(st.integers(3, 30), st.integers(1, 4)), elements=st.one_of(st.just(0), st.integers(0, 60))
+)
+
+
+def test_names_of_folds_and_what_they_mean() -> None:
+    assert folds(4) == ["fold:1/4", "fold:2/4", "fold:3/4", "fold:4/4"]
+    assert [fold_of(name) for name in folds(4)] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert fold_of("fold:12/100") == (12, 100)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "fold", "fold:", "fold:1", "fold:0/5", "fold:6/5", "fold:1/2", "fold:-1/5", "fold:01/5", "fold:1/5 "),
+        *("1/5", "fold:1.0/5", "fold:1/5/5", "Fold:1/5", "fold:1/9999999", "fold:\N{ARABIC-INDIC DIGIT ONE}/5"),
+    ],
+)
+def test_other_names_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=r"^split = '.*': expected fold:i/k with i from 1 to k, and k from 3$"):
+        fold_of(name)
+
+
+@pytest.mark.parametrize("k", [-1, 0, 1, 2])
+def test_fewer_than_three_folds_are_refused(k: int) -> None:
+    with pytest.raises(UsageError, match=r"^split = "):
+        folds(k)
+
+
+@given(tables, st.integers(3, 6), st.integers(0, 3))
+@settings(max_examples=40, deadline=None)
+def test_every_person_is_tested_once_and_validates_once(counts: NDArray[np.int64], k: int, seed: int) -> None:
+    splits = np.stack([fold_split(counts, i, k, seed) for i in range(1, k + 1)])
+    assert ((splits == TEST).sum(0) == 1).all()
+    assert ((splits == VALIDATION).sum(0) == 1).all()
+    for i in range(k):  # validation is the test set of the next fold, and the first comes after the last
+        np.testing.assert_array_equal(splits[i] == VALIDATION, splits[(i + 1) % k] == TEST)
+    assert ((splits == TRAINING) | (splits == VALIDATION) | (splits == TEST)).all()
+
+
+@pytest.mark.parametrize(("people", "k"), [((4, 5, 6, 9), 4), ((3, 3, 3), 3), ((57, 4, 31), 4), ((20, 30), 5)])
+def test_where_people_have_one_class_its_people_are_dealt_evenly(people: tuple[int, ...], k: int) -> None:
+    classes = np.repeat(np.arange(len(people)), people)
+    counts = np.eye(len(people), dtype=np.int64)[np.random.default_rng(0).permutation(classes)] * 7
+    for seed in range(5):
+        tests = [fold_split(counts, i, k, seed) == TEST for i in range(1, k + 1)]
+        for code, many in enumerate(people):
+            in_part = [int((counts[test, code] > 0).sum()) for test in tests]
+            assert set(in_part) <= {many // k, -(-many // k)}
+
+
+def test_where_people_have_several_classes_parts_are_far_more_even_than_at_random() -> None:
+    random, dealt, drawn = np.random.default_rng(5), [], []
+    for seed in range(20):
+        counts = (random.random((40, 6)) < 0.3) * random.integers(1, 60, (40, 6))
+        parts = deal(counts, [1 / 4] * 4, np.random.default_rng(seed))
+        assert np.ptp(np.bincount(parts, minlength=4)) <= 4
+        for its, found in ((parts, dealt), (random.permutation(np.arange(40) % 4), drawn)):
+            people = np.stack([(counts[its == part] > 0).sum(0) for part in range(4)])
+            found.append(np.ptp(people, axis=0).mean())
+            assert its is not parts or people.min() >= 1
+    assert np.mean(dealt) < 0.4 * np.mean(drawn)
+
+
+def test_another_seed_is_another_repeat_and_the_same_seed_the_same() -> None:
+    counts = np.eye(3, dtype=np.int64)[np.arange(30) % 3]
+    first, again, other = (fold_split(counts, 2, 5, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    assert "".join(map(str, first.tolist())) == "020000100101000210000211002022"  # stored runs depend on it
+
+
+@given(tables, st.floats(0.05, 0.95), st.integers(0, 3))
+@settings(max_examples=40, deadline=None)
+def test_a_share_of_people_is_as_large_as_asked_for(counts: NDArray[np.int64], share: float, seed: int) -> None:
+    chosen = validation_share(counts, share, seed)
+    assert chosen.shape == (len(counts),)
+    np.testing.assert_array_equal(chosen, validation_share(counts, share, seed))
+    alone = (counts > 0).sum(1) <= 1
+    if alone.all():  # every class by itself is off by less than a person
+        for code in range(counts.shape[1]):
+            has = counts[:, code] > 0
+            assert abs(chosen[has].sum() - share * has.sum()) <= 1
+
+
+def test_a_share_is_stratified_by_class() -> None:
+    counts = np.eye(3, dtype=np.int64)[np.repeat([0, 1, 2], [100, 50, 10])]
+    chosen = validation_share(counts, 0.2, 0)
+    assert [int(chosen[counts[:, code] > 0].sum()) for code in range(3)] == [20, 10, 2]
+    assert (chosen != validation_share(counts, 0.2, 1)).any()

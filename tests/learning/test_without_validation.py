@@ -1,0 +1,74 @@
+"""Runs on data without a validation set: the test set's numbers are the same, and no others are made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clops_sweep import ContinualRun, UsageError
+from clops_sweep.data.frames import TEST, VALIDATION, FrameSet
+from clops_sweep.experiment.columns import METRICS
+from clops_sweep.testing import tiny_config, tiny_frames
+
+
+def without_validation(kind: str) -> FrameSet:
+    """A tiny frame set whose validation instances have gone to the test set."""
+    frames = tiny_frames(kind, tasks=2)
+    return replace(frames, split=np.where(frames.split == VALIDATION, np.int8(TEST), frames.split))
+
+
+@pytest.mark.parametrize("kind", ["class_il", "time_il", "domain_il"])
+@pytest.mark.parametrize("strategy", ["er", "multitask"])
+def test_there_are_test_metrics_alone_and_curves_where_they_are_asked_for(kind: str, strategy: str) -> None:
+    frames, config = without_validation(kind), tiny_config(kind, strategy=strategy)
+    plain = ContinualRun(config, frames).run()
+    with_curves = ContinualRun(config.replace(curves="test"), frames, keep_predictions=True).run()
+
+    row, same = plain.runs.iloc[0], with_curves.runs.iloc[0]
+    assert row[list(METRICS)].isna().all()
+    tested = [f"test_{name}" for name in METRICS]
+    assert row["test_auc"] == row["test_auc"]
+    pd.testing.assert_series_equal(row[tested], same[tested], check_names=False)
+    assert row["patients_validation"] == 0
+    assert set(plain.r_matrix["split"]) == {"test"}
+    assert plain.curves.empty
+    assert set(plain.curves) == set(with_curves.curves)
+
+    names = ["auc", "accuracy", "balanced_accuracy", "f1"]
+    curves, epochs = with_curves.curves, int(with_curves.curves["epoch"].max())
+    assert epochs == config.epochs_per_task * len(curves["task"].unique())
+    last = curves[curves["epoch"] == epochs].set_index("task")[names]
+    r = with_curves.r_matrix
+    pd.testing.assert_frame_equal(last, r[r["trained_on"] == r["trained_on"].max()].set_index("task")[names])
+
+
+def test_a_run_resumes_in_the_middle_of_a_task_and_ends_the_same() -> None:
+    frames, config = without_validation("class_il"), tiny_config("class_il", strategy="er", curves="test")
+    whole = ContinualRun(config, frames)
+    whole.advance()
+    whole.advance()
+    whole.advance()
+    resumed = ContinualRun(config, frames)
+    resumed.restore(whole.state())
+    assert resumed.epoch_metrics() == whole.epoch_metrics() != [{}]
+    for name, table in whole.run().tables.items():
+        kept = [column for column in table if "seconds" not in column]
+        pd.testing.assert_frame_equal(table[kept], resumed.run().tables[name][kept])
+
+
+def test_events_of_an_epoch_have_no_metrics_without_curves() -> None:
+    run = ContinualRun(tiny_config("class_il", strategy="er"), without_validation("class_il"))
+    run.advance()
+    assert run.epoch_metrics() == [{}]
+    run.advance()
+    (metrics,) = run.task_metrics()
+    assert "test_auc" in metrics
+    assert "auc" not in metrics
+
+
+def test_curves_of_the_test_set_are_refused_where_there_is_a_validation_set() -> None:
+    with pytest.raises(UsageError, match=r"^curves = 'test': dataset 'synthetic' has a validation set"):
+        ContinualRun(tiny_config("class_il", curves="test"), tiny_frames("class_il"))

@@ -1,0 +1,94 @@
+"""What does not fit is refused before anything is computed: searches and curves on data without a validation set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clops_sweep import OptunaSearch, Recordings, RunConfig, SearchSpace, UsageError, dataset, sweep
+from clops_sweep.search import launch
+from tests.data.declared_files import forget, waves
+
+
+@pytest.fixture(autouse=True)
+def _data_sets() -> Iterator[None]:
+    """`two_parts` has training and test alone, `three_parts` a validation set."""
+
+    def recordings(split: list[str]) -> Recordings:
+        return Recordings(
+            waves(80, 1, 2500), 500, ["II"], "mV", np.arange(80) % 4, list("abcd"), range(80), split=split
+        )
+
+    @dataset("two_parts", scenarios=("class_il",))
+    def two_parts(data_root: Path | None) -> Recordings:
+        return recordings(["train"] * 60 + ["test"] * 20)
+
+    @dataset("three_parts", scenarios=("class_il",))
+    def three_parts(data_root: Path | None) -> Recordings:
+        return recordings(["train"] * 40 + ["validation"] * 20 + ["test"] * 20)
+
+    yield
+    forget("two_parts", "three_parts")
+
+
+@pytest.fixture
+def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Launches a space; raises `Starting` where workers would start."""
+    monkeypatch.setattr(launch, "_check_start", _start)
+
+    def run(dataset: str, search: OptunaSearch | None = None, **settings: Any) -> None:
+        space = SearchSpace("it", RunConfig(dataset=dataset, **settings), search=search)
+        sweep(space, tmp_path / "results", prepared_root=tmp_path / "prepared")
+
+    return run
+
+
+class Starting(Exception):
+    """Everything has been looked at."""
+
+
+def _start(*_: object) -> None:
+    raise Starting
+
+
+FRACTION = {"storage_fraction": (0.1, 0.5)}
+
+
+@pytest.mark.parametrize("objective", ["auc", "test_auc", "bwt"])
+@pytest.mark.parametrize("pruning", [False, True])
+def test_a_search_does_not_choose_on_test_data(launched: Any, objective: str, pruning: bool) -> None:
+    if pruning and objective != "auc":
+        return
+    search = OptunaSearch(FRACTION, n_trials=2, objectives={objective: "maximize"}, pruning=pruning)
+    with pytest.raises(UsageError, match=r"'two_parts' has no validation set, .* give its base config validation=0\.2"):
+        launched("two_parts", search)
+    with pytest.raises(Starting):
+        launched("two_parts", search, validation=0.2)
+
+
+def test_a_search_over_costs_and_a_grid_need_no_validation_set(launched: Any) -> None:
+    for search in (OptunaSearch(FRACTION, n_trials=2, objectives={"seconds": "minimize"}), None):
+        with pytest.raises(Starting):
+            launched("two_parts", search)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "said"),
+    [
+        ("three_parts", {"curves": "test"}, "curves = 'test': dataset 'three_parts' has a validation set"),
+        ("three_parts", {"validation": 0.2}, "dataset 'three_parts' has a validation set; leave validation = 0.2 out"),
+        ("two_parts", {"split": "fold:1/4"}, "dataset 'two_parts' has a split that its publisher has fixed"),
+    ],
+)
+def test_what_the_data_do_not_allow_is_refused(launched: Any, name: str, settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=f"^{said}"):
+        launched(name, **settings)
+
+
+def test_curves_of_the_test_set_are_for_data_without_a_validation_set(launched: Any) -> None:
+    with pytest.raises(Starting):
+        launched("two_parts", curves="test")
