@@ -17,12 +17,12 @@ from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 
-from .statistics import Partitions, Replicate, check_alike, partitions, splits_of
+from .statistics import Partitions, Replicate, ordered, partitions, splits_of
 
-REPLICATE_AXIS = "split_seed"
-"""An axis over this field repeats a cell over patient splits, as seeds do over initialisations."""
+REPLICATE_AXES = ("split_seed", "split")
+"""An axis over these fields repeats a cell over patient splits, as seeds do over initialisations."""
 
-_NOT_A_SCALE = {"task_order", "weight_seed", REPLICATE_AXIS}
+_NOT_A_SCALE = {"task_order", "weight_seed", *REPLICATE_AXES}
 _PLACES = {"cell", "seed", "split_seed"}
 
 
@@ -104,14 +104,8 @@ class Experiment:
 
     @cached_property
     def replicates(self) -> tuple[Replicate, ...]:
-        """The pairs (patient split, seed) that cells are repeated with, ascending.
-
-        Raises:
-            UsageError: folds and random splits, or folds of different numbers of parts.
-        """
-        found = set(self.replicates_of(self.runs))
-        check_alike([split for split, _ in found])
-        return tuple(sorted(found))
+        """The pairs (patient split, seed) that cells are repeated with, ascending."""
+        return tuple(ordered(self.replicates_of(self.runs)))
 
     @staticmethod
     def replicates_of(runs: pd.DataFrame) -> list[Replicate]:
@@ -228,7 +222,9 @@ def collect(
     kept = set(keep_axes)
     experiments = []
     for space in spaces:
-        axes = {axis: tuple(values) for axis, values in space.axes.items() if axis != REPLICATE_AXIS or axis in kept}
+        axes = {
+            axis: tuple(values) for axis, values in space.axes.items() if axis not in REPLICATE_AXES or axis in kept
+        }
         requests = list(space.requests())
         run_ids, shown, left_aside = _choose_editions(requests, there, known, wanted)
         cells, frame = frame_of_runs(axes, requests, run_ids, rows)
@@ -269,11 +265,12 @@ def frame_of_runs(
         {
             "cell": np.array(positions, dtype=np.int64),
             "split_seed": np.array([request.config.split_seed for request in requests], dtype=np.int64),
+            "split": pd.Series([request.config.split for request in requests], dtype=object),
             "seed": np.array([request.config.seed for request in requests], dtype=np.int64),
             "run_id": run_ids,
         }
     )
-    results = rows.drop(columns=["split_seed", "seed", "run_id"], errors="ignore")
+    results = rows.drop(columns=["split_seed", "split", "seed", "run_id"], errors="ignore")
     frame = asked.join(results, on="run_id") if len(rows) else asked.assign(status=None)
     frame["status"] = frame["status"].astype(object).where(frame["status"].notna(), "missing")
     return tuple(cell for _, cell in cells.values()), frame

@@ -124,10 +124,12 @@ def intervals(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataF
     """
     there = store.parts["predictions"].finished()
     asked = sorted(there) if run_ids is None else [run_id for run_id in run_ids if run_id in there]
+    tables = ((run_id, store.read("predictions", run_id)) for run_id in asked)  # one in memory at a time
     rows = [
         (run_id, name, it.value, it.low, it.high, it.people, it.obstacle)
-        for run_id in asked
-        for name, it in patient_bootstrap(store.read("predictions", run_id)).items()
+        for run_id, predictions in tables
+        if len(predictions)
+        for name, it in patient_bootstrap(predictions).items()
         if np.isfinite(it.value)
     ]
     return pd.DataFrame(rows, columns=COLUMNS)

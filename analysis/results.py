@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .collect import Cell, Experiment
 from .metrics import METRICS
 from .published import Departure, PublishedValue, departures, published_values
-from .statistics import Estimate, Partitions, Replicate, check_alike, estimates, paired_differences
+from .statistics import Estimate, Partitions, Replicate, estimates, ordered, paired_differences
 
 Floats = npt.NDArray[np.float64]
 
@@ -92,14 +92,9 @@ def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Flo
     Returns:
         An array of shape (sources, replicates), NaN where there is no run; the replicates; and the partitions of the
         first source.
-
-    Raises:
-        UsageError: folds and random splits, or folds of different numbers of parts.
     """
     experiments = {id(experiment): experiment for experiment, _ in sources}
-    there = {pair for experiment in experiments.values() for pair in experiment.replicates}
-    check_alike([split for split, _ in there])
-    replicates = sorted(there)
+    replicates = ordered(pair for experiment in experiments.values() for pair in experiment.replicates)
     column = {pair: position for position, pair in enumerate(replicates)}
     by_experiment = {key: experiment.by_replicate(metric) for key, experiment in experiments.items()}
     columns = {key: [column[pair] for pair in experiment.replicates] for key, experiment in experiments.items()}

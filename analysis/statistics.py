@@ -16,7 +16,7 @@ algorithms. PAKDD, 3-12.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import special, stats
 
+from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError, several
 
 CONFIDENCE, ALPHA = 0.95, 0.05
@@ -152,14 +153,18 @@ def split_of(split: str | float | None, split_seed: int) -> Split:
     """The patient split of a run, from its config fields `split` and `split_seed`."""
     if not isinstance(split, str):
         return int(split_seed)
-    part, _, of = split.removeprefix("fold:").partition("/")
-    return Fold(int(split_seed), int(part), int(of))
+    return Fold(int(split_seed), *fold_of(split))
 
 
 def splits_of(runs: pd.DataFrame) -> list[Split]:
     """`split_of` every row of `runs`."""
     split = runs["split"] if "split" in runs else [None] * len(runs)
     return [split_of(*it) for it in zip(split, runs["split_seed"], strict=True)]
+
+
+def ordered(replicates: Iterable[Replicate]) -> list[Replicate]:
+    """Replicates once each, random splits before folds, then ascending."""
+    return sorted(set(replicates), key=lambda it: (isinstance(it[0], Fold), it))
 
 
 def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
@@ -175,7 +180,9 @@ def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
     recorded = runs.dropna(subset=["split_hash", "patients_train"])
     for split, rows in recorded.groupby(pd.Series(splits_of(recorded), recorded.index, dtype=object)):
         trained = rows["patients_train"].where(rows["patients_train"] > 0).astype(float)
-        ratios = [float((rows[f"patients_{part}"] / trained).mean()) for part in ("validation", "test")]
+        test = rows["patients_test"]
+        validation = rows["patients_validation"].where(rows["patients_validation"] > 0, test)  # judged by test then
+        ratios = [float((evaluated / trained).mean()) for evaluated in (validation, test)]
         found[split] = Partition("+".join(sorted(set(rows["split_hash"]))), *ratios)
     return found
 

@@ -16,6 +16,7 @@ from clops_sweep.store.run_store import RunStore
 
 from .collect import Experiment
 from .selection import cell_name
+from .statistics import split_of, splits_of
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,11 @@ def _ordered(experiment: Experiment) -> Iterator[tuple[str, tuple[int, ...], str
 
     Patient splits have frames of their own, and so orders of their own.
     """
-    finished = experiment.runs[experiment.runs["status"] == "finished"].drop_duplicates(["cell", "split_seed"])
-    several = len(set(finished["split_seed"])) > 1
-    columns = ("cell", "split_seed", "task_order", "data_hash", "semantics_version")
-    for index, split, order, data_hash, version in zip(*(finished.get(c, ()) for c in columns), strict=True):
+    finished = experiment.runs[experiment.runs["status"] == "finished"].drop_duplicates(["cell", "split_seed", "split"])
+    several = len(set(splits_of(finished))) > 1
+    columns = ("cell", "split_seed", "split", "task_order", "data_hash", "semantics_version")
+    for index, seed, fold, order, data_hash, version in zip(*(finished.get(c, ()) for c in columns), strict=True):
+        split = split_of(fold, seed)
         cell = experiment.cells[index]
         asked = cell.config.task_order
         if isinstance(asked, tuple) and order == "sequential":  # that run was asked for under its shorter name
@@ -83,7 +85,9 @@ def _ordered(experiment: Experiment) -> Iterator[tuple[str, tuple[int, ...], str
             continue
         name = (cell_name(cell) or experiment.name) + (f" (patient split {split})" if several else "")
         try:
-            source = source_config(cell.config.replace(split_seed=int(split)))
+            source = source_config(
+                cell.config.replace(split_seed=int(seed), split=fold if isinstance(fold, str) else None)
+            )
         except UsageError:  # of a plug-in that is not known here
             continue
         yield name, tuple(json.loads(order)), source.run_id(str(data_hash), int(version))

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_columns
 from clops_sweep.experiment.config import RunConfig, names_of
@@ -21,12 +22,12 @@ from clops_sweep.experiment.spaces.search_space import SearchSpace
 from .as_stored import config_of
 from .selection import departures
 
-_REPEATS = ("seed", "split_seed")
+_REPEATS = ("seed", "split_seed", "split")
 _MOST_CELLS = 10_000
 
 
 def spaces_in(runs: pd.DataFrame, say: Callable[[str], None]) -> list[SearchSpace]:
-    """One search space for the runs of each data set, scenario and strategy.
+    """One search space for the runs of each data set, scenario and strategy, and for folds one of their own.
 
     Its axes are the fields in which the runs differ, if there is a run at every place, else there is one axis with a
     name for each configuration. It asks for those runs alone.
@@ -35,7 +36,7 @@ def spaces_in(runs: pd.DataFrame, say: Callable[[str], None]) -> list[SearchSpac
         runs: the store's table `runs`.
         say: called with a sentence on runs that use what a search-space file has to register: `as_stored` shows them.
     """
-    groups: dict[tuple[str, str, str], list[RunConfig]] = {}
+    groups: dict[tuple[str, ...], list[RunConfig]] = {}
     not_known: Counter[str] = Counter()
     for row in runs[config_columns(map(str, runs))].to_dict("records"):
         fields = {str(name): value for name, value in row.items()}
@@ -43,7 +44,10 @@ def spaces_in(runs: pd.DataFrame, say: Callable[[str], None]) -> list[SearchSpac
         if config is None:
             not_known[_what_is_missing(fields)] += 1
             continue
-        groups.setdefault((config.dataset, config.scenario, config.strategy), []).append(config)
+        folds = (
+            () if config.split is None else (f"{fold_of(config.split)[1]} folds",)
+        )  # not compared with random splits
+        groups.setdefault((config.dataset, config.scenario, config.strategy, *folds), []).append(config)
     for what, count in not_known.items():
         runs_are = f"{count} runs are" if count > 1 else "1 run is"
         say(f"{runs_are} shown by the names in the store alone: nothing here registers {what}")
@@ -68,6 +72,8 @@ def _space(name: str, configs: Sequence[RunConfig]) -> SearchSpace:
         axes = {"configuration": {_in_words(configs[0].replace(**each), varied): each for each in settings}}
     if len(values["split_seed"]) > 1:
         axes["split_seed"] = values["split_seed"]
+    if len(values["split"]) > 1:
+        axes["split"] = values["split"]
     return SearchSpace(name, configs[0], axes, values["seed"], where=lambda config: config.identity in present)
 
 

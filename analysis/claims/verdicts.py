@@ -32,7 +32,7 @@ from clops_sweep.store.tables import TableName
 
 from ..collect import Experiment
 from ..figures.tracings import Frames
-from ..statistics import ALPHA, Partitions, Replicate, holm, interval, p_above, units_of
+from ..statistics import ALPHA, Partitions, Replicate, holm, interval, ordered, p_above, units_of
 from .catalogue import CLAIMS, Claim, Contrast, Says
 from .claim_runs import ClaimRuns, ContrastRuns, FinishedRuns
 from .run_measures import MEASURES, OF_TWO, RunTables
@@ -140,7 +140,7 @@ def _unit(contrasts: Sequence[ContrastRuns]) -> str:
     if any(it.kind == "runs" for it in units):
         return "patient splits, about these runs"
     if all(it.kind == "seeds" for it in units):
-        return f"seeds of patient split {min(split for it in contrasts for split, _ in it.pairs)}" if units else ""
+        return f"seeds of patient split {next(split for it in contrasts for split, _ in it.pairs)}" if units else ""
     return next(it.kind for it in units if it.kind != "seeds")
 
 
@@ -164,7 +164,7 @@ def evidence_of(
     partitions: Partitions | None = None,
 ) -> Evidence:
     """What the differences of a contrast say, by patient split and seed; NaN counts as missing."""
-    known = {it: value for it, value in sorted(values.items()) if np.isfinite(value)}
+    known = {it: values[it] for it in ordered(values) if np.isfinite(values[it])}
     if not known:
         return _nothing(contrast, "")
     found, each = units_of(list(known), partitions or {}, contrast.measure), np.array(list(known.values()))

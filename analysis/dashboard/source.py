@@ -53,9 +53,10 @@ class StoreSource:
     def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:
         """The prepared frames that are at hand for them."""
         for experiment in experiments:
-            of_cells = experiment.runs[["cell", "split_seed"]].drop_duplicates()
-            for cell, split in zip(of_cells["cell"], of_cells["split_seed"], strict=True):
-                key = experiment.cells[cell].config.data_key._replace(split_seed=int(split))
+            of_cells = experiment.runs[["cell", "split_seed", "split"]].drop_duplicates()
+            for cell, seed, fold in of_cells.itertuples(index=False, name=None):
+                split = fold if isinstance(fold, str) else None
+                key = experiment.cells[cell].config.data_key._replace(split_seed=int(seed), split=split)
                 if key not in self._frames:
                     self._frames[key] = self._find(key)
         return [frames for frames in self._frames.values() if frames is not None]

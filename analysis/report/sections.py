@@ -27,7 +27,7 @@ from ..metrics import METRICS
 from ..published import Departure
 from ..results import Reference, ResultTable, result_table
 from ..selection import cell_name, shown_metrics, variants
-from ..statistics import Estimate, estimate
+from ..statistics import Estimate, Fold, estimate
 from ..tables.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
 from ..tables.latex import to_latex
 from ..tables.patients import patients_text
@@ -275,10 +275,11 @@ def _run_entries(experiment: Experiment) -> dict[int, list[RunEntry]]:
     several_splits = len({split for split, _ in experiment.replicates}) > 1
     remarks = {"failed": "failed", "missing": "not finished", "finished": ""}
     grouped: dict[int, list[RunEntry]] = {}
-    ordered = experiment.runs.sort_values(["cell", "split_seed", "seed"])
-    columns = ("cell", "split_seed", "seed", "run_id", "status")
-    for cell, split, seed, run_id, status in zip(*(ordered[column] for column in columns), strict=True):
-        replicate = f"split {split}, seed {seed}" if several_splits else f"seed {seed}"
+    ordered = experiment.runs.sort_values(["cell", "split_seed", "split", "seed"])
+    columns = [ordered[column] for column in ("cell", "run_id", "status")]
+    for cell, run_id, status, (split, seed) in zip(*columns, experiment.replicates_of(ordered), strict=True):
+        place = split if isinstance(split, Fold) else f"split {split}"
+        replicate = f"{place}, seed {seed}" if several_splits else f"seed {seed}"
         entry = RunEntry(replicate, str(run_id), remarks[str(status)], in_store=status != "missing")
         grouped.setdefault(int(cell), []).append(entry)
     return grouped
@@ -298,7 +299,7 @@ def _means(experiment: Experiment) -> str:
 
 
 def _replicate_words(experiment: Experiment) -> str:
-    splits = len({split for split, _ in experiment.replicates})
-    seeds = len({seed for _, seed in experiment.replicates})
-    words = plural(seeds, "seed")
-    return f"{splits} patient splits with {words} each" if splits > 1 else words
+    splits = {split for split, _ in experiment.replicates}
+    words = plural(len({seed for _, seed in experiment.replicates}), "seed")
+    kind = "folds" if all(isinstance(split, Fold) for split in splits) else "patient splits"
+    return f"{len(splits)} {kind} with {words} each" if len(splits) > 1 else words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
@@ -46,16 +47,18 @@ def _rows(experiment: Experiment, store: RunStore) -> Iterator[tuple[str, ...]]:
         return
     replicates = experiment.replicates_of(there)
     alike = there[[it == min(replicates) for it in replicates]].sort_values("cell").head(MOST)
-    first = store.read("predictions", alike["run_id"].iloc[0])
+    first = None
     for cell, run_id in zip(alike["cell"].tolist(), alike["run_id"], strict=True):
         label = cell_name(experiment.cells[cell]) or experiment.name
         predictions = store.read("predictions", run_id)
+        if predictions.empty:
+            continue
         found, less = patient_bootstrap(predictions), dict[str, PatientInterval]()
-        if cell != alike["cell"].iloc[0]:
-            try:
+        if first is None:
+            first = predictions
+        else:
+            with suppress(UsageError):  # of other data, such as another data set on an axis
                 less = patient_bootstrap(predictions, first)
-            except UsageError:  # of other data, such as another data set on an axis
-                less = {}
         for metric in PATIENT_METRICS:
             it = found[metric]
             if np.isfinite(it.value):

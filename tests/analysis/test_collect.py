@@ -9,6 +9,7 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.collect import collect, label_text
+from clops_sweep.analysis.statistics import Fold
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
@@ -109,7 +110,8 @@ def test_folds_have_data_of_their_own_and_all_are_shown(tmp_path: Path, generate
         keep = lambda c, split=split: c.split == split  # noqa: E731
         generated.write_generated_runs(store, [space], data_hash=f"hash{split}", keep=keep, epochs=1, instances=2)
     (experiment,) = collect([space], store.read("runs"))
-    assert experiment.counts("finished").tolist() == [1] * 8
+    assert experiment.counts("finished").tolist() == [4] * 2, "folds repeat a cell, as split seeds do"
+    assert experiment.replicates == ((0, 0), *((Fold(0, part, 3), 0) for part in (1, 2, 3)))
     assert {(it.split, it.data_hash) for it in experiment.shown} == {
         *((name, f"hash{name}") for name in folds(3)),
         ("", "hashNone"),
