@@ -86,7 +86,7 @@ def test_folds_and_random_splits_are_refused_together() -> None:
 
 
 def test_a_published_example_of_the_corrected_test() -> None:
-    """scikit-learn's user guide, "Statistical comparison of models using grid search": rbf and linear SVC, 10 x 10 folds.
+    """scikit-learn's "Statistical comparison of models using grid search": rbf and linear SVC, 10 x 10 folds.
 
     It prints a corrected t of 0.750 and a one-sided p of 0.227, and 2.611 and 0.005 without the correction.
     """
