@@ -60,7 +60,7 @@ def needed_in_words(record: VarianceBySource) -> str:
     needed = [record.splits_needed(seeds) for seeds in SEEDS]
     found = f"a difference of {DIFFERENCE:g} between two methods with a power of {POWER:.0%}"
     if all(splits is not None and isinf(splits) for splits in needed):
-        said = f"No number of patient splits finds {found}, with {', '.join(map(str, SEEDS))} seeds each."
+        said = f"No number of patient splits is enough to find {found}."
     else:
         words = ("more than 500" if it is None else "no number suffices" if isinf(it) else f"{it:g}" for it in needed)
         parts = (f"{it} with {plural(seeds, 'seed')} each" for it, seeds in zip(words, SEEDS, strict=True))
