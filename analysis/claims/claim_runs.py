@@ -258,10 +258,10 @@ class FinishedRuns:
     def _ids(self, config: RunConfig) -> Iterator[tuple[Replicate, str]]:
         """The finished runs of a config but for its seeds."""
         by_split: dict[Split, OfAnySeed | None] = {}
+        family = family_of(getattr(config, name) for name in FAMILY)
         for split, seed in self._replicates.get((config.dataset, config.scenario), ()):
             update = _fields_of(split)
-            family = {name: getattr(config, name) for name in FAMILY} | update
-            edition = self._editions.get(family_of(family.values()))
+            edition = self._editions.get((*family[:4], update["split_seed"], update["split"] or "", *family[6:]))
             if edition is None:
                 continue
             if split not in by_split:

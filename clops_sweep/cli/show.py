@@ -76,6 +76,8 @@ def show(run_id: str, results: str, everything: bool, against: str | None, as_js
             click.echo(f"  {name:{width}} {printable(_in_words(row[name], shorten))}")
     for line in _tested(store, found, against):
         click.echo(line)
+    if row["patients_validation"] == 0:
+        click.echo("the data have no validation set: metrics are of the test set")
     if lines := described(row["plugins"]):
         click.echo("plug-ins:")
         for line in (*lines, *changed_code([row])):

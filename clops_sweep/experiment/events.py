@@ -43,6 +43,7 @@ class EpochEnd:
         place: where it is.
         metrics: of the validation split: `loss`, `auc`, `accuracy`, `balanced_accuracy` and `f1`, means over the tasks
             seen so far, and each of them of each of these tasks as `auc/NAME`. What is not defined is left out.
+            Without a validation set, of the test set where `curves="test"` was asked for, else empty.
     """
 
     run_id: str

@@ -101,6 +101,20 @@ def test_what_is_left_out_is_said(tmp_path: Path, finished_tables: Tables, every
     assert bool(re.search(r"^  mc_samples +20$", shown.output, re.MULTILINE)) is everything
 
 
+@pytest.mark.parametrize(("people", "said"), [(0, True), (7, False), (None, False)])
+def test_a_run_without_a_validation_set_is_said_to_be_judged_by_the_test_set(
+    tmp_path: Path, finished_tables: Tables, people: int | None, said: bool
+) -> None:
+    tables = finished_tables("a" * 24, RunConfig())
+    place = tables["runs"].schema.get_field_index("patients_validation")
+    column = pa.array([people], tables["runs"].schema.field(place).type)
+    tables["runs"] = tables["runs"].set_column(place, "patients_validation", column)
+    RunStore(tmp_path).write_finished("a" * 24, tables)
+    shown = CliRunner().invoke(command, ["show", "aaa", "--results", str(tmp_path)], standalone_mode=False)
+    assert shown.exit_code == 0, shown.exception
+    assert ("no validation set: metrics are of the test set" in shown.output) == said
+
+
 @pytest.mark.parametrize(
     ("runs", "checkpointed", "words"),
     [

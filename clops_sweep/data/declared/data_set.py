@@ -170,7 +170,8 @@ class DataSet:
         why = ": too few patients have it" if self.built_in else ""
         given = ["the split is the given one, for every split_seed"] if self.given_split else []
         if not (split == VALIDATION).any():
-            given.append("there is no validation set; validation=0.2 takes one from the training people")
+            remedy = "; validation=0.2 takes one from the training people" if self.given_split else ": too few people"
+            given.append(f"there is no validation set{remedy}")
         return given + [
             f"class {self.common.classes[code]} is not in the {' and '.join(parts)} split{why}"
             for code, parts in uncovered_classes(self.counts(index), split).items()

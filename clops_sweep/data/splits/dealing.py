@@ -31,7 +31,8 @@ def fold_split(counts: NDArray[np.int64], i: int, k: int, seed: int) -> NDArray[
 
 def validation_share(counts: NDArray[np.int64], share: float, seed: int) -> NDArray[np.bool_]:
     """Return which of the training people are for validation, [people] bool; counts as in `fold_split`."""
-    return deal(counts, [1 - share, share], _stream(seed, "validation share")) == 1
+    parts = deal(counts, [1 - share, share], _stream(seed, "validation share"))
+    return np.asarray(parts == 1)
 
 
 def deal(counts: NDArray[np.int64], shares: Sequence[float], random: np.random.Generator) -> NDArray[np.int64]:

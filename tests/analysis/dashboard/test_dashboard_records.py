@@ -17,6 +17,7 @@ from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.dashboard.pages.instances_page import instances_table
 from clops_sweep.analysis.dashboard.pages.progress_page import progress
+from clops_sweep.analysis.dashboard.pages.runs_page import shown_columns
 from clops_sweep.analysis.dashboard.parallel import MOST_LINES, parallel_coordinates
 from clops_sweep.analysis.dashboard.runs_table import PAGE, matching, runs_table
 from clops_sweep.analysis.dashboard.scene import Scene
@@ -367,6 +368,19 @@ def scene_of(followed: FollowedStore, **given: object) -> Scene:
     scene = Scene.of(view, followed.snapshot, followed.store)
     assert scene is not None
     return scene
+
+
+def test_a_scene_without_a_validation_set_shows_test_metrics(tmp_path: Path, generated: ModuleType) -> None:
+    store = RunStore(tmp_path / "results")
+    configs = [RunConfig(strategy="finetune", seed=seed) for seed in range(2)]
+    generated.write_given_runs(store, [(config, {"test_auc": 0.7, "test_bwt": -0.1}) for config in configs])
+    found = FollowedStore(store, Recorded(), 0)
+    scene = Scene.of(View(page="heatmap"), found.snapshot, store)
+    assert scene is not None
+    assert scene.view.metric == "test_auc"
+    (panel,) = scene.heatmap().panels
+    assert panel.mean.tolist() == [[pytest.approx(0.7)]]
+    assert shown_columns(scene) == ("test_auc", "test_bwt")
 
 
 def test_a_scene_fills_in_what_is_not_chosen(followed: FollowedStore) -> None:

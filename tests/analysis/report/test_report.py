@@ -215,6 +215,21 @@ def test_editions_undefined_metrics_and_one_seed_are_said(tmp_path: Path, genera
     assert "4 of 4 runs are finished" in older.index.read_text("utf-8")
 
 
+def test_a_report_without_a_validation_set_says_so_and_shows_test_metrics(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    space = SearchSpace("alone", RunConfig(strategy="finetune"), {"batch_size": [8, 16]}, seeds=range(2))
+    store = RunStore(tmp_path / "results")
+    generated.write_given_runs(
+        store, [(it.config, {"test_auc": 0.6 + 0.1 * it.config.seed, "test_bwt": -0.1}) for it in space.requests()]
+    )
+    text = write_report([space], store, tmp_path / "report").index.read_text("utf-8")
+    assert "Metrics are computed on the test set, as the data have no validation set." in text
+    assert "The data have no validation set: all metrics, R and forgetting are of the test set." in text
+    assert "0.650 ± 0.071" in text
+    assert not re.search(r"\bnan\b", text)
+
+
 def test_latex_tables_are_well_formed(report: ReportPaths) -> None:
     for path in report.tables:
         if path.suffix != ".tex":

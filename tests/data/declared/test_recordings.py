@@ -78,7 +78,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"split": ["train", "test", "validation", "validation", "test", "test"]},
         "^split: patient '1' is in train and in test; expected one split for a patient",
     ),
-    "a split without a recording": ({"split": ["train"] * 4 + ["test"] * 2}, "^split: no recording is in 'validation'"),
+    "a split without a recording": ({"split": ["train"] * 4 + ["validation"] * 2}, "^split: no recording is in 'test'"),
     "a window of nothing": ({"window_seconds": 0}, "^window_seconds: expected a number above 0"),
     "a stride without a window": ({"stride_seconds": 1}, "^stride_seconds: .* it goes with window_seconds"),
     "a new rate below 0": ({"resample_to": -1}, "^resample_to: expected a number above 0"),
