@@ -71,7 +71,7 @@ def patient_bootstrap(
     Classes of a task (for several labels: presence and absence of each) with fewer than 10 people could vanish from a
     resample. Patients are therefore drawn within strata: a patient belongs to the class with the fewest people among
     such classes that the patient has, all others to one stratum. Resamples in which a class vanishes nevertheless are
-    left out. With fewer than 3 people in a class there is no interval.
+    left out. With fewer than 3 people in a class, AUC and balanced accuracy have no interval.
 
     Args:
         predictions: rows of the table `predictions` of one run.
@@ -99,20 +99,16 @@ def patient_bootstrap(
         return first - others[0] if others else first
 
     value = measured(np.ones((1, len(ours.people))))
-    obstacle = ours.obstacle
+    obstacles = [ours.obstacle(metric) for metric in PATIENT_METRICS]
     ends = np.full((2, len(PATIENT_METRICS)), np.nan)
-    if not obstacle:
-        drawn = ours.resamples(resamples)
-        found = measured(drawn)
+    if not all(obstacles):
         tail = (1 - CONFIDENCE) / 2
-        for place, column in enumerate(found.T):
+        for place, column in enumerate(measured(ours.resamples(resamples)).T):
             defined = column[np.isfinite(column)]
-            if defined.size:
+            if defined.size and not obstacles[place]:
                 ends[:, place] = np.quantile(defined, (tail, 1 - tail))
-    return {
-        name: PatientInterval(float(at), float(low), float(high), len(ours.people), obstacle)
-        for name, at, low, high in zip(PATIENT_METRICS, value[0], *ends, strict=True)
-    }
+    found = zip(PATIENT_METRICS, value[0].tolist(), *ends.tolist(), obstacles, strict=True)
+    return {name: PatientInterval(at, low, high, len(ours.people), why) for name, at, low, high, why in found}
 
 
 def intervals(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
@@ -151,9 +147,9 @@ class _Task:
             present = self.targets[:, output]
             if present.all() or not present.any():
                 continue
-            yield f"output {output}", np.unique(self.patients[present])
+            yield f"target_{output} = 1", np.unique(self.patients[present])
             if not exclusive:
-                yield f"no output {output}", np.unique(self.patients[~present])
+                yield f"target_{output} = 0", np.unique(self.patients[~present])
 
 
 @dataclass(frozen=True)
@@ -200,21 +196,20 @@ class _TestSet:
     def small(self) -> list[tuple[str, Ints]]:
         """Classes of fewer than `FEW_PEOPLE` people, those of the fewest first."""
         found = [
-            (f"{what} of task {name}", people)
+            (f"{what} in task {name}", people)
             for name, task in zip(self.names, self.tasks, strict=True)
             for what, people in task.classes()
             if len(people) < FEW_PEOPLE
         ]
         return sorted(found, key=lambda it: len(it[1]))
 
-    @property
-    def obstacle(self) -> str:
-        """Why there is no interval."""
+    def obstacle(self, metric: str) -> str:
+        """Why a metric has no interval."""
         if "" in self.people:
             return "the predictions name no patients, as those of versions before 0.3"
         if len(self.people) < MIN_UNITS:
             return f"{several(len(self.people), 'test patient')} where {MIN_UNITS} are needed"
-        if self.small and len(self.small[0][1]) < MIN_UNITS:
+        if self.small and len(self.small[0][1]) < MIN_UNITS and not metric.startswith("test_accuracy"):
             what, people = self.small[0]
             return f"{several(len(people), 'test patient')} with {what} where {MIN_UNITS} are needed"
         return ""

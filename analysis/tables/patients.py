@@ -65,5 +65,5 @@ def _rows(experiment: Experiment, store: RunStore) -> Iterator[tuple[str, ...]]:
                 ends = f" [{number(it.low)}, {number(it.high)}]" if np.isfinite(it.low) else ""
                 above = less.get(metric)
                 compared = with_interval(above.value, above.low, above.high) if above is not None else DASH
-                note = f"No intervals for {label}: {it.obstacle}." if it.obstacle else ""
+                note = f"No interval for {label}: {it.obstacle}." if it.obstacle else ""
                 yield label, run_id, metric, f"{number(it.value)}{ends}", compared, note

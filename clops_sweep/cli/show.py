@@ -119,14 +119,11 @@ def _tested(store: RunStore, run_id: str, against: str | None) -> Iterator[str]:
     ):
         if not found:
             continue
-        first = next(iter(found.values()))
-        over = (
-            f"no interval: {first.obstacle}" if first.obstacle else f"95 % interval over {first.people} test patients"
-        )
-        yield f"{heading} ({over}):"
+        yield f"{heading} [95 % interval over {next(iter(found.values())).people} test patients]:"
         for name, it in found.items():
             ends = "" if math.isnan(it.low) else f" [{it.low:.3f}, {it.high:.3f}]"
             yield f"  {name:{max(map(len, found))}} {it.value:.3f}{ends}"
+        yield from (f"  no interval: {why}" for why in dict.fromkeys(it.obstacle for it in found.values()) if why)
 
 
 def sections(row: Mapping[str, Any], *, everything: bool = False) -> Sections:

@@ -153,10 +153,11 @@ def test_a_class_of_few_people_never_vanishes() -> None:
 def test_no_interval_from_two_people_of_a_class() -> None:
     one = predicted(6, tasks=2)
     few = one[~one["patient"].isin({f"p{person}" for person in range(1, PEOPLE, 2)} - {"p1", "p3"})]
-    found = patient_bootstrap(few)["test_auc"]
-    assert found.obstacle == "2 test patients with output 0 of task task 1 where 3 are needed"
-    assert np.isnan(found.low)
-    assert not np.isnan(found.value)
+    found = patient_bootstrap(few)
+    assert found["test_auc"].obstacle == "2 test patients with target_0 = 1 in task task 1 where 3 are needed"
+    assert np.isnan(found["test_auc"].low)
+    assert not np.isnan(found["test_auc"].value)
+    assert found["test_accuracy"].low < found["test_accuracy"].value, "accuracy needs no class"
 
 
 def test_runs_that_cannot_be_compared_are_refused() -> None:

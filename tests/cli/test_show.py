@@ -142,7 +142,7 @@ def test_test_metrics_have_intervals_over_patients(tmp_path: Path, finished_tabl
         store.write_finished(run_id, finished_tables(run_id, RunConfig(seed=seed)) | {"predictions": predictions})
     said = CliRunner().invoke(command, ["show", one, "--results", str(tmp_path), "--against", other])
     assert said.exit_code == 0, said.output
-    assert "test metrics (95 % interval over 24 test patients):" in said.output
+    assert "test metrics [95 % interval over 24 test patients]:" in said.output
     assert re.search(r"test_auc +0\.\d{3} \[0\.\d{3}, 0\.\d{3}\]", said.output)
     assert re.search(rf"minus those of {other}.*\n  test_auc +0\.000 \[0\.000, 0\.000\]", said.output)
     found = json.loads(CliRunner().invoke(command, ["show", one, "--results", str(tmp_path), "--json"]).output)
