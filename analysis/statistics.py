@@ -178,7 +178,11 @@ def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
     if "split_hash" not in runs or "patients_train" not in runs:
         return found
     recorded = runs.dropna(subset=["split_hash", "patients_train"])
-    for split, rows in recorded.groupby(pd.Series(splits_of(recorded), recorded.index, dtype=object)):
+    places: dict[Split, list[int]] = {}
+    for place, split in enumerate(splits_of(recorded)):
+        places.setdefault(split, []).append(place)
+    for split, of_split in places.items():
+        rows = recorded.iloc[of_split]
         trained = rows["patients_train"].where(rows["patients_train"] > 0).astype(float)
         test = rows["patients_test"]
         validation = rows["patients_validation"].where(rows["patients_validation"] > 0, test)  # judged by test then
@@ -190,9 +194,8 @@ def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
 def units_of(replicates: Sequence[Replicate], known: Partitions, measure: str = "auc") -> Units:
     """What counts as one difference among replicates.
 
-    Splits of the same people are one unit. A unit has the mean over its seeds: those common to all units or, where
-    there are none, all of its own. People who are evaluated are those of validation, and of test where the measure is
-    one of the columns `test_*`.
+    Splits of the same people are one unit. A unit is the mean over the seeds common to all units or, without such
+    seeds, over all of its own. The evaluated people are those of test for columns `test_*`, else those of validation.
 
     Args:
         replicates: (patient split, seed) of the values at hand, one or more.
@@ -240,8 +243,8 @@ def check_alike(splits: Sequence[Split]) -> None:
     if len(of) > 1:
         kinds = [f"{it} folds" if it else "random splits" for it in sorted(of)]
         raise UsageError(
-            f"{' and '.join(kinds)} of the same people cannot be compared together: choose one kind, such as "
-            '--where "split == None"'
+            f"{' and '.join(kinds)} of the same people cannot be compared together; put them into search spaces of "
+            "their own"
         )
 
 

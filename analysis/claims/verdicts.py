@@ -1,19 +1,19 @@
 """Which of the paper's claims hold on given runs: holds, does not hold, undecided.
 
-The difference behind a claim is taken run by run. Its units are patient splits, each the mean over its seeds; of a
-single split the units are seeds, and the verdict is about that split. With n units of mean d, (d - x) / SE is compared
-with Student's t of n - 1 degrees of freedom, one-sided, where SE^2 = s^2 (1/n + rho) and rho is the number of evaluated
-people over that of training people (`clops_sweep.analysis.statistics`; 0 for seeds); m is the smallest difference that
-would matter. A claim holds where the first hypothesis is rejected, and does not hold where the second is::
+The difference behind a claim is computed run by run. Its units are patient splits or folds, each the mean over its
+seeds; with a single split the units are seeds, and the verdict is about that split. With n units of mean d,
+(d - x) / SE is compared with Student's t of n - 1 degrees of freedom, one-sided, where SE^2 = s^2 (1/n + rho) and rho
+is the number of evaluated people over that of training people (`clops_sweep.analysis.statistics`; 0 for seeds). m is
+the smallest difference that matters. A claim holds if the first hypothesis is rejected, and does not hold if the second
+is::
 
     more      d <= 0                                                   d >= m
     same      abs(d) >= m, by two one-sided tests (Schuirmann, 1987)   abs(d) <= m, twice the smaller p
     not less  d <= -m                                                  d >= 0
 
-Of a claim with several differences all must hold: its p is the largest of theirs (intersection-union; Berger, 1982),
-and against it the smallest times their number. p-values are corrected by Holm (1979) over all claims on one data set,
-those for and those against by themselves: the chance of a single "holds" among them that is wrong is at most 5 %, and
-so is that of a single "does not hold".
+A claim with several differences holds if all do: its p is the largest of theirs (intersection-union; Berger, 1982), and
+that against it the smallest times their number. p-values are adjusted by Holm (1979) over all claims on one data set,
+separately for and against: the chance of any wrong "holds" is at most 5 %, and so is that of any wrong "does not hold".
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ def _unit(contrasts: Sequence[ContrastRuns]) -> str:
 def outcome_of(says: Says, p_for: float, p_against: float) -> Outcome:
     """The verdict from corrected p-values.
 
-    A difference that is shown to be in the direction of the claim, and too small to matter, is none: of the claim that
-    there is more, this is against it, of the claim that there is not less, it is for it.
+    A difference shown to be in the direction of the claim and also too small to matter counts as no difference: against
+    "more", and for "not less".
     """
     holds, fails = p_for < ALPHA, p_against < ALPHA
     if holds and fails:

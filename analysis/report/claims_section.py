@@ -40,7 +40,7 @@ def counts_in_words(verdicts: Sequence[Verdict]) -> str:
 
 
 def difference_in_words(verdict: Verdict) -> str:
-    """The difference that speaks least for the claim, with its interval; a dash where there is none."""
+    """The difference that supports the claim least, with its interval; a dash if nothing was compared."""
     found = verdict.weakest
     if not found.n:
         return DASH

@@ -10,6 +10,7 @@ import pytest
 from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.collect import collect, label_text
 from clops_sweep.analysis.statistics import Fold
+from clops_sweep.analysis.tables.comparisons import comparisons
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
@@ -118,6 +119,8 @@ def test_folds_have_data_of_their_own_and_all_are_shown(tmp_path: Path, generate
     }
     assert experiment.left_aside == ()
     assert "synthetic (class_il, patient split 0, fold:2/3)" in str(experiment.shown[2])
+    with pytest.raises(UsageError, match="random splits and 3 folds"):
+        comparisons(experiment)
 
 
 def test_without_a_validation_set_metrics_are_of_the_test_set(tmp_path: Path, generated: ModuleType) -> None:

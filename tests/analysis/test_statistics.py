@@ -124,6 +124,8 @@ def test_partitions_come_from_the_runs() -> None:
     assert units_of([(0, 0), (1, 0), (2, 0)], partitions(runs)).kind == "runs"
     folds = runs.assign(split=["fold:1/3", "fold:1/3", "fold:2/3", None], split_seed=7)
     assert list(partitions(folds)) == [Fold(7, 1, 3), Fold(7, 2, 3)]
+    mixed = runs.assign(split=[None, None, "fold:2/3", None])
+    assert list(partitions(mixed)) == [0, Fold(1, 2, 3)]
     without = runs.assign(patients_validation=0)
     assert partitions(without)[0].validation == 0.4, "judged by test people where there are no others"
 
