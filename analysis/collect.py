@@ -164,13 +164,18 @@ class Experiment:
     def _matrix(self, column: str) -> npt.NDArray[np.float64]:
         values = np.full((len(self.cells), len(self.replicates)), np.nan)
         if column in self.runs:
-            finished = self.runs[self.runs["status"] == "finished"]
-            position = {replicate: index for index, replicate in enumerate(self.replicates)}
-            columns = [position[key] for key in self.replicates_of(finished)]
-            values[finished["cell"].to_numpy(dtype=int), columns] = finished[column].to_numpy(dtype=float)
+            finished, places = self._finished
+            values[places] = self.runs.iloc[finished][column].to_numpy(dtype=float)
             values[~np.isfinite(values)] = np.nan
         values.flags.writeable = False
         return values
+
+    @cached_property
+    def _finished(self) -> tuple[npt.NDArray[np.intp], tuple[npt.NDArray[np.int64], list[int]]]:
+        """Rows of the finished runs, and their places among cells and replicates."""
+        rows = np.flatnonzero(self.runs["status"] == "finished")
+        runs, position = self.runs.iloc[rows], {replicate: index for index, replicate in enumerate(self.replicates)}
+        return rows, (runs["cell"].to_numpy(dtype=np.int64), [position[it] for it in self.replicates_of(runs)])
 
     @cached_property
     def _matrices(self) -> dict[str, npt.NDArray[np.float64]]:
