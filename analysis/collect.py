@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,11 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from clops_sweep.errors import UsageError, shown
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.columns import CONFIG, RECORDED
+from clops_sweep.experiment.config import RunConfig, nearest
+from clops_sweep.experiment.metrics import MEASURES, METRICS, PAPER, metric_named
+from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import has_metric, headline
 from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 
 from .statistics import Partitions, Replicate, ordered, partitions, splits_of
@@ -88,6 +92,7 @@ class Experiment:
             (finished, failed or missing) and, where there is one, the columns of its row in the store.
         shown: the editions that the runs were taken from, one for each data set and scenario.
         left_aside: editions that also hold runs of this space, and are not shown.
+        chosen: the metrics to judge its runs by, in the place of the headline metrics of its scenarios.
     """
 
     name: str
@@ -96,6 +101,59 @@ class Experiment:
     runs: pd.DataFrame = field(hash=False)
     shown: tuple[Edition, ...] = ()
     left_aside: tuple[Edition, ...] = ()
+    chosen: tuple[str, ...] = ()
+
+    @cached_property
+    def headline(self) -> tuple[str, ...]:
+        """The metrics that its runs are judged by, the one that ranks them first.
+
+        They are those that its scenarios declare, unless others are chosen. Runs of earlier versions may have none of
+        them, and are judged by those of the paper.
+        """
+        if self.chosen:
+            return self.chosen
+        scenarios = dict.fromkeys(cell.config.scenario for cell in self.cells)
+        declared = tuple(dict.fromkeys(name for it in scenarios for name in headline(it)))
+        known = any(np.isfinite(self.by_replicate(name)).any() for name in declared)
+        return declared if known or not self.counts("finished").any() else PAPER
+
+    @property
+    def measure(self) -> str:
+        """What curves and R show: the measure of the first headline metric that follows from R, else AUC."""
+        return next((it for it in (metric_named(name).measure for name in self.headline) if it is not None), "auc")
+
+    @cached_property
+    def measured(self) -> tuple[str, ...]:
+        """The numeric columns of `runs` that some run has a value of and no config gives, headline metrics first."""
+        given = {*CONFIG, *OPTIONS, *RECORDED}
+        there = [it for it in self.numeric_columns if it not in given and self.runs[it].notna().any()]
+        first = [f"test_{it}" for it in self.headline] if self.on_test else self.headline
+        return tuple(sorted(there, key=lambda it: first.index(it) if it in first else len(there)))
+
+    def judged_by(self, metrics: Sequence[str]) -> Experiment:
+        """The same experiment with other metrics in the place of the headline; as it is where none is given.
+
+        Raises:
+            UsageError: its runs have none of one.
+        """
+        for name in metrics:
+            there = self.measured if self.counts("finished").any() else self._possible
+            if name not in there and not (self.on_test and f"test_{name}" in there):
+                scenarios = " and ".join(sorted({cell.config.scenario for cell in self.cells}))
+                short = [it for it in there if it in MEASURES or not it.startswith((*MEASURES, "average", "test_"))]
+                raise UsageError(
+                    f"metric {shown(name)}: the runs of {self.name!r} ({scenarios}) have none"
+                    f"{nearest(name, dict.fromkeys(there))}; they have {', '.join(short)}; of other measures as in "
+                    "accuracy_bwt, on the test split as in test_accuracy"
+                )
+        return replace(self, chosen=tuple(dict.fromkeys(metrics)))
+
+    @property
+    def _possible(self) -> tuple[str, ...]:
+        """The metrics that runs of its scenarios may have."""
+        scenarios = {cell.config.scenario for cell in self.cells}
+        known = [it for it in METRICS if any(has_metric(scenario, it) for scenario in scenarios)]
+        return (*known, *(f"test_{it}" for it in known))
 
     @property
     def number_axes(self) -> tuple[str, ...]:
@@ -235,6 +293,11 @@ def collect(
         cells, frame = frame_of_runs(axes, requests, run_ids, rows)
         experiments.append(Experiment(space.name, axes, cells, frame, tuple(shown), tuple(left_aside)))
     return experiments
+
+
+def headline_of(experiments: Iterable[Experiment]) -> tuple[str, ...]:
+    """The headline metrics of experiments that stand together."""
+    return tuple(dict.fromkeys(name for experiment in experiments for name in experiment.headline))
 
 
 def label_text(label: Any) -> str:

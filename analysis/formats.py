@@ -14,7 +14,7 @@ import numpy as np
 from clops_sweep.errors import one_line
 from clops_sweep.store.rows import printable
 
-from .metrics import METRICS
+from .metrics import PAPER, metric_named
 from .results import ResultTable, Row
 from .statistics import Estimate
 
@@ -84,10 +84,11 @@ def p_text(value: float) -> str:
 
 
 def result_text(
-    table: ResultTable, name: str, title: str, notes: Sequence[str] = (), metrics: Sequence[str] = tuple(METRICS)
+    table: ResultTable, name: str, title: str, notes: Sequence[str] = (), metrics: Sequence[str] = ()
 ) -> TextTable:
     """A table of results for reading: every configuration, mean and standard deviation of each metric."""
-    header = (*_label_header(table), "runs", *(METRICS[metric].plain for metric in metrics))
+    metrics = metrics or table.metrics
+    header = (*_label_header(table), "runs", *(metric_named(metric).plain for metric in metrics))
     own = sum(not row.is_reference for row in table.rows)
     rules = (own - 1,) if 0 < own < len(table.rows) else ()
     rows = tuple((*_label_cells(row), *(_metric_cell(row, metric) for metric in metrics)) for row in table.rows)
@@ -96,10 +97,10 @@ def result_text(
 
 def published_text(table: ResultTable, name: str, title: str, notes: Sequence[str] = ()) -> TextTable:
     """Configurations that the paper reports too: ours, the published value and the difference, by metric."""
-    metrics = [metric for metric in METRICS if any(metric in row.published for row in table.rows)]
+    metrics = [metric for metric in PAPER if any(metric in row.published for row in table.rows)]
     header = [*_label_header(table), "runs"]
     for metric in metrics:
-        header += [METRICS[metric].plain, "published", "difference"]
+        header += [metric_named(metric).plain, "published", "difference"]
     body = tuple(_published_row(row, metrics) for row in table.rows)
     return TextTable(name, title, tuple(header), body, len(table.label_names), (), tuple(notes))
 
@@ -112,12 +113,12 @@ def results_csv(table: ResultTable) -> str:
     parts = ("mean", "sd", "n", "published_mean", "published_sd", "difference", "clearly_best")
     lines: list[Sequence[object]] = [
         [*table.label_names, "asked", "finished", "failed"]
-        + [f"{metric}_{part}" for metric in METRICS for part in parts]
+        + [f"{metric}_{part}" for metric in table.metrics for part in parts]
         + ["departures", "run_ids"]
     ]
     for row in table.rows:
         values: list[object] = [*row.labels, row.asked, row.finished, row.failed]
-        for metric in METRICS:
+        for metric in table.metrics:
             ours, theirs = row.estimates[metric], row.published.get(metric)
             values += [_exact(ours.mean), _exact(ours.sd), ours.n]
             values += [_exact(theirs.mean), _exact(theirs.sd)] if theirs else ["", ""]

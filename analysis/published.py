@@ -15,7 +15,7 @@ from typing import Any, Final
 from clops_sweep.experiment.config import RunConfig, names_of
 from clops_sweep.experiment.plugins.registry import unregistered
 
-from .metrics import METRICS
+from .metrics import PAPER
 
 Pair = tuple[float, float] | None
 
@@ -83,7 +83,7 @@ def _row(
     bwt_lambda: Pair = None,
     **changes: tuple[Any, ...],
 ) -> PublishedRow:
-    pairs = zip(METRICS, (auc, bwt, bwt_t, bwt_lambda), strict=True)
+    pairs = zip(PAPER, (auc, bwt, bwt_t, bwt_lambda), strict=True)
     values = {metric: PublishedValue(*pair) for metric, pair in pairs if pair is not None}
     return PublishedRow(table, row, values, {"scenario": (scenario,), **base, **changes})
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .collect import Cell, Experiment
-from .metrics import METRICS
+from .metrics import metric_named
 from .published import Departure, PublishedValue, departures, published_values
 from .statistics import Estimate, Partitions, Replicate, estimates, ordered, paired_differences
 
@@ -64,6 +64,7 @@ class ResultTable:
     name: str
     label_names: tuple[str, ...]
     rows: tuple[Row, ...]
+    metrics: tuple[str, ...]
 
     @property
     def published(self) -> ResultTable:
@@ -77,13 +78,15 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
     sources = [(experiment, i) for i in range(len(experiment.cells))] + [(r.experiment, r.cell) for r in references]
     names = [_labels(experiment, cell, label_names) for cell in experiment.cells]
     names += [(reference.name, *("",) * (len(label_names) - 1)) for reference in references]
-    drafts = _rows(sources, names, len(experiment.cells))
+    drafts = _rows(sources, names, len(experiment.cells), experiment.headline)
     best: dict[int, set[str]] = {}
-    for metric in METRICS:
-        for winner in clear_winners(*aligned(sources, metric), metric):
+    for metric in experiment.headline:
+        values, replicates, known = aligned(sources, metric)
+        sign = {"higher": 1, "lower": -1, None: np.nan}[metric_named(metric).better]
+        for winner in clear_winners(sign * values, replicates, known, metric):
             best.setdefault(winner, set()).add(metric)
     rows = (replace(row, best_in=frozenset(best.get(i, ()))) for i, row in enumerate(drafts))
-    return ResultTable(experiment.name, label_names, tuple(rows))
+    return ResultTable(experiment.name, label_names, tuple(rows), experiment.headline)
 
 
 def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Floats, list[Replicate], Partitions]:
@@ -133,7 +136,9 @@ def _labels(experiment: Experiment, cell: Cell, label_names: tuple[str, ...]) ->
     return tuple(cell.label(axis) for axis in label_names) if experiment.axes else (experiment.name,)
 
 
-def _rows(sources: Sequence[tuple[Experiment, int]], names: Sequence[tuple[str, ...]], own: int) -> list[Row]:
+def _rows(
+    sources: Sequence[tuple[Experiment, int]], names: Sequence[tuple[str, ...]], own: int, metrics: Sequence[str]
+) -> list[Row]:
     counts = {
         id(experiment): (experiment.counts(), experiment.counts("finished"), experiment.counts("failed"))
         for experiment in {id(experiment): experiment for experiment, _ in sources}.values()
@@ -141,14 +146,14 @@ def _rows(sources: Sequence[tuple[Experiment, int]], names: Sequence[tuple[str, 
     found = {
         (key, metric): estimates(experiment.by_replicate(metric))
         for key, experiment in {id(experiment): experiment for experiment, _ in sources}.items()
-        for metric in METRICS
+        for metric in metrics
     }
     written = [experiment.cells[cell].written for experiment, cell in sources]
-    published = [published_values(config) for config in written]
+    published = [{metric: it for metric, it in published_values(c).items() if metric in metrics} for c in written]
     return [
         Row(
             names[position],
-            {metric: found[id(experiment), metric][cell] for metric in METRICS},
+            {metric: found[id(experiment), metric][cell] for metric in metrics},
             published[position],
             departures(written[position]) if published[position] else (),
             asked=int(counts[id(experiment)][0][cell]),

@@ -13,8 +13,8 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig, names_of
 
 from .axis_names import axis_symbol
-from .collect import Cell, Experiment, label_text
-from .metrics import METRICS
+from .collect import Cell, Experiment, headline_of, label_text
+from .metrics import metric_named
 
 Floats = npt.NDArray[np.float64]
 _NO_SETTING = frozenset({"scenario", "dataset", "strategy", "seed", "split_seed", "split", "weight_seed"})
@@ -43,7 +43,7 @@ def shown_metrics(experiments: Sequence[Experiment]) -> tuple[str, ...]:
     With two tasks BWT, BWT_t and BWT_lambda are one number.
     """
     shown: dict[str, Floats] = {}
-    for metric in METRICS:
+    for metric in headline_of(experiments):
         values = np.concatenate([experiment.by_replicate(metric).ravel() for experiment in experiments])
         known = np.isfinite(values).any()
         if not (known and any(np.array_equal(values, other, equal_nan=True) for other in shown.values())):
@@ -52,12 +52,14 @@ def shown_metrics(experiments: Sequence[Experiment]) -> tuple[str, ...]:
 
 
 def typical_cell(experiment: Experiment, cells: Sequence[int]) -> int | None:
-    """The cell with a finished run that has the paper's values in most fields; of equals, the highest mean AUC.
+    """The cell with a finished run that has the paper's values in most fields; of equals, the best.
 
     The paper's values are what a `RunConfig` of the scenario and data set has where nothing is given: b = 0.25,
-    a = 0.5, T = 20, bald_mcd, area, top. None where no run of these cells is finished.
+    a = 0.5, T = 20, bald_mcd, area, top. The best is that
+    with the best mean of the first headline metric. None where no run of these cells is finished.
     """
-    values = experiment.by_replicate("auc")
+    first = experiment.headline[0]
+    values = experiment.by_replicate(first) * (-1 if metric_named(first).lower_is_better else 1)
     finished = [cell for cell in cells if np.isfinite(values[cell]).any()]
     if not finished:
         return None

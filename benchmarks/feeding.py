@@ -64,7 +64,7 @@ class Answers:
         left = _SECONDS_PER_STEP
         while at < parts and self._seconds - done <= left:
             left -= self._seconds - done
-            found.append((at, Finished(0.8, 0.0, (0.8,), self._seconds)))
+            found.append((at, Finished({"auc": (0.8,)}, self._seconds)))
             at, done = at + 1, 0.0
             if at < parts:
                 found.append((at, Begun()))

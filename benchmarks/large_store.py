@@ -21,7 +21,8 @@ import pyarrow as pa
 from benchmarks.timing import table
 from clops_sweep import RunConfig
 from clops_sweep.data.preparing.prepare import data_hash, prepare
-from clops_sweep.experiment.columns import METRICS, config_row
+from clops_sweep.experiment.columns import config_row
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.search_space import RunRequest
 from clops_sweep.store.compaction import FEW, RUNS_PER_PART
 from clops_sweep.store.part_names import compacted

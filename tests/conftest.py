@@ -200,7 +200,8 @@ def finished_tables() -> Tables:
     """Makes the four tables of a finished run of six tasks, as a worker would hand them to the store."""
 
     def make(run_id: str, config: RunConfig, auc: float = 0.75, instances: int = 3) -> dict[str, pa.Table]:
-        from clops_sweep.experiment.columns import METRICS, config_row
+        from clops_sweep.experiment.columns import config_row
+        from clops_sweep.experiment.metrics import METRICS
         from clops_sweep.store.tables import SCHEMAS
 
         metrics = {prefix + metric: auc for prefix in ("", "test_") for metric in METRICS}

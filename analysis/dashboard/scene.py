@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import MEASURES
+from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 
@@ -17,6 +17,7 @@ from ..figures.curves import LearningCurves, learning_curves
 from ..figures.heatmaps import Heatmap, Panel, heatmap
 from ..figures.r_matrices import RMatrix, r_matrix
 from ..figures.task_titles import TaskTitles
+from ..metrics import metric_named
 from ..selection import cell_name
 from .snapshot import Followed, Snapshot
 from .view import View
@@ -55,7 +56,7 @@ class Scene:
         followed = snapshot.followed[name]
         metrics = followed.metrics
         wanted = view.metric, f"test_{view.metric}"
-        metric = next((it for it in (*wanted, *metrics) if it in metrics), "auc")
+        metric = next((it for it in (*wanted, *metrics) if it in metrics), followed.experiment.headline[0])
         axes = list(with_two_axes(followed.experiment).axes)
         scales = [axis for axis in followed.experiment.number_axes if axis in axes]
         preferred = [*scales, *(axis for axis in axes if axis not in scales)]
@@ -117,8 +118,7 @@ class Scene:
         Raises:
             UsageError: its runs have none, or trained different tasks.
         """
-        measure = self.view.metric.removeprefix("test_") if self.experiment.on_test else self.view.metric
-        measure = measure if measure in MEASURES else "auc"
+        measure = metric_named(self.view.metric).measure or self.experiment.measure
         rows = self._rows("curves", cell)
         split = "test" if self.experiment.on_test else "validation"
         return learning_curves(rows, self.name_of(cell), measure if rows[measure].notna().any() else "auc", split)
@@ -131,7 +131,7 @@ class Scene:
         """
         metric = self.view.metric
         split = "test" if metric.startswith("test_") or self.experiment.on_test else "validation"
-        measure = metric.removeprefix("test_")
+        measure = metric_named(metric).measure or self.experiment.measure
         rows = self._rows("r_matrix", cell)
         known = measure in MEASURES and rows[measure].notna().any()
         return r_matrix(rows, self.name_of(cell), measure if known else "auc", split)

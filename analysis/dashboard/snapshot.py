@@ -12,15 +12,12 @@ import numpy as np
 import pandas as pd
 
 from clops_sweep.errors import UsageError, one_line
-from clops_sweep.experiment.columns import CONFIG, RECORDED
-from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.part_names import Status, single
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
 from ..figures.tracings import Frames
-from ..metrics import METRICS
 
 T = TypeVar("T")
 _MOST_KEPT = 100
@@ -143,7 +140,7 @@ class FollowedStore:
         found: dict[str, Followed] = {}
         for experiment, study in self._source.experiments(runs):
             name = experiment.name if experiment.name not in found else f"{experiment.name} (search)"
-            found[name] = Followed(experiment, study, _measured(experiment))
+            found[name] = Followed(experiment, study, experiment.measured)
         frames = self._source.frames([it.experiment for it in found.values()])
         self._mark, self._failures = mark, failures
         return Snapshot(self.snapshot.version + 1, runs, found, frames)
@@ -153,12 +150,3 @@ class FollowedStore:
         files, parts = self.store.files, self.store.parts["runs"]
         failed = [run_id for run_id, status in statuses.items() if status == "failed"] if files.local else []
         return {run_id: tuple(files.mark(parts.path(single("failed", run_id))) or ()) for run_id in failed}
-
-
-def _measured(experiment: Experiment) -> tuple[str, ...]:
-    """The paper's metrics first."""
-    given = {*CONFIG, *OPTIONS, *RECORDED}
-    there = [name for name in experiment.numeric_columns if name not in given and experiment.runs[name].notna().any()]
-    return tuple(
-        sorted(there, key=lambda name: (name not in METRICS, list(METRICS).index(name) if name in METRICS else 0))
-    )

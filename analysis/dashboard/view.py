@@ -46,7 +46,7 @@ class View:
 
     page: str = "progress"
     experiment: str = ""
-    metric: str = "auc"
+    metric: str = ""
     rows: str = ""
     columns: str = ""
     panel: str = ""

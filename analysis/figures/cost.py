@@ -1,4 +1,4 @@
-"""What a gain in AUC costs: mean AUC against seconds of a run, or against the number of instances replayed."""
+"""What a gain costs: the headline measure against seconds of a run, or against the number of instances replayed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ..collect import Experiment
 from ..drawing.labels import inches, legend_columns, shortened
 from ..drawing.style import GRID, colour, new_figure, styled
 from ..drawing.svg import tell_points
+from ..metrics import Metric, metric_named, words
 from ..selection import cell_name, chosen_how, variants
 
 Floats = npt.NDArray[np.float64]
@@ -28,23 +29,24 @@ MOST_NAMES = 12
 
 @dataclass(frozen=True)
 class CostFrontier:
-    """Configurations by cost and AUC. `on_frontier`: no other is at least as good and as cheap, and one of both more.
+    """Configurations by cost and value. `on_frontier`: no other is at least as good and as cheap, and one of both more.
 
     All entries belong to configurations with a finished run; `group` is the position in `groups`.
     """
 
     cost_name: str
+    metric: Metric
     names: tuple[str, ...]
     short_names: tuple[str, ...]
     cost: Floats
-    auc: Floats
+    value: Floats
     group: npt.NDArray[np.int64]
     groups: tuple[str, ...]
     on_frontier: npt.NDArray[np.bool_]
 
 
 def cost_frontier(experiment: Experiment, cost: str = "seconds") -> CostFrontier:
-    """Mean AUC against mean cost of every configuration.
+    """Mean of the headline measure against mean cost of every configuration.
 
     Args:
         experiment: what was asked for and what there is.
@@ -55,29 +57,31 @@ def cost_frontier(experiment: Experiment, cost: str = "seconds") -> CostFrontier
     """
     if cost not in COSTS:
         raise UsageError(f"cost {cost!r}: expected one of {', '.join(COSTS)}")
-    auc = experiment.by_replicate("auc")
+    metric = metric_named(experiment.measure)
+    quality = experiment.by_replicate(metric.column)
     costs_of = experiment.by_replicate(cost)
     points = []
     for cell in range(len(experiment.cells)):
-        known = np.isfinite(auc[cell])
+        known = np.isfinite(quality[cell])
         values = costs_of[cell][known & np.isfinite(costs_of[cell])]
         if known.any() and values.size:
-            points.append((cell, float(values.mean()), float(auc[cell][known].mean())))
+            points.append((cell, float(values.mean()), float(quality[cell][known].mean())))
     if not points:
         raise UsageError(f"search space {experiment.name!r} has no finished run with its {COSTS[cost]}")
     scales = experiment.number_axes
     groups = variants(experiment, scales)
     group_of = {cell: position for position, cells in enumerate(groups.values()) for cell in cells}
-    costs, aucs = np.array([p[1] for p in points]), np.array([p[2] for p in points])
+    costs, values = np.array([p[1] for p in points]), np.array([p[2] for p in points])
     return CostFrontier(
         cost,
+        metric,
         tuple(cell_name(experiment.cells[cell]) or experiment.name for cell, _, _ in points),
         tuple(chosen_how(experiment, cell, scales) or cell_name(experiment.cells[cell]) for cell, _, _ in points),
         costs,
-        aucs,
+        values,
         np.array([group_of[cell] for cell, _, _ in points], dtype=np.int64),
         tuple(name or experiment.name for name in groups),
-        frontier(costs, aucs),
+        frontier(costs, values),
     )
 
 
@@ -108,29 +112,29 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
     for position, name in enumerate(record.groups):
         mine = record.group == position
         axes.plot(
-            record.cost[mine], record.auc[mine], markers[position % len(markers)], ms=5, mew=0, alpha=0.75,
+            record.cost[mine], record.value[mine], markers[position % len(markers)], ms=5, mew=0, alpha=0.75,
             color=colour(position), label=shortened(name, 6.0, 8.5), clip_on=False,
         )  # fmt: skip
     said = [
-        f"{name}: average AUC {auc:.3f} at {cost_text(cost)} {COSTS[record.cost_name]}"
-        for name, auc, cost in zip(record.names, record.auc.tolist(), record.cost.tolist(), strict=True)
+        f"{name}: {_quantity(record)} {value:.3f} at {cost_text(cost)} {COSTS[record.cost_name]}"
+        for name, value, cost in zip(record.names, record.value.tolist(), record.cost.tolist(), strict=True)
     ]
-    tell_points(axes, record.cost, record.auc, said)
-    axes.step(record.cost[order], record.auc[order], where="post", color="black", lw=1.0, zorder=1)
-    height = float(np.ptp(record.auc)) or 0.01
+    tell_points(axes, record.cost, record.value, said)
+    axes.step(record.cost[order], record.value[order], where="post", color="black", lw=1.0, zorder=1)
+    height = float(np.ptp(record.value)) or 0.01
     width = float(np.ptp(record.cost)) or float(record.cost.max()) or 1.0
-    axes.set_ylim(float(record.auc.min()) - 0.06 * height, float(record.auc.max()) + 0.12 * height)
+    axes.set_ylim(float(record.value.min()) - 0.06 * height, float(record.value.max()) + 0.12 * height)
     # No run costs less than nothing.
     axes.set_xlim(max(float(record.cost.min()) - 0.08 * width, 0.0), float(record.cost.max()) + 0.05 * width)
     # Nothing lies above and to the left of the frontier, so that is where its numbers stand.
     for numbers, i in _numbers_apart(record, order, 0.035 * width, 0.05 * height):
         at_edge = record.cost[i] - axes.get_xlim()[0] < 0.04 * width  # there, it would stand on the axis
         text = axes.annotate(
-            numbers, (float(record.cost[i]), float(record.auc[i])), xytext=(4 if at_edge else -3, 4),
+            numbers, (float(record.cost[i]), float(record.value[i])), xytext=(4 if at_edge else -3, 4),
             textcoords="offset points", ha="left" if at_edge else "right", fontsize=8, fontweight="bold",
         )  # fmt: skip
         text.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
-    axes.set(xlabel=COSTS[record.cost_name], ylabel="average AUC")
+    axes.set(xlabel=COSTS[record.cost_name], ylabel=_quantity(record))
     if 1 < len(record.groups) <= MOST_NAMES:
         figure.legend(loc="outside upper left", ncols=legend_columns(record.groups, 6.4))
     figure.legend(
@@ -144,10 +148,15 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
 def describe_cost_frontier(record: CostFrontier) -> str:
     """The figure in words: the configurations on the frontier."""
     parts = [
-        f"{record.names[i]}: AUC {record.auc[i]:.3f} at {cost_text(float(record.cost[i]))}"
+        f"{record.names[i]}: {words(record.metric.column)} {record.value[i]:.3f} at {cost_text(float(record.cost[i]))}"
         for i in _along_frontier(record)
     ]
-    return f"Average AUC against {COSTS[record.cost_name]}. Not bettered at their cost: {'; '.join(parts)}."
+    what = f"{_quantity(record)} against {COSTS[record.cost_name]}"
+    return f"{what[0].upper()}{what[1:]}. Not bettered at their cost: {'; '.join(parts)}."
+
+
+def _quantity(record: CostFrontier) -> str:
+    return f"average {words(record.metric.column)}"
 
 
 def cost_text(cost: float) -> str:
@@ -165,7 +174,7 @@ def _numbers_apart(record: CostFrontier, order: list[int], x: float, y: float) -
     groups: list[list[int]] = []
     for number, i in enumerate(order):
         first = order[groups[-1][0]] if groups else i
-        near = record.cost[i] - record.cost[first] < x and record.auc[i] - record.auc[first] < y
+        near = record.cost[i] - record.cost[first] < x and record.value[i] - record.value[first] < y
         if groups and near:
             groups[-1].append(number)
         else:

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import MEASURES
+from clops_sweep.experiment.metrics import MEASURES, words
 
 from ..drawing.labels import in_lines, in_one_size
 from ..drawing.line_labels import BESIDE, LINE_HEIGHT, name_lines, name_width
@@ -59,8 +59,7 @@ class LearningCurves:
     @property
     def quantity(self) -> str:
         """What is shown, in words."""
-        words = {"auc": "AUC", "f1": "F1"}
-        return f"{self.split} " + " ".join(words.get(part, part) for part in self.measure.split("_"))
+        return f"{self.split} {words(self.measure)}"
 
 
 def learning_curves(
@@ -71,7 +70,7 @@ def learning_curves(
     Args:
         curves: rows of the store's table `curves`, of the runs of one configuration.
         title: how the configuration is called.
-        measure: a column of numbers of the table: auc, accuracy, balanced_accuracy, f1 or loss.
+        measure: a column of numbers of the table, one of `MEASURES` or loss.
         split: what the runs' curves are of: validation, or test where `curves="test"` was asked for.
 
     Raises:

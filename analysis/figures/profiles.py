@@ -18,7 +18,7 @@ from ..collect import Experiment, label_text
 from ..drawing.labels import in_lines, legend_columns, name_columns, name_rows, shortened
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
 from ..drawing.svg import tell_points
-from ..metrics import METRICS, Metric, known_metric, metric_named
+from ..metrics import Metric, known_metric, metric_named
 from ..statistics import MIN_UNITS, estimate
 
 Floats = npt.NDArray[np.float64]
@@ -44,13 +44,13 @@ class Profile:
     values: Mapping[str, Floats] = field(hash=False)
 
 
-def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[str] = tuple(METRICS)) -> Profile:
+def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[str] = ()) -> Profile:
     """Metrics along one axis.
 
     Args:
         experiment: what was asked for and what there is.
         axis: default: the first axis of numbers, or else the first axis. A space without axes has one label, its name.
-        metrics: numeric columns of `runs`.
+        metrics: numeric columns of `runs`; default: the headline metrics.
 
     Raises:
         UsageError: an axis that the search space does not have, or an unknown metric.
@@ -65,7 +65,10 @@ def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[s
     names = [", ".join(_other_label(other, cell.labels[other]) for other in others) for cell in experiment.cells]
     variants = tuple(dict.fromkeys(names))
     shape = (len(variants), len(labels), len(experiment.replicates))
-    values = {known_metric(metric, experiment.numeric_columns).column: np.full(shape, np.nan) for metric in metrics}
+    values = {
+        known_metric(metric, experiment.numeric_columns).column: np.full(shape, np.nan)
+        for metric in metrics or experiment.headline
+    }
     columns = {repr(label): position for position, label in enumerate(labels)}
     for metric, array in values.items():
         by_replicate = experiment.by_replicate(metric)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..collect import Experiment
 from ..drawing.pictures import Sketch, sketch
+from ..metrics import words
 from .cost import COSTS, cost_frontier, describe_cost_frontier, draw_cost_frontier
 from .importance import describe_importance, draw_importance, importance, in_words
 from .instance_figures import shown_or_said
@@ -34,16 +35,17 @@ def sweep_figures(experiment: Experiment, prefix: str) -> list[Sketch | str]:
 
 def _frontier(experiment: Experiment, cost: str, prefix: str) -> Sketch:
     record = cost_frontier(experiment, cost)
+    of = words(record.metric.column)
     caption = (
-        f"Mean average AUC of every configuration against {COSTS[cost]}. The numbered line joins those that no "
+        f"Mean average {of} of every configuration against {COSTS[cost]}. The numbered line joins those that no "
         "other betters at their cost; their names stand below."
     )
     alt = describe_cost_frontier(record)
-    return sketch(draw_cost_frontier, record, f"{prefix}-cost-{cost}", f"AUC against {COSTS[cost]}", caption, alt)
+    return sketch(draw_cost_frontier, record, f"{prefix}-cost-{cost}", f"{of} against {COSTS[cost]}", caption, alt)
 
 
 def _importance(experiment: Experiment, prefix: str) -> Sketch:
-    record = importance(experiment)
+    record = importance(experiment, experiment.headline[0])
     caption = (
         "Share of the variance that goes with an axis, alone or together with others (total effect): half of what a "
         f"random forest over {in_words(record)} loses when the axis is shuffled, on replicates that it was not fitted "
@@ -56,12 +58,13 @@ def _importance(experiment: Experiment, prefix: str) -> Sketch:
 
 
 def _variance(experiment: Experiment, prefix: str) -> Sketch:
-    record = variance_by_source(experiment)
+    record = variance_by_source(experiment, experiment.headline[0])
     sizes = ", ".join(f"{size} of {name}" for name, size in record.sizes.items())
     caption = (
-        f"Left: square roots of variance components of average AUC ({record.n} runs: {sizes}, all with one another), "
-        "from the analysis of variance; an interaction stands with the last of its factors, those of the method by "
-        "themselves. Right: the chance that the corrected t-test over patient splits tells two methods apart. "
+        f"Left: square roots of variance components of {record.metric.plain} ({record.n} runs: {sizes}, all with one "
+        "another), from the analysis of variance; an interaction stands with the last of its factors, those of the "
+        "method by themselves. Right: the chance that the corrected t-test over patient splits tells two methods "
+        "apart. "
         f"{needed_in_words(record)}"
     )
     return sketch(

@@ -14,6 +14,7 @@ from clops_sweep.store.tables import TableName
 
 from ..collect import Experiment
 from ..drawing.pictures import Sketch, sketch
+from ..metrics import words
 from ..results import Reference
 from ..selection import chosen_how, typical_cell, variants
 from .curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
@@ -50,20 +51,22 @@ def task_figures(
     if scales:
         which += (
             " The title names the configuration shown of each variant: the nearest to the paper's settings, of equally "
-            "near ones that with the best average AUC."
+            "near ones the best."
         )
     if len(chosen) > MAX_PANELS:
         which += f" The first {MAX_PANELS} of {len(chosen)} configurations are shown."
 
-    def curves_of(rows: pd.DataFrame, title: str) -> LearningCurves:
-        return learning_curves(rows, title, split="test" if experiment.on_test else "validation")
+    measure, metric = experiment.measure, words(experiment.measure)
 
-    def records(table: TableName, make: Callable[[pd.DataFrame, str], Record]) -> list[Record]:
+    def curves_of(rows: pd.DataFrame, title: str, measure: str) -> LearningCurves:
+        return learning_curves(rows, title, measure, "test" if experiment.on_test else "validation")
+
+    def records(table: TableName, make: Callable[[pd.DataFrame, str, str], Record]) -> list[Record]:
         found = []
         for shown in chosen[:MAX_PANELS]:
             rows = store.read(table, list(shown.experiment.run_ids(shown.cell)))
             try:
-                found.append(make(titles.named(rows, shown.experiment, shown.cell), shown.title))
+                found.append(make(titles.named(rows, shown.experiment, shown.cell), shown.title, measure))
             except UsageError:  # no rows, or tasks that differ from run to run: there is no such picture of them
                 continue
         return found
@@ -71,7 +74,7 @@ def task_figures(
     split = "Test" if experiment.on_test else "Validation"
     if curves := records("curves", curves_of):
         caption = (
-            f"{split} AUC of every task after every epoch: mean and one standard deviation over runs. Coloured "
+            f"{split} {metric} of every task after every epoch: mean and one standard deviation over runs. Coloured "
             f"blocks show the task that is being trained.{which}"
         )
         alt = describe_learning_curves(curves)
@@ -79,7 +82,8 @@ def task_figures(
     matrices = [record for record in records("r_matrix", r_matrix) if len(record.evaluated) > 1]
     if matrices:
         caption = (
-            f"R[i][j], the {split.lower()} AUC of task j (column) after training on task i (row): means over runs, one "
+            f"R[i][j], the {split.lower()} {metric} of task j (column) after training on task i (row): means over "
+            "runs, one "
             "colour scale for all panels. Frames mark the task just trained on; to their left are tasks learned "
             f"earlier, to their right tasks not seen yet.{which}"
         )
@@ -87,9 +91,9 @@ def task_figures(
         yield sketch(draw_r_matrices, matrices, f"{prefix}-r", "Trained on by evaluated on", caption, alt)
     if forgotten := records("r_matrix", forgetting):
         caption = (
-            f"{split} AUC of every task when it had just been learned (ring) and at the end of the run (dot), means "
-            "over runs; on the right their difference, mean ± one standard deviation. The mean of these differences "
-            f"over all tasks but the last is BWT.{which}"
+            f"{split} {metric} of every task when it had just been learned (ring) and at the end of the run (dot), "
+            "means over runs; on the right their difference, mean ± one standard deviation. The mean of these "
+            f"differences over all tasks but the last is BWT{'' if measure == 'auc' else f' of {metric}'}.{which}"
         )
         alt = describe_forgetting(forgotten)
         yield sketch(draw_forgetting, forgotten, f"{prefix}-forgetting", "Forgetting by task", caption, alt)

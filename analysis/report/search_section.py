@@ -24,6 +24,7 @@ from ..figures.optimization_history import (
 from ..figures.pareto import describe_pareto_front, draw_pareto_front, pareto_front
 from ..figures.task_titles import TaskTitles
 from ..formats import plural
+from ..metrics import metric_named, words
 from ..search_trials import BestTrials, best_trials, best_trials_text, trials_csv
 from .page import LinkedTable, RunEntry, RunList, Section
 from .sections import SectionFiles
@@ -90,7 +91,7 @@ def _history_picture(record: StudyRecord, prefix: str) -> Sketch:
     histories = optimization_history(record)
     caption = "The value of every complete trial, a mean over its seeds, and the best up to then."
     if histories[0].pruned_numbers.size:
-        caption += " Crosses: pruned trials, by their average AUC over the tasks they had seen."
+        caption += " Crosses: pruned trials, by their average over the tasks they had seen."
     alt = describe_optimization_history(histories)
     return sketch(draw_optimization_history, histories, f"{prefix}-history", "Optimisation history", caption, alt)
 
@@ -121,13 +122,14 @@ def _curves_picture(
 ) -> Sketch:
     cells = dict(zip(experiment.runs["run_id"], experiment.runs["cell"], strict=True))
     records = []
+    measure = metric_named(best.objectives[0]).measure or experiment.measure
     for trial in best.trials[:MOST_CURVES]:
         rows = store.read("curves", list(trial.run_ids))
         named = titles.named(rows, experiment, int(cells[trial.run_ids[0]]))
-        records.append(learning_curves(named, f"Trial {trial.number}"))
+        records.append(learning_curves(named, f"Trial {trial.number}", measure))
     caption = (
-        f"The first {len(records)} trials of the table: validation AUC of every task after every epoch, mean and one "
-        "standard deviation over seeds. Coloured blocks show the task that is being trained."
+        f"The first {len(records)} trials of the table: validation {words(measure)} of every task after every epoch, "
+        "mean and one standard deviation over seeds. Coloured blocks show the task that is being trained."
     )
     alt = describe_learning_curves(records)
     return sketch(draw_learning_curves, records, f"{prefix}-curves", "Learning curves of the best trials", caption, alt)

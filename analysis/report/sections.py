@@ -23,7 +23,7 @@ from ..figures.task_figures import task_figures
 from ..figures.task_titles import TaskTitles
 from ..figures.tracings import Frames
 from ..formats import TextTable, plural, plus_minus, published_text, result_text, results_csv, to_csv, to_markdown
-from ..metrics import METRICS
+from ..metrics import PAPER, metric_named
 from ..published import Departure
 from ..results import Reference, ResultTable, result_table
 from ..selection import cell_name, shown_metrics, variants
@@ -136,7 +136,7 @@ def _grid_axes(experiment: Experiment, axes: tuple[str, str] | None) -> tuple[st
 
 def same_words(metrics: Sequence[str]) -> str:
     """A sentence on the metrics that are not shown, as they are equal to one that is."""
-    others = [metric.plain for metric in METRICS.values() if metric.column not in metrics]
+    others = [metric_named(metric).plain for metric in PAPER if metric not in metrics] if "bwt" in metrics else []
     if not others:
         return ""
     return f" {' and '.join(others)}: in every run the same as BWT, as with two tasks; not shown apart."
@@ -152,7 +152,7 @@ def _heatmap_picture(
 ) -> Sketch:
     record = heatmap(experiment, metric, axes, reference_estimates(references, metric))
     caption = (
-        f"{_means(experiment)}: {METRICS[metric].plain} ({METRICS[metric].formula}), one colour "
+        f"{_means(experiment)}: {metric_named(metric).plain} ({metric_named(metric).formula}), one colour "
         "scale for all panels. Hatched: no finished run yet. A frame marks the best cell of a panel, the star the best "
         "of all."
     )
@@ -163,8 +163,8 @@ def _heatmap_picture(
         caption += f" For comparison: {values}."
     caption += same if metric == "bwt" else ""
     caption += _WHERE_VALUES_ARE if record.is_large else ""
-    name, alt = f"{prefix}-heatmap-{metric}", describe_heatmap(record)
-    return sketch(draw_mosaic if record.is_large else draw_heatmap, record, name, METRICS[metric].plain, caption, alt)
+    name, title, alt = f"{prefix}-heatmap-{metric}", record.metric.plain, describe_heatmap(record)
+    return sketch(draw_mosaic if record.is_large else draw_heatmap, record, name, title, caption, alt)
 
 
 def _difference_pictures(
@@ -172,7 +172,7 @@ def _difference_pictures(
 ) -> Iterator[Sketch]:
     if len(variants(experiment, axes)) < 2 or not set(axes) <= set(experiment.number_axes):
         return
-    for metric in ("auc", "bwt"):
+    for metric in experiment.headline[:2]:
         if not any(row.differences[metric].n for row in compared.rows if row.kind == "variant"):
             continue
         record = difference_heatmap(experiment, compared, metric, axes)
@@ -252,8 +252,8 @@ def _notices(experiment: Experiment) -> Iterator[str]:
         yield "One seed only: there are no standard deviations, no intervals and no p-values."
     # Trained on all tasks together, a network forgets none: that this has no BWT is nothing to warn of.
     one_by_one = [cell.config.strategy != "multitask" for cell in experiment.cells]
-    for metric in METRICS.values():
-        cells = one_by_one if metric.signed else [True] * len(one_by_one)
+    for metric in map(metric_named, experiment.headline):
+        cells = one_by_one if metric.signed or metric.lower_is_better else [True] * len(one_by_one)
         finished = int(experiment.counts("finished")[cells].sum())
         undefined = finished - int(np.isfinite(experiment.by_replicate(metric.column)[cells]).sum())
         if undefined > 0:

@@ -16,11 +16,12 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
 from ..claims.verdicts import verdicts
-from ..collect import Experiment
+from ..collect import Experiment, headline_of
 from ..drawing.style import write_whole
 from ..figures.task_titles import TaskTitles
 from ..figures.tracings import Frames
 from ..formats import plural
+from ..metrics import metric_named
 from ..results import Reference
 from ..search_trials import collect_with_searches
 from ..selection import cell_name, departures
@@ -52,6 +53,7 @@ def write_report(
     folder: Path,
     *,
     axes: tuple[str, str] | None = None,
+    metrics: Sequence[str] = (),
     data_hashes: Collection[str] = (),
     frames: Sequence[Frames] = (),
     as_stored: Sequence[Experiment] = (),
@@ -66,14 +68,15 @@ def write_report(
         store: where the runs are.
         folder: where the report goes; made if it is not there.
         axes: rows and columns of the heatmaps; default: the first two axes whose values are numbers.
+        metrics: columns of `runs` to show in the place of the scenarios' headline metrics.
         data_hashes: of editions of the data to show instead of the newest; or the beginnings of their hashes.
         frames: prepared frames, for the tracings and the tasks' titles of runs whose `data_hash` is theirs.
         as_stored: experiments to show beside them that no search space describes
             (`clops_sweep.analysis.as_stored.experiments_as_stored`).
 
     Raises:
-        UsageError: no search space, two of one name, an axis or a data hash that is not there, or a folder that
-            cannot be written to or holds something else.
+        UsageError: no search space, two of one name, an axis, a metric or a data hash that is not there, or a folder
+            that cannot be written to or holds something else.
     """
     if not spaces and not as_stored:
         raise UsageError("report: expected at least one search space")
@@ -83,7 +86,9 @@ def write_report(
     for axis in axes or ():
         if axis not in known:
             raise UsageError(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
-    collected = collect_with_searches(spaces, store, data_hashes, axes or ())
+    found = collect_with_searches(spaces, store, data_hashes, axes or ())
+    collected = [(experiment.judged_by(metrics), study) for experiment, study in found]
+    as_stored = [experiment.judged_by(metrics) for experiment in as_stored]
     experiments = [*(experiment for experiment, _ in collected), *as_stored]
     written = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
     grids = [*written, *as_stored]
@@ -191,4 +196,8 @@ def _lead(experiments: Sequence[Experiment]) -> str:
     on_test = [experiment.on_test for experiment in experiments]
     some = "; where the data have none, on the test set" * any(on_test)
     where = "test set, as the data have no validation set" if all(on_test) else f"validation set{some}"
-    return text + f". Metrics are computed on the {where}. All of them are better when higher."
+    shown = [metric_named(name) for name in headline_of(experiments)]
+    of_test = ", unless they are called test" * any(metric.split == "test" for metric in shown)
+    lower = [metric.plain for metric in shown if metric.lower_is_better]
+    better = f"Better when lower: {', '.join(lower)}." if lower else "All of them are better when higher."
+    return text + f". Metrics are computed on the {where}{of_test}. {better}"

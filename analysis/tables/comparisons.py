@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from ..collect import Experiment
+from ..collect import Experiment, headline_of
 from ..formats import DASH, TextCell, TextTable, as_csv, p_text, with_interval
-from ..metrics import METRICS
+from ..metrics import metric_named
 from ..results import Reference, aligned
 from ..selection import cell_name
 from ..statistics import PairedDifference, Partitions, holm, paired_differences, units_in_words
@@ -44,6 +44,11 @@ class Comparisons:
 
     name: str
     rows: tuple[Comparison, ...]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that are compared."""
+        return tuple(self.rows[0].differences) if self.rows else ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -80,7 +85,7 @@ def paired(
     found: list[dict[str, PairedDifference]] = [{} for _ in pairs]
     corrected: list[dict[str, float]] = [{} for _ in pairs]
     by_data = _by_data(sources, pairs)
-    for metric in METRICS:
+    for metric in headline_of(experiment for experiment, _ in sources):
         values, replicates, _ = aligned(sources, metric)
         for rows, known in by_data:
             cells, baselines = [pairs[i][0] for i in rows], [pairs[i][1] for i in rows]
@@ -111,11 +116,12 @@ def _by_data(
     return list(found.values())
 
 
-def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequence[str] = tuple(METRICS)) -> TextTable:
+def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequence[str] = ()) -> TextTable:
     """Differences with intervals and corrected p-values; bold where the interval excludes zero."""
+    metrics = metrics or record.metrics
     header = ["configuration", "minus", "pairs"]
     for metric in metrics:
-        header += [METRICS[metric].plain, "p"]
+        header += [metric_named(metric).plain, "p"]
     rows = []
     for row in record.rows:
         n = max(d.n for d in row.differences.values())
@@ -137,11 +143,11 @@ def comparisons_csv(record: Comparisons) -> str:
     """Every comparison in full precision."""
     parts = ("difference", "low", "high", "pairs", "p", "p_holm")
     lines: list[Sequence[object]] = [
-        ["configuration", "baseline", *(f"{metric}_{part}" for metric in METRICS for part in parts)]
+        ["configuration", "baseline", *(f"{metric}_{part}" for metric in record.metrics for part in parts)]
     ]
     for row in record.rows:
         values: list[object] = [row.name, row.baseline]
-        for metric in METRICS:
+        for metric in record.metrics:
             d = row.differences[metric]
             numbers = (d.mean, d.low, d.high, float(d.n), d.p, row.corrected[metric])
             values += ["" if not np.isfinite(x) else (int(x) if i == 3 else repr(x)) for i, x in enumerate(numbers)]

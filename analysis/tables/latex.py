@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..formats import DASH, TextCell, TextTable, in_a_line
-from ..metrics import METRICS
+from ..metrics import METRICS, metric_named
 
 LONG = 40
 """Rows up to which a table is one float; a longer one breaks over pages."""
@@ -17,7 +17,7 @@ MOST_COLUMNS, MOST_COLUMNS_OF_LONG = 6, 4
 _LONG_LABEL = 24
 """Characters above which a label wraps in a table of several pages."""
 
-_PLAIN = {metric.plain for metric in METRICS.values()}
+_METRICS = {metric.plain: metric for name in METRICS for metric in map(metric_named, (name, f"test_{name}"))}
 _OF_A_METRIC = {"published": "published", "difference": "diff.", "p": "p"}
 """Columns that belong to the metric before them, with their headings."""
 
@@ -45,7 +45,7 @@ def _columns(table: TextTable) -> tuple[list[int], list[list[int]]]:
     for position, name in enumerate(table.header):
         if groups and name in _OF_A_METRIC:
             groups[-1].append(position)
-        elif groups or name in _PLAIN:
+        elif groups or name in _METRICS:
             groups.append([position])
         else:
             labels.append(position)
@@ -118,7 +118,7 @@ def _stacked(heading: str) -> str:
 
 
 def _metric(name: str) -> str:
-    return next((metric.latex for metric in METRICS.values() if metric.plain == name), escaped(name))
+    return _METRICS[name].latex if name in _METRICS else escaped(name)
 
 
 def _row(cells: Sequence[str]) -> str:

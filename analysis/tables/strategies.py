@@ -154,4 +154,5 @@ def describe_strategies(record: StrategyComparison) -> str:
         found = row.differences[record.metrics[0]]
         interval = f" [{found.low:+.3f}, {found.high:+.3f}]" if np.isfinite(found.low) else ""
         parts.append(f"{row.name} minus {row.baseline} {found.mean:+.3f}{interval}")
-    return f"Strategies on {record.dataset}, {record.scenario}: differences in average AUC. {'; '.join(parts)}."
+    metric = metric_named(record.metrics[0]).plain
+    return f"Strategies on {record.dataset}, {record.scenario}: differences in {metric}. {'; '.join(parts)}."

@@ -26,6 +26,15 @@ _LONGEST_NAME, _LONGEST_STEM = 200, 40
 @plugins_option
 @click.option("--axes", help="The two axes of the heatmaps, e.g. storage_fraction,acquisition_fraction.")
 @click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    type=NotEmpty(),
+    metavar="NAME",
+    help="A column of runs to show in the place of the scenario's headline metrics, the first of which ranks runs. "
+    "Repeatable, or with commas.",
+)
+@click.option(
     "--data-hash",
     "data_hashes",
     multiple=True,
@@ -34,7 +43,9 @@ _LONGEST_NAME, _LONGEST_STEM = 200, 40
     help="Show this edition of the data, not the newest; its beginning is enough. Repeatable.",
 )
 @click.option("--output", type=NotEmptyPath(), help="Folder of the report: a new one, or that of an earlier report.")
-def report(asked: Request, axes: str | None, data_hashes: tuple[str, ...], output: Path | None) -> None:
+def report(
+    asked: Request, axes: str | None, metrics: tuple[str, ...], data_hashes: tuple[str, ...], output: Path | None
+) -> None:
     """Render figures, tables and index.html from the store; also of an unfinished sweep.
 
     Without a search-space file: of everything in the store.
@@ -43,7 +54,7 @@ def report(asked: Request, axes: str | None, data_hashes: tuple[str, ...], outpu
         raise click.UsageError("a report shows whole search spaces: it takes neither --limit nor --where")
     _ = asked.selection.spaces  # a search-space file that is wrong is said first
     asked.store.files.check_is_there()
-    render(asked, output, keep=False, axes=_axes(axes), data_hashes=data_hashes)
+    render(asked, output, keep=False, axes=_axes(axes), metrics=_metrics(metrics), data_hashes=data_hashes)
 
 
 def _axes(text: str | None) -> tuple[str, str] | None:
@@ -55,6 +66,13 @@ def _axes(text: str | None) -> tuple[str, str] | None:
     return names
 
 
+def _metrics(texts: Sequence[str]) -> list[str]:
+    names = [name.strip() for text in texts for name in text.split(",")]
+    if not all(names):
+        raise UsageError(f"--metric {','.join(texts)!r}: expected names with commas between them")
+    return names
+
+
 @gc_paused()  # but after each figure
 def render(
     asked: Request,
@@ -62,6 +80,7 @@ def render(
     *,
     keep: bool,
     axes: tuple[str, str] | None = None,
+    metrics: Sequence[str] = (),
     data_hashes: Sequence[str] = (),
 ) -> None:
     """Renders the report, or says where it is if it may be kept as it is."""
@@ -81,7 +100,14 @@ def render(
         frames = asked.data.of_prepared(config.data_key for config in configs)
         with _said("drawing the report"):
             index = write_report(
-                spaces, asked.store, folder, axes=axes, data_hashes=data_hashes, frames=frames, as_stored=as_stored
+                spaces,
+                asked.store,
+                folder,
+                axes=axes,
+                metrics=metrics,
+                data_hashes=data_hashes,
+                frames=frames,
+                as_stored=as_stored,
             ).index
     click.echo(f"report: {index.resolve()}")
 

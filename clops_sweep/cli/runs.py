@@ -17,7 +17,7 @@ from clops_sweep.cli.options import (
     run_id_argument,
 )
 from clops_sweep.errors import UsageError, one_line, several
-from clops_sweep.experiment.plugins.registry import unregistered
+from clops_sweep.experiment.plugins.registry import headline, unregistered
 from clops_sweep.experiment.provenance import changed_code, plugin_files
 from clops_sweep.store.rewriting import finish_interrupted
 from clops_sweep.store.rows import printable
@@ -67,9 +67,12 @@ def rerun(
         _fails(error, row, verify)
     for sentence in changed_code([row]) if verify else ():
         click.echo(sentence)
-    for metric in ("auc", "bwt", "bwt_t", "bwt_lambda", "test_auc"):
+    first, *others = headline(str(row["scenario"]))
+    width = max(12, *map(len, (*others, f"test_{first}")))
+    of_test = [f"test_{name}" for name in others if math.isnan(result.runs[first].iloc[0])]  # no validation set
+    for metric in (first, *others, f"test_{first}", *of_test):
         if not math.isnan(value := result.runs[metric].iloc[0]):  # a strategy may have no such metric
-            click.echo(f"{metric:12} {value:.6f}")
+            click.echo(f"{metric:{width}} {value:.6f}")
     if not verify:
         return
     if row["status"] != "finished":

@@ -37,7 +37,7 @@ def search_as_data(standing: Standing) -> dict[str, Any]:
         "n_trials": standing.search.n_trials,
         **{state: standing.count(state) for state in states},
         "best": [
-            {"number": trial.number, "values": dict(zip(standing.search.objectives, trial.values or (), strict=True))}
+            {"number": trial.number, "values": dict(zip(standing.space.objectives, trial.values or (), strict=True))}
             | {"parameters": dict(trial.labels), "run_ids": list(trial.run_ids)}
             for trial in best
         ],

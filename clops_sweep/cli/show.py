@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,15 +16,14 @@ from clops_sweep.errors import UsageError, several
 from clops_sweep.experiment.columns import (
     COUNTS,
     FIELDS,
-    MEASURES,
     RECORDED,
     RESULTS,
     config_from_row,
-    metrics_of,
 )
 from clops_sweep.experiment.config import default_plugin
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS
-from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, unregistered
+from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, headline, unregistered
 from clops_sweep.experiment.provenance import changed_code, described, plugin_files
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore, rerun_command
@@ -129,17 +128,18 @@ def _tested(store: RunStore, run_id: str, against: str | None) -> Iterator[str]:
 def sections(row: Mapping[str, Any], *, everything: bool = False) -> Sections:
     """What is shown of a row of `runs`: what there is of it, and unless `everything` is asked for, what matters to it.
 
-    Of the config that is what the run's numbers depend on. Of the results it is the metrics of AUC that its strategy
-    has, what was counted that is not nothing, and all that is the plug-ins' own.
+    Of the config that is what the run's numbers depend on. Of the results it is the metrics of its scenario's headline
+    measures, the headline first, what was counted that is not nothing, and all that is the plug-ins' own.
     """
     there = [name for name in row if row[name] is not None]
     config = [name for name in (*FIELDS, *OPTIONS) if name in there]
     results = [name for name in RESULTS if name in there]
     matters, worth = config, results
     if not everything:
-        seen, of_others = _that_matter(row), _of_other_measures()
+        seen, of_others = _that_matter(row), _of_other_measures(row)
         matters = [name for name in config if seen is None or name in seen]
         worth = [name for name in results if name not in of_others and not _is_nothing(name, row[name])]
+        worth = _headline_first(worth, row)
     known = {*FIELDS, *OPTIONS, *RESULTS, *RECORDED}
     columns = {
         "run": [name for name in ("run_id", "status") if name in there],
@@ -174,9 +174,17 @@ def _is_nothing(name: str, value: float | str) -> bool:
     return (isinstance(value, float) and math.isnan(value)) or (name in COUNTS and value == 0)
 
 
-def _of_other_measures() -> set[str]:
-    names = [name for measure in MEASURES if measure != "auc" for name in metrics_of(measure)]
+def _of_other_measures(row: Mapping[str, Any]) -> set[str]:
+    """The metrics of measures that are none of its scenario's headline."""
+    shown = {METRICS[name].measure for name in headline(str(row.get("scenario")))}
+    names = [name for name, metric in METRICS.items() if metric.measure not in shown]
     return {f"{prefix}{name}" for prefix in ("", "test_") for name in names}
+
+
+def _headline_first(names: Sequence[str], row: Mapping[str, Any]) -> list[str]:
+    metrics = headline(str(row.get("scenario")))
+    first = [name for name in (*metrics, *(f"test_{it}" for it in metrics)) if name in names]
+    return [*first, *(name for name in names if name not in first)]
 
 
 def _in_words(value: object, shorten: bool) -> str:

@@ -52,18 +52,13 @@ class Finished:
     """The job's runs are in the store.
 
     Attributes:
-        auc: mean over them of their average AUC.
-        bwt: the same of backward transfer; nan where their strategy has none.
-        each: the AUC of each of them.
+        values: of the first two headline metrics of their scenario, by column, the value of each run; nan where their
+            strategy has none. Without a validation set they are those of the test set.
         seconds: what they took of the worker's time; None where it is not all of it, as after a resume.
-        of_test: whether these are measured on the test set, since the data have no validation set.
     """
 
-    auc: float
-    bwt: float
-    each: tuple[float, ...] = ()
+    values: Mapping[str, tuple[float, ...]]
     seconds: float | None = None
-    of_test: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,11 +73,11 @@ class Paused:
     """The job's runs have been trained on as many tasks as they were to be.
 
     Attributes:
-        auc_so_far: by run id, the average validation AUC over these tasks.
+        so_far: by run id, the average of every measure over these tasks on the validation split.
         finished: runs of the job that are in the store, since that was all there is to train.
     """
 
-    auc_so_far: Mapping[str, float]
+    so_far: Mapping[str, Mapping[str, float]]
     finished: tuple[str, ...] = ()
 
 

@@ -14,8 +14,9 @@ import pandas as pd
 from clops_sweep.data.prepared.prepared_folder import know
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.errors import DamagedStore, UsageError, several, shown
-from clops_sweep.experiment.columns import MEASURES, METRICS, config_from_row
+from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.search_space import in_words
 from clops_sweep.machine import check_gpu
 from clops_sweep.store.run_store import RunStore
@@ -29,8 +30,11 @@ _KEYS = {
     "instances": ["task", "instance"],
     "predictions": ["trained_on", "task", "instance"],
 }
-_ADDED = ("patient", *(f"{prefix}{it}" for prefix in ("", "test_") for it in MEASURES if it != "auc"))
-"""How columns begin that runs of earlier versions do not have."""
+_ADDED = {
+    "patient",
+    *(f"{prefix}{name}" for prefix in ("", "test_") for name, it in METRICS.items() if it.measure != "auc"),
+}
+"""Columns that runs of earlier versions do not have."""
 
 _LONGEST_SHOWN = 60
 
@@ -161,7 +165,7 @@ def _compare(
     one, other = one.reset_index(drop=True), other.reset_index(drop=True)
     found = []
     for column in (name for name in columns if name in one):
-        if column.startswith(_ADDED) and other[column].isna().all():
+        if column in _ADDED and other[column].isna().all():
             continue
         ours, theirs = _comparable(one[column]), _comparable(other[column])
         same = (ours == theirs) | (ours.isna() & theirs.isna())

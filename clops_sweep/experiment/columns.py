@@ -11,26 +11,9 @@ from typing import Annotated, Any, get_args, get_origin
 from clops_sweep.data.catalog import DATASETS, LEAD
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import BUILT_IN, PAPER_NETWORK, used_options
-
-MEASURES = ("auc", "accuracy", "balanced_accuracy", "f1")
-"""What an entry of R may be: how well a task is done."""
-
-
-def metrics_of(measure: str) -> tuple[str, ...]:
-    """The metrics of R by their columns.
-
-    These are its average, BWT, BWT_t, BWT_lambda, FWT and forgetting, those of AUC without a prefix, and the average
-    incremental measure.
-    """
-    prefix = "" if measure == "auc" else f"{measure}_"
-    transfers = (f"{prefix}{name}" for name in ("bwt", "bwt_t", "bwt_lambda", "fwt", "forgetting"))
-    return (measure, *transfers, f"average_incremental_{measure}")
-
-
-METRICS = tuple(metric for measure in MEASURES for metric in metrics_of(measure))
-"""Metrics of the validation split; those of the test split have the prefix `test_`."""
 
 COUNTS = ("left_out", "replayed", "projections", "projection_failures")
 """Classes left out of an AUC, instances replayed, and GEM's projections, tried and failed."""

@@ -41,8 +41,8 @@ class EpochEnd:
         run_id: of the run.
         config: of the run.
         place: where it is.
-        metrics: of the validation split: `loss`, `auc`, `accuracy`, `balanced_accuracy` and `f1`, means over the tasks
-            seen so far, and each of them of each of these tasks as `auc/NAME`. What is not defined is left out.
+        metrics: of the validation split: `loss` and every measure (`auc`, `accuracy`, ...), means over the tasks seen
+            so far, and each of them of each of these tasks as `auc/NAME`. What is not defined is left out.
             Without a validation set, of the test set where `curves="test"` was asked for, else empty.
     """
 

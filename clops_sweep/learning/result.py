@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import CONFIG, MEASURES, METRICS, PHASES, RECORDED, RENAMED, RESULTS, metrics_of
+from clops_sweep.experiment.columns import CONFIG, PHASES, RECORDED, RENAMED, RESULTS
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.metrics import MEASURES, METRICS, metrics_of
 from clops_sweep.learning.metrics import r_matrix as metrics
 from clops_sweep.learning.metrics.evaluation import Evaluation, SplitName
 from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Stores

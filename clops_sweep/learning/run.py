@@ -18,6 +18,7 @@ from clops_sweep.data.scenarios import Subset
 from clops_sweep.errors import Diverged, UsageError
 from clops_sweep.experiment.columns import PHASES
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.network_input import check_frames
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
@@ -153,13 +154,14 @@ class ContinualRun:
         """The epoch that is trained next."""
         return Progress(self._task + 1, len(self._stages), self._epoch + 1, self._epochs)
 
-    def auc_so_far(self, tasks: int) -> tuple[float, ...]:
-        """The average validation AUC over the first `tasks` tasks after training on them, one number a run.
+    def so_far(self, tasks: int) -> tuple[dict[str, float], ...]:
+        """The average of every measure over the first `tasks` tasks after training on them, for each run.
 
-        That is the mean of R[k][j] over j <= k for k = `tasks`, also of a run that is further by now.
+        That is the mean of R[k][j] over j <= k for k = `tasks` on the validation split, also of a run that is further.
         """
-        auc = self._r["validation"][tasks - 1].auc[:, :tasks]
-        return tuple(float(value) for value in auc.mean(axis=1))
+        evaluation = self._r["validation"][tasks - 1]
+        means = {measure: getattr(evaluation, measure)[:, :tasks].mean(axis=1) for measure in MEASURES}
+        return tuple({name: float(it[run]) for name, it in means.items()} for run in range(len(self.configs)))
 
     def epoch_metrics(self) -> list[dict[str, float]]:
         """What the curves have after the epoch that has just been finished, for each run; nothing without curves."""
@@ -198,9 +200,10 @@ class ContinualRun:
                 self._strategy.come_to(task, end=False)
                 self._strategy.begin_task(task)
             self._train_epoch(task, epoch)
+            seen = len(self.scenario.tasks) if self._strategy.joint else task + 1
             if self._curves_of is not None:
                 with self._timed("seconds_evaluate"):
-                    self._curves.append(self._evaluators[self._curves_of].evaluate())
+                    self._curves.append(self._evaluators[self._curves_of].evaluate(seen))
             self._epoch += 1
             if self._epoch == self._epochs:
                 with self._timed("seconds_acquire"):
@@ -210,9 +213,9 @@ class ContinualRun:
                     if "validation" in self._r:
                         self._r["validation"].append(self._curves[-1])
                     if self._predictions is None:
-                        self._r["test"].append(self._evaluators["test"].evaluate())
+                        self._r["test"].append(self._evaluators["test"].evaluate(seen))
                     else:
-                        evaluation, predictions = self._evaluators["test"].evaluate_and_predict()
+                        evaluation, predictions = self._evaluators["test"].evaluate_and_predict(seen)
                         self._r["test"].append(evaluation)
                         self._predictions.append(predictions)
                 self._task, self._epoch = task + 1, 0

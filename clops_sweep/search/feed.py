@@ -31,7 +31,7 @@ class _Trial:
 
     Attributes:
         until: after how many tasks its runs pause; None if they do not.
-        auc: of each run that has paused there, the average AUC over these tasks.
+        so_far: of each run that has paused there, the average of the objective over these tasks.
         waiting: jobs that no worker has got yet.
         under_way: how many jobs workers have.
         counted: the runs whose end the display has shown.
@@ -44,7 +44,7 @@ class _Trial:
     rungs: Iterator[int]
     until: int | None = None
     finished: set[str] = field(default_factory=set)
-    auc: dict[str, float] = field(default_factory=dict)
+    so_far: dict[str, float] = field(default_factory=dict)
     waiting: list[Job] = field(default_factory=list)
     under_way: int = 0
     counted: set[str] = field(default_factory=set)
@@ -227,7 +227,7 @@ class SearchFeed:
             self._complete(trial)
             return
         trial.until = next(trial.rungs, None)
-        trial.auc = {}
+        trial.so_far = {}
         trial.waiting = [replace(job, until=trial.until) for job in self._make_jobs(pending)]
 
     def _ended(self, job: Job, report: Report) -> None:
@@ -243,8 +243,8 @@ class SearchFeed:
                 trial.counted |= set(run_ids) if job.until is not None else set(job.run_ids)
                 self._fail(trial, f"run {', '.join(run_ids)} has failed")
                 return
-            case Paused(auc_so_far, finished):
-                trial.auc |= auc_so_far
+            case Paused(by_measure, finished):
+                trial.so_far |= {run_id: measures[self._measure] for run_id, measures in by_measure.items()}
                 trial.finished |= set(finished)
                 trial.counted |= set(finished)
             case Unrecorded(error):
@@ -261,8 +261,8 @@ class SearchFeed:
         if trial.until is None or trial.finished.issuperset(trial.runs):
             self._go_on(trial)
             return
-        auc = trial.auc | self._auc_after(trial.until, trial.finished)
-        if trial.open.falls_behind(trial.until, fmean(auc.values())):
+        so_far = trial.so_far | self._after(trial.until, trial.finished)
+        if trial.open.falls_behind(trial.until, fmean(so_far.values())):
             trial.open.prune()
             self._end(trial, f"pruned after {trial.until} task{'s' * (trial.until > 1)}")
         else:
@@ -271,7 +271,7 @@ class SearchFeed:
     def _complete(self, trial: _Trial) -> None:
         rows = self._store.read("runs", list(trial.runs))
         values = []
-        for column in self._search.objectives:
+        for column in self._space.objectives:
             numbers = [float(value) for value in rows[column]]
             if len(numbers) < len(trial.runs) or not all(map(isfinite, numbers)):
                 self._fail(trial, f"{column} is not defined in all of its runs")
@@ -281,7 +281,7 @@ class SearchFeed:
             self._report_rungs(trial)
         best = self._study.is_best(values)
         trial.open.complete(values)
-        said = ", ".join(f"{name} {value:.4g}" for name, value in zip(self._search.objectives, values, strict=True))
+        said = ", ".join(f"{name} {value:.4g}" for name, value in zip(self._space.objectives, values, strict=True))
         self._end(trial, f"complete: {said}", best=best)
 
     def _report_rungs(self, trial: _Trial) -> None:
@@ -292,15 +292,20 @@ class SearchFeed:
             if rung >= tasks:
                 return
             if rung > reported and (matrix["trained_on"] == rung).any():
-                trial.open.falls_behind(rung, fmean(self._auc_after(rung, set(trial.runs)).values()))
+                trial.open.falls_behind(rung, fmean(self._after(rung, set(trial.runs)).values()))
 
-    def _auc_after(self, tasks: int, run_ids: set[str]) -> dict[str, float]:
+    @property
+    def _measure(self) -> str:
+        """The measure that trials are compared by between tasks: with pruning the only objective."""
+        return next(iter(self._space.objectives))
+
+    def _after(self, tasks: int, run_ids: set[str]) -> dict[str, float]:
         """Of finished runs: the mean of R[k][j] over j <= k, for k = `tasks`."""
         if not run_ids:
             return {}
         rows = self._store.read("r_matrix", sorted(run_ids))
         rows = rows[(rows["split"] == "validation") & (rows["trained_on"] == tasks) & (rows["evaluated_on"] <= tasks)]
-        return {str(run_id): fmean(group["auc"]) for run_id, group in rows.groupby("run_id")}
+        return {str(run_id): fmean(group[self._measure]) for run_id, group in rows.groupby("run_id")}
 
     def _fail(self, trial: _Trial, error: str) -> None:
         trial.open.fail(error)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import METRICS
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.planning.curriculum import BY_DIFFICULTY
@@ -42,7 +42,7 @@ def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) ->
     from clops_sweep.data.frames import VALIDATION
 
     assert space.search is not None
-    if not any(name.removeprefix("test_") in METRICS for name in space.search.objectives):
+    if not any(name.removeprefix("test_") in METRICS for name in space.objectives):
         return
     for key in {config.data_key for config in configs_at_bounds(space)} & frames.keys():
         if not (frames[key].split == VALIDATION).any():

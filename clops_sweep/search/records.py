@@ -36,7 +36,7 @@ class TrialRecord:
         state: how it stands.
         labels: its choice of every parameter; named variants by their name.
         values: of a complete trial, its objectives, in their order.
-        intermediate: tasks trained to the average AUC over them, where pruning has looked.
+        intermediate: tasks trained to the average of the objective over them, where pruning has looked.
         run_ids: its runs in the store, in the order of the seeds; empty until they are known.
         error: what made it fail.
     """

@@ -102,7 +102,7 @@ def try_sampler(search: OptunaSearch) -> None:
     sampler = make_sampler(search)
     if not search.sampler_options:
         return  # Optuna's own defaults work
-    directions = list(search.objectives.values())
+    directions = list(search.objectives.values()) or ["maximize"]
     values = np.random.default_rng(0).random((_MOST_TRIED, len(directions)))
     distributions: dict[str, BaseDistribution] = {  # what the choices are does not matter to a sampler
         name: CategoricalDistribution(range(len(it))) if isinstance(it, tuple) else it

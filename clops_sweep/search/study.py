@@ -62,10 +62,10 @@ class OpenTrial:
         with quiet(self._url):
             self._trial.set_user_attr(RUN_IDS, list(run_ids))
 
-    def falls_behind(self, tasks: int, auc: float) -> bool:
-        """Reports the average AUC after some tasks, and says whether the trial is to be pruned."""
+    def falls_behind(self, tasks: int, value: float) -> bool:
+        """Reports the average of the objective after some tasks, and says whether the trial is to be pruned."""
         with quiet(self._url):
-            self._trial.report(auc, tasks)
+            self._trial.report(value, tasks)
             return self._trial.should_prune()
 
     def complete(self, values: Sequence[float]) -> None:
@@ -114,14 +114,14 @@ class SearchStudy:
             self._study = optuna.create_study(
                 study_name=space.name,
                 storage=self._storage,
-                directions=list(search.objectives.values()),
+                directions=list(space.objectives.values()),
                 sampler=make_sampler(search),
                 pruner=SuccessiveHalvingPruner(pruner.min_resource, pruner.reduction_factor) if pruner else NopPruner(),
                 load_if_exists=True,
             )
             check_definition(space, self._study, data_hashes, place(self._url))
             if DEFINITION not in self._study.user_attrs:
-                self._study.set_metric_names(list(search.objectives))
+                self._study.set_metric_names(list(space.objectives))
                 self._study.set_user_attr(DEFINITION, definition(space, data_hashes))
 
     def close(self) -> None:
@@ -204,14 +204,14 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
             _record(
                 t,
                 {n: _decoded(search, n, t.params[n]) for n in search.parameters if n in t.params},
-                len(search.objectives),
+                len(space.objectives),
             )
             for t in trials
         ]
         for trial in records:
             if trial.run_ids and (absent := search.parameters.keys() - trial.labels.keys()):
                 raise DamagedStore(f"study {space.name!r}, trial {trial.number}: has no value of {sorted(absent)[0]!r}")
-        return StudyRecord(space.name, search.objectives, tuple(records))
+        return StudyRecord(space.name, space.objectives, tuple(records))
 
 
 def current_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
@@ -231,7 +231,7 @@ def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, 
         **{f"base.{name}": value for name, value in base.items()},
         "seeds": list(space.seeds),
         **{f"parameters.{name}": _described(search, name) for name in search.parameters},
-        "objectives": [list(item) for item in search.objectives.items()],
+        "objectives": [list(item) for item in space.objectives.items()],
         "pruning": vars(search.pruner) if search.pruner else None,
         "semantics_version": SEMANTICS_VERSION,
         **{f"data.{name}": content for name, content in data_hashes.items()},

@@ -7,7 +7,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-from clops_sweep.experiment.columns import CONFIG, MEASURES, RESULTS
+from clops_sweep.experiment.columns import CONFIG, RESULTS
+from clops_sweep.experiment.metrics import MEASURES
 
 TableName = Literal["runs", "r_matrix", "curves", "instances", "predictions"]
 

@@ -11,6 +11,7 @@ from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.data.scenarios import Scenario, ScenarioTasks, Subset, build_scenario
 from clops_sweep.data.scenarios.tasks import ScenarioFunction
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.metrics import PAPER
 from clops_sweep.experiment.plugins.registry import SCENARIOS
 from clops_sweep.testing.defaults import default_options
 from clops_sweep.testing.frames import tiny_config
@@ -26,8 +27,10 @@ def check_scenario(function: ScenarioFunction, frames: FrameSet, **options: Any)
     What it returns can be trained on (see `ScenarioTasks`): names that differ, targets of zeros and ones of the kind
     that it says, instances in every split, no patient in two of them (see `people_recur`). It leaves the frame set as
     it is, draws from no global generator, and gives the same when asked again, and the same instances to the same tasks
-    whatever their order in the set. Where the frames are those of the paper's network, whole runs of one epoch pass the
-    suite of strategies, on one task after another and on all tasks at once.
+    whatever their order in the set. Where each task has classes of its own, the headline metrics that it is registered
+    with are not those of AUC alone, which cannot see forgetting between tasks. Where the frames are those of the
+    paper's network, whole runs of one epoch pass the suite of strategies, on one task after another and on all tasks at
+    once.
 
     Args:
         function: as `clops_sweep.scenario` decorates it.
@@ -45,6 +48,12 @@ def check_scenario(function: ScenarioFunction, frames: FrameSet, **options: Any)
         require(np.array_equal(before, getattr(frames, name)), f"the scenario changes the frame set's {name}")
     found = _difference(built, _built(function, frames, options), np.arange(len(frames)))
     require(found is None, f"{found} differs when the scenario is asked again")
+    blind = SCENARIOS.declaration_of(function).headline == PAPER and function in SCENARIOS.values()
+    require(
+        not (blind and built.has_own_classes),
+        "its tasks have classes of their own, and AUC within a task cannot show forgetting between them; declare "
+        'headline=("balanced_accuracy", "forgetting")',
+    )
     order = np.random.default_rng(3).permutation(len(frames))
     found = _difference(built, _built(function, _reordered(frames, order), options), order)
     require(found is None, f"{found} depends on the order of the instances in the frame set")

@@ -36,8 +36,9 @@ from clops_sweep.analysis.report.sections import SectionFiles, build_section
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.selection import shown_metrics
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.experiment.columns import MEASURES as PERFORMANCES
-from clops_sweep.experiment.columns import config_from_row, metrics_of
+from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.experiment.metrics import MEASURES as PERFORMANCES
+from clops_sweep.experiment.metrics import metrics_of
 from clops_sweep.experiment.spaces.search_space import SearchSpace, load_spaces, shipped_space
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
 from clops_sweep.store.part_names import compacted

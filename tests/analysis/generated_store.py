@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from clops_sweep.experiment.columns import METRICS, config_row
+from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.store.part_names import compacted
 from clops_sweep.store.rows import record_failure

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace, folds
-from clops_sweep.analysis.collect import collect, label_text
+from clops_sweep.analysis.collect import Experiment, collect, headline_of, label_text
+from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.statistics import Fold
 from clops_sweep.analysis.tables.comparisons import comparisons
 from clops_sweep.errors import UsageError
@@ -164,3 +165,61 @@ def test_labels_read_well() -> None:
         "True",
         "[1, 0]",
     ]
+
+
+def judged(path: Path, generated: ModuleType, scenario: str, **columns: float) -> Experiment:
+    space = SearchSpace("judged", RunConfig(scenario=scenario), {"storage_fraction": [0.1, 0.5]}, seeds=range(2))
+    configs = [request.config for request in space.requests()]
+    rows = [(it, {name: value * it.storage_fraction for name, value in columns.items()}) for it in configs]
+    generated.write_given_runs(RunStore(path), rows)
+    return collect([space], RunStore(path).read("runs"))[0]
+
+
+UNION = {"auc": 0.9, "bwt": -0.1, "balanced_accuracy": 0.5, "balanced_accuracy_forgetting": 0.6, "auc_seen": 0.8}
+
+
+def test_an_experiment_is_judged_by_what_its_scenario_declares(tmp_path: Path, generated: ModuleType) -> None:
+    union = judged(tmp_path / "union", generated, "class_il_union", **UNION)
+    assert union.headline == ("balanced_accuracy", "balanced_accuracy_forgetting")
+    assert union.measure == "balanced_accuracy"
+    assert union.measured[:2] == union.headline
+    pairs = judged(tmp_path / "pairs", generated, "class_il", **UNION)
+    assert (pairs.headline, pairs.measure) == (("auc", "bwt", "bwt_t", "bwt_lambda"), "auc")
+    assert headline_of([pairs, union]) == (*pairs.headline, *union.headline)
+    earlier = judged(tmp_path / "earlier", generated, "class_il_union", auc=0.9, bwt=-0.1)
+    assert earlier.headline == pairs.headline, "runs of earlier versions have no accuracy"
+
+
+def test_other_metrics_are_chosen_of_those_that_there_are(tmp_path: Path, generated: ModuleType) -> None:
+    union = judged(tmp_path, generated, "class_il_union", **UNION)
+    chosen = union.judged_by(["seconds_train", "auc_seen", "auc"])
+    assert (chosen.headline, chosen.measure) == (("seconds_train", "auc_seen", "auc"), "auc_seen")
+    assert union.judged_by([]).headline == union.headline
+    for name in ("accuracy", "aucc", "test_auc", "storage_fraction"):
+        with pytest.raises(UsageError) as error:
+            union.judged_by(["auc", name])
+        assert f"metric {name!r}: the runs of 'judged' (class_il_union) have none" in str(error.value)
+        assert "they have balanced_accuracy, auc, bwt, auc_seen, seconds_train" in str(error.value)
+
+
+def test_without_a_validation_set_metrics_are_chosen_by_the_same_names(tmp_path: Path, generated: ModuleType) -> None:
+    found = judged(tmp_path, generated, "class_il", test_auc=0.9, test_bwt=-0.1, test_accuracy=0.8)
+    assert found.on_test
+    assert (found.headline[0], found.measured[:2]) == ("auc", ("test_auc", "test_bwt"))
+    chosen = found.judged_by(["accuracy", "test_bwt"])
+    assert np.nanmax(chosen.by_replicate("accuracy")) == 0.4
+    with pytest.raises(UsageError, match="metric 'f1': the runs of 'judged'"):
+        found.judged_by(["f1"])
+
+
+def test_the_best_row_has_the_lowest_forgetting_and_the_highest_score(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace("both", RunConfig(), {"storage_fraction": [0.1, 0.5]}, seeds=range(4))
+    rows = []
+    for request in space.requests():
+        b = request.config.storage_fraction
+        value = b + 0.01 * ((request.config.seed + round(10 * b)) % 3)
+        rows.append((request.config, {"auc": value, "forgetting": value * 1.1, "replayed": value}))
+    generated.write_given_runs(RunStore(tmp_path), rows)
+    (found,) = collect([space], RunStore(tmp_path).read("runs"))
+    low, high = result_table(found.judged_by(["auc", "forgetting", "replayed"])).rows
+    assert (low.best_in, high.best_in) == ({"forgetting"}, {"auc"})

@@ -12,7 +12,7 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.figures.heatmaps import describe_heatmap, draw_heatmap, heatmap
 from clops_sweep.analysis.figures.profiles import draw_profile, profile
-from clops_sweep.analysis.metrics import METRICS, metric_named
+from clops_sweep.analysis.metrics import METRICS, PAPER, metric_named
 from clops_sweep.analysis.selection import shown_metrics
 from clops_sweep.store.run_store import RunStore
 
@@ -43,7 +43,10 @@ def experiment(path: Path, generated: ModuleType, **columns: float) -> Experimen
         ("f1_bwt_lambda", "BWT_lambda of macro F1", True, "higher"),
         ("test_balanced_accuracy_bwt_t", "BWT_t of balanced accuracy, test", True, "higher"),
         ("fwt", "FWT", True, "higher"),
-        ("forgetting", "Forgetting", False, "lower"),
+        ("forgetting", "Forgetting of AUC", False, "lower"),
+        ("auc_seen", "AUC over classes seen", False, "higher"),
+        ("average_incremental_auc_seen", "average incremental AUC over classes seen", False, "higher"),
+        ("test_auc_seen_forgetting", "Forgetting of AUC over classes seen, test", False, "lower"),
         ("test_accuracy_forgetting", "Forgetting of accuracy, test", False, "lower"),
         ("average_incremental_accuracy", "average incremental accuracy", False, "higher"),
         ("cpu_seconds", "cpu seconds", False, "lower"),
@@ -95,4 +98,4 @@ def test_equal_metrics_are_shown_once(tmp_path: Path, generated: ModuleType) -> 
     assert shown_metrics([several]) == ("auc", "bwt", "bwt_lambda")
     assert shown_metrics([two, several]) == ("auc", "bwt", "bwt_lambda")
     none = experiment(tmp_path / "none", generated, auc=0.5)
-    assert shown_metrics([none]) == tuple(METRICS), "nothing is equal to what is not there"
+    assert shown_metrics([none]) == PAPER, "nothing is equal to what is not there"

@@ -263,6 +263,10 @@ SPACES: list[tuple[str, str]] = [
         own("@scenario('own')\ndef own(frames):\n    exit(0)", "scenario='own'"),
         "scenario 'own' raises SystemExit for 'synthetic': 0",
     ),
+    (
+        own("@scenario('own', headline=('bwt',))\ndef own(frames):\n    exit(0)", "scenario='own'"),
+        "space.py: scenario 'own': headline: 'bwt': expected one of auc, accuracy, ",
+    ),
     # searches
     (search("", "{}"), "space.py: OptunaSearch: parameters is empty"),
     (search("", "{'learning_rate': 3}"), "space.py: parameter 'learning_rate': expected a distribution"),
@@ -313,6 +317,10 @@ SPACES: list[tuple[str, str]] = [
     (search("sampler='nsga2', sampler_options={'population_size': 0}"), "search space 's': sampler_options of 'nsga2'"),
     (search("sampler_options=3"), "space.py: OptunaSearch: sampler_options = 3: expected a mapping from names"),
     (search("objectives={'aucc': 'maximize'}"), "space.py: objective 'aucc': the table runs has no numeric column"),
+    (
+        search("objectives={'auc_seen': 'maximize'}"),
+        "space.py: search space 's': objective 'auc_seen': class_il",
+    ),
     (search("objectives={'auc': 'max'}"), "space.py: objective 'auc': 'max': expected maximize or minimize"),
     (search("sampler_seed=-1"), "space.py: OptunaSearch: sampler_seed = -1: expected a whole number, at least 0"),
     (search("max_concurrent=True"), "space.py: OptunaSearch: max_concurrent = True: expected a whole number"),
@@ -428,6 +436,9 @@ OTHERS: list[tuple[list[str], str]] = [
     (["report", "--seeds", "3"], "--seeds changes what a search-space file asks for; expected such a file"),
     (["report", "space.py", "--axes", "a"], "--axes 'a': expected two names with a comma between them"),
     (["report", "space.py", "--axes", "a,b"], "no search space has an axis 'a'; there are storage_fraction"),
+    (["report", "space.py", "--metric", "auc,"], "--metric 'auc,': expected names with commas between them"),
+    (["report", "space.py", "--metric", ""], "Invalid value for '--metric': it is empty"),
+    (["report", "space.py", "--metric", "f1", "--metric", "aucc"], "metric 'aucc': the runs of 's' (class_il) have no"),
     (["report", "space.py", "--axes", ""], "--axes '': expected two names with a comma between them"),
     (
         ["report", "space.py", "--data-hash", "f"],

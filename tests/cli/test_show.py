@@ -15,7 +15,8 @@ from clops_sweep import FloatOption, RunConfig, strategy
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.launch import under_way_in_words
 from clops_sweep.cli.show import sections
-from clops_sweep.experiment.columns import METRICS, config_row
+from clops_sweep.experiment.columns import config_row
+from clops_sweep.experiment.metrics import METRICS, metrics_of
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.store.run_store import RunStore
@@ -87,6 +88,14 @@ def test_of_the_results_those_are_shown_that_there_are() -> None:
     everything = sections(row, everything=True)
     assert everything.columns["results"] == [*METRICS, "left_out", "replayed", "seconds"]
     assert (everything.fields_left_out, everything.results_left_out) == (0, 0)
+
+
+def test_the_headline_metrics_of_the_scenario_come_first() -> None:
+    row = {**config_row(RunConfig(scenario="class_il_union")), **dict.fromkeys(METRICS, 0.5), "seconds": 1.5}
+    shown = sections(row).columns["results"]
+    assert shown[:2] == ["balanced_accuracy", "balanced_accuracy_forgetting"]
+    assert sorted(shown[:-1]) == sorted(metrics_of("balanced_accuracy"))
+    assert sections(row).results_left_out == len(METRICS) - 7
 
 
 @pytest.mark.parametrize("everything", [False, True])

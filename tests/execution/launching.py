@@ -26,11 +26,13 @@ from ray._private.runtime_env.constants import RAY_JOB_CONFIG_JSON_ENV_VAR
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.execution.cluster.forked_worker import PLACE
-from clops_sweep.experiment.columns import METRICS
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.store.tables import SCHEMAS
 
 TABLES = ("runs", "r_matrix", "curves", "instances")
-ALL_METRICS = [prefix + metric for prefix in ("", "test_") for metric in METRICS]
+ALL_METRICS = [prefix + name for prefix in ("", "test_") for name, it in METRICS.items() if it.measure != "auc_seen"]
+"""The metrics of a run with several tasks that share their outputs."""
+
 COMPUTED = ["run_id", "seed", "left_out", *ALL_METRICS]
 PATIENCE = 280  # seconds: a busy machine may take a minute to start Ray
 ATTACHED = ("--address", "auto")

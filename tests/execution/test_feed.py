@@ -80,7 +80,7 @@ def work(feed: GridFeed, workers: int, seconds: Callable[[Job], float], most: fl
             heapq.heappush(running, (since + lasted, next(number), worker, job, done))
         worked.end, _, worker, job, done = heapq.heappop(running)
         for part in done:
-            feed.report(part, Finished(0.8, 0.0, (0.8,), seconds(part)))
+            feed.report(part, Finished({"auc": (0.8,)}, seconds(part)))
         feed.returned(job)
         worked.jobs.append(job)
         heapq.heappush(free, (worked.end, worker))
@@ -141,7 +141,7 @@ def test_stacks_stay_together_and_no_more_jobs_are_out_than_there_are_places(sto
     assert first is not None
     assert second is not None
     assert feed.next_job(2) is None
-    feed.report(first, Finished(0.8, 0.0, (0.8,) * 5, 2.0))
+    feed.report(first, Finished({"auc": (0.8,) * 5}, 2.0))
     feed.returned(first)
     job = feed.next_job(2)
     assert job is not None
@@ -156,7 +156,7 @@ def test_a_lost_worker_loses_the_run_it_was_in(store: RunStore, finished_tables:
     feed, said = feed_of(runs, store)
     job = _job_of_several(feed, runs)
     told, unsaid, lost, *others = job.parts()
-    feed.report(told, Finished(0.8, 0.0, (0.8,), 1.0))
+    feed.report(told, Finished({"auc": (0.8,)}, 1.0))
     store.write_finished(unsaid.run_ids[0], finished_tables(unsaid.run_ids[0], unsaid.configs[0]))
     feed.died(job, WorkerDied("killed"))
     assert said.reports == [(unsaid.run_ids[0], FoundFinished(elsewhere=False))]
@@ -170,7 +170,7 @@ def test_a_lost_worker_loses_the_run_it_was_in(store: RunStore, finished_tables:
                 deaths += 1
                 feed.died(job, WorkerDied("killed"))
                 break
-            feed.report(part, Finished(0.8, 0.0, (0.8,), 1.0))
+            feed.report(part, Finished({"auc": (0.8,)}, 1.0))
             store.write_finished(part.run_ids[0], finished_tables(part.run_ids[0], part.configs[0]))
         else:
             feed.returned(job)
@@ -192,7 +192,7 @@ def test_a_run_that_hangs_fails_and_the_others_of_its_job_go_on(store: RunStore)
     while (next_job := feed.next_job(1)) is not None:
         left += next_job.run_ids
         for part in next_job.parts():
-            feed.report(part, Finished(0.8, 0.0, (0.8, 0.8), 1.0))
+            feed.report(part, Finished({"auc": (0.8, 0.8)}, 1.0))
         feed.returned(next_job)
     assert hanging.run_ids[0] in left
     assert hanging.run_ids[1] not in left
@@ -213,7 +213,7 @@ def _job_of_several(feed: GridFeed, runs: Sequence[Job]) -> Job:
     """The first job of several locksteps: the one after the first, of which it is known then what it takes."""
     first = feed.next_job(1)
     assert first == runs[0]
-    feed.report(first, Finished(0.8, 0.0, (0.8,), 1.0))
+    feed.report(first, Finished({"auc": (0.8,)}, 1.0))
     feed.returned(first)
     job = feed.next_job(1)
     assert job is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,10 @@ import pytest
 import torch
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, roc_auc_score
 
-from clops_sweep import ContinualRun
+from clops_sweep import ContinualRun, scenario
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances, class_il, class_il_union, domain_il, time_il
-from clops_sweep.experiment.columns import MEASURES, metrics_of
+from clops_sweep.experiment.metrics import MEASURES, metrics_of
 from clops_sweep.experiment.plugins.registry import SCENARIOS, STRATEGIES
 from clops_sweep.learning.metrics import r_matrix as metrics
 from clops_sweep.learning.metrics.hits import TaskHits
@@ -36,6 +38,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 }
 
 
+WITHIN_A_TASK = ("auc", "accuracy", "balanced_accuracy", "f1")
+
 OTHERS = [("er_ace", "union"), ("derpp", "union"), ("gdumb", "groups"), ("er", "sites"), ("agem", "terms")]
 """Where strategies that are not the paper's are tried."""
 
@@ -48,7 +52,7 @@ def run_of(variant: str, **settings: Any) -> tuple[ContinualRun, RunResult]:
 
 
 def by_scikit_learn(kind: str, targets: np.ndarray[Any, Any], p: np.ndarray[Any, Any]) -> dict[str, float]:
-    """The four measures of probabilities, from their definitions in scikit-learn."""
+    """The measures of probabilities that look at one task, from their definitions in scikit-learn."""
     varying = np.flatnonzero(np.ptp(targets, axis=0))
     auc = np.mean([roc_auc_score(targets[:, c], p[:, c]) for c in varying])
     if kind == "softmax":
@@ -66,7 +70,12 @@ def by_scikit_learn(kind: str, targets: np.ndarray[Any, Any], p: np.ndarray[Any,
             np.mean([balanced(truth[:, c], said[:, c]) for c in varying]),
             f1_score(truth[:, varying], said[:, varying], average="macro", zero_division=0),
         )
-    return dict(zip(MEASURES, (float(auc), *map(float, values)), strict=True))
+    return dict(zip(WITHIN_A_TASK, (float(auc), *map(float, values)), strict=True))
+
+
+def auc_seen(rows: pd.DataFrame, own: Sequence[int]) -> float:
+    """The mean over a task's classes of each against all others among the predictions for the tasks seen."""
+    return float(np.mean([roc_auc_score(rows[f"target_{c}"], rows[f"probability_{c}"].astype(float)) for c in own]))
 
 
 def balanced(truth: np.ndarray[Any, Any], said: np.ndarray[Any, Any]) -> float:
@@ -98,14 +107,26 @@ def test_predictions_give_every_measure_of_r(strategy: str, variant: str) -> Non
             targets, p = targets[:, own], p[:, own] / p[:, own].sum(1, keepdims=True)
         expected = by_scikit_learn(kind, targets, p)
         found = r.loc[(trained_on, evaluated_on)]
-        assert found[list(MEASURES)].to_dict() == pytest.approx(expected, abs=1e-9)
+        assert found[list(WITHIN_A_TASK)].to_dict() == pytest.approx(expected, abs=1e-9)
+        if variant == "union" and evaluated_on <= trained_on:
+            seen = kept[(kept["trained_on"] == trained_on) & (kept["evaluated_on"] <= trained_on)]
+            assert found["auc_seen"] == pytest.approx(
+                auc_seen(seen, scenario.tasks[evaluated_on - 1].outputs), abs=1e-9
+            )
+        else:
+            assert np.isnan(found["auc_seen"])
     if joint:
         expected = by_scikit_learn(
             scenario.kind,
             kept.filter(regex="^target_").to_numpy(),
             kept.filter(regex="^probability_").to_numpy(np.float64),
         )
-        assert result.runs[[f"test_{it}" for it in MEASURES]].iloc[0].tolist() == pytest.approx(list(expected.values()))
+        assert result.runs[[f"test_{it}" for it in WITHIN_A_TASK]].iloc[0].tolist() == pytest.approx(
+            [*expected.values()]
+        )
+        assert result.runs["test_auc_seen"].item() == pytest.approx(
+            expected["auc"] if variant == "union" else np.nan, nan_ok=True
+        )
         assert result.runs[[f"test_{m}_bwt" for m in MEASURES[1:]]].isna().all(axis=None)
         return
     for measure in MEASURES:
@@ -230,6 +251,21 @@ def test_ones_own_scenario_passes_it_and_what_is_wrong_with_others_is_said() -> 
     ):
         with pytest.raises(ContractViolation, match=sentence):
             check_scenario(function, frames)
+
+
+def test_tasks_with_classes_of_their_own_are_not_judged_by_auc_alone() -> None:
+    frames = tiny_frames("class_il", tasks=2)
+    for given, refused in (({}, True), ({"headline": ("accuracy", "forgetting")}, False)):
+
+        def own(frames: FrameSet) -> ScenarioTasks:
+            return class_il_union(frames)
+
+        try:
+            scenario("own_union", **given)(own)
+            with pytest.raises(ContractViolation, match="declare headline") if refused else nullcontext():
+                check_scenario(own, frames)
+        finally:
+            SCENARIOS.forget("own_union")
 
 
 def test_the_example_of_the_documentation() -> None:

@@ -18,7 +18,8 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, Paused, Report, WorkerDied
 from clops_sweep.execution.retries import Retries
-from clops_sweep.experiment.columns import METRICS, config_row
+from clops_sweep.experiment.columns import config_row
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
@@ -147,10 +148,10 @@ class World:
                 self.trained[run_id, task] += 1
             self.checkpoints[run_id] = max(until, self.checkpoints.get(run_id, 0))
         if until < TASKS:
-            return Paused({run_id: so_far(config, until) for run_id, config in job.runs.items()})
+            return Paused({run_id: {"auc": so_far(config, until)} for run_id, config in job.runs.items()})
         for config, run_id in zip(job.configs, job.run_ids, strict=True):
             self.store.write_finished(run_id, _tables(run_id, config))
-        return Finished(0.5, 0.0)
+        return Finished({"auc": (0.5,)})
 
 
 def _tables(run_id: str, config: RunConfig) -> dict[str, pa.Table]:

@@ -71,6 +71,8 @@ def test_a_search_does_not_choose_on_test_data(launched: Any, objective: str, pr
 
 
 def test_a_search_over_costs_and_a_grid_need_no_validation_set(launched: Any) -> None:
+    with pytest.raises(UsageError, match="'two_parts' has no validation set"):  # the headline metric by default
+        launched("two_parts", OptunaSearch(FRACTION, n_trials=2))
     for search in (OptunaSearch(FRACTION, n_trials=2, objectives={"seconds": "minimize"}), None):
         with pytest.raises(Starting):
             launched("two_parts", search)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import rerun_command
 
@@ -150,7 +152,8 @@ def _r(scene: Scene, cell: int) -> Element:
     """R as a table: after training on each task (rows), how good the run is on each (columns)."""
     record = scene.r_matrix(cell)
     metric = metric_named(record.metric)
-    limits = (float(min(record.mean.min(), 0.5)), float(record.mean.max())) if record.mean.size else (0.0, 1.0)
+    known = record.mean[np.isfinite(record.mean)]
+    limits = (min(float(known.min()), 0.5), float(known.max())) if known.size else (0.0, 1.0)
     rows: list[list[Element | str]] = []
     for place, trained in enumerate(record.trained):
         inks = colours(record.mean[place], limits, metric)

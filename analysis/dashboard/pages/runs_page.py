@@ -7,7 +7,7 @@ from clops_sweep.errors import UsageError
 from ...axis_names import axis_title
 from ...collect import label_text
 from ...formats import DASH, plural
-from ...metrics import METRICS, metric_named
+from ...metrics import metric_named
 from ..runs_table import Row, RunsTable, runs_table
 from ..scene import Scene
 from .element import Element, element, link, notice
@@ -15,9 +15,9 @@ from .widgets import choices, entry, experiment_choice, pager, sorted_by, table
 
 
 def shown_columns(scene: Scene) -> tuple[str, ...]:
-    """The columns that are chosen, else the paper's metrics and the seconds."""
+    """The columns that are chosen, else the headline metrics and the seconds."""
     chosen = tuple(name for name in scene.view.show if name in scene.followed.metrics)
-    usual = (*(f"test_{name}" if scene.experiment.on_test else name for name in METRICS), "seconds")
+    usual = (*(f"test_{name}" if scene.experiment.on_test else name for name in scene.experiment.headline), "seconds")
     return chosen or tuple(name for name in usual if name in scene.followed.metrics)
 
 
@@ -28,7 +28,7 @@ def runs_controls(scene: Scene) -> tuple[Element, ...]:
         experiment_choice(scene.view, scene.name, list(scene.snapshot.followed)),
         entry("where", "Only runs where", view.where, "auc > 0.8 and storage_fraction in [0.5, 1.0]"),
         choices("group", "Average over all but", scene.experiment.axes, view.group, "nothing: single runs"),
-        choices("show", "Columns", scene.followed.metrics, shown_columns(scene), "the paper's metrics"),
+        choices("show", "Columns", scene.followed.metrics, shown_columns(scene), "the headline metrics"),
     )
 
 

@@ -86,3 +86,10 @@ class Scenario:
     tasks: tuple[Task, ...]
     by_position: bool = False
     people_recur: bool = False
+
+    @property
+    def has_own_classes(self) -> bool:
+        """Whether each task has classes of its own among those of one softmax over the classes of all tasks."""
+        outputs = [output for task in self.tasks for output in task.outputs]
+        own = all(task.outputs for task in self.tasks) and len(set(outputs)) == len(outputs)
+        return own and self.kind == "softmax" and not self.by_position

@@ -3,36 +3,50 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from clops_sweep.errors import several
+from clops_sweep.experiment.metrics import in_words
 
 
 class BestCell:
-    """The name with the highest mean AUC over the runs of that name that are finished."""
+    """The name with the highest mean of its scenario's first headline metric over the finished runs of that name.
+
+    Of scenarios with different headline metrics, the best of each, since two metrics cannot be compared.
+    """
 
     def __init__(self) -> None:
-        self._found: defaultdict[str, list[float]] = defaultdict(list)
-        self._best: str | None = None
-        self._of_test = False
+        self._found: defaultdict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
+        self._best: dict[str, str] = {}
+        self._columns: dict[str, tuple[str, ...]] = {}
 
-    def add(self, runs: Iterable[tuple[str, float]], *, of_test: bool = False) -> None:
-        """Takes in some runs, each with the name of its cell and its AUC, of the test set if there is no validation."""
-        self._of_test |= of_test
-        for name, auc in runs:
-            self._found[name].append(auc)
-            if name == self._best:
-                self._best = max(self._found, key=self._mean)
-            elif self._best is None or self._mean(name) > self._mean(self._best):
-                self._best = name
+    def add(self, names: Sequence[str], values: Mapping[str, Sequence[float]]) -> None:
+        """Takes in some runs.
 
-    def _mean(self, name: str) -> float:
-        return fmean(self._found[name])
+        Args:
+            names: the name of the cell of each.
+            values: their headline metrics by column, the one that ranks them first.
+        """
+        if not values:
+            return
+        first, *_ = self._columns[next(iter(values))] = tuple(values)
+        for name, *of_run in zip(names, *values.values(), strict=False):
+            self._found[first, name].append(tuple(of_run))
+            best = self._best.get(first)
+            if name == best:
+                names_of_metric = (it for metric, it in self._found if metric == first)
+                self._best[first] = max(names_of_metric, key=lambda it: self._mean(first, it)[0])
+            elif best is None or self._mean(first, name)[0] > self._mean(first, best)[0]:
+                self._best[first] = name
+
+    def _mean(self, first: str, name: str) -> tuple[float, ...]:
+        return tuple(map(fmean, zip(*self._found[first, name], strict=True)))
 
     def __str__(self) -> str:
         """In words; empty where there is none yet."""
-        if self._best is None:
-            return ""
-        of = "test " * self._of_test
-        return f"{of}AUC {self._mean(self._best):.3f} ({self._best}, {several(len(self._found[self._best]), 'seed')})"
+        parts = []
+        for first, name in self._best.items():
+            means = dict(zip(self._columns[first], self._mean(first, name), strict=True))
+            parts.append(f"{in_words(means)} ({name}, {several(len(self._found[first, name]), 'seed')})")
+        return "; ".join(parts)

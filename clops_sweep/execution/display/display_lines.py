@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
+from statistics import fmean
 
 from clops_sweep.errors import several
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Resumed, Unrecorded
+from clops_sweep.experiment.metrics import in_words
 
 
 def called(job: Job) -> str:
@@ -34,7 +35,7 @@ def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded) -> s
     name, runs = called(job), len(job.run_ids)
     match report:
         case Finished():
-            return f"finished  {name}: {metrics(report, runs)}"
+            return f"finished  {name}: {metrics(report)}"
         case FoundFinished(elsewhere):
             return f"finished  {name}, {'by another sweep on this store' if elsewhere else 'in the store already'}"
         case Failed(run_ids):
@@ -44,12 +45,11 @@ def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded) -> s
             return f"not recorded  {name}: {error}"
 
 
-def metrics(report: Finished, runs: int) -> str:
-    """What a job's runs are worth on average; a strategy that trains on all tasks at once has no transfer."""
-    mean = "mean " if runs > 1 else ""
-    mean += "test " * report.of_test
-    transfer = "" if math.isnan(report.bwt) else f", {mean}BWT {report.bwt:+.3f}"
-    return f"{mean}AUC {report.auc:.3f}{transfer}"
+def metrics(report: Finished) -> str:
+    """What a job's runs are worth on average; a strategy that trains on all tasks at once forgets none."""
+    means = {column: fmean(values) for column, values in report.values.items()}
+    several_runs = any(len(values) > 1 for values in report.values.values())
+    return in_words(means, "mean " if several_runs else "")
 
 
 def resumed(job: Job, at: Resumed) -> str:

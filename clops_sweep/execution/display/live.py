@@ -206,9 +206,9 @@ class SweepDisplay:
                 self._failed += len(job.run_ids)
             case FoundFinished():
                 self._finished += len(job.run_ids)
-            case Finished(each=each, of_test=of_test):
+            case Finished(values):
                 self._finished += len(job.run_ids)
-                self._best.add(zip(names_of(job), each, strict=False), of_test=of_test)
+                self._best.add(names_of(job), values)
             case _:
                 assert_never(report)
         self._running.pop(job.run_ids, None)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clops_sweep.experiment.columns import METRICS
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.events import EpochEnd, Event, Place, RunEnd, TaskEnd
+from clops_sweep.experiment.metrics import METRICS
 
 if TYPE_CHECKING:
     from clops_sweep.learning.result import RunResult

@@ -6,12 +6,11 @@ import logging
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from functools import partial
 from math import isnan
-from statistics import fmean
 from typing import Any
 
 import ray
@@ -41,6 +40,7 @@ from clops_sweep.execution.reports import (
 from clops_sweep.execution.run_log import print_for
 from clops_sweep.execution.worker.epoch_watch import EpochWatch, leave_word
 from clops_sweep.experiment.events import Event
+from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.learning.frame_bank import LastBank
 from clops_sweep.learning.process_state import ProcessState
 from clops_sweep.learning.replay.checked import BadScores
@@ -92,7 +92,7 @@ class LockstepRunner:
         """Takes up a lockstep of the job that the worker has; whatever was under way is given up."""
         self._runs_failed: tuple[str, ...] = ()
         self._runs_finished: tuple[str, ...] = ()
-        self._auc_so_far: dict[str, float] = {}
+        self._so_far: dict[str, Mapping[str, float]] = {}
         self._part, self._assigned = part, assigned
         self._taken_up: float | None = time.monotonic()
         self._begin_job(part)
@@ -140,7 +140,7 @@ class LockstepRunner:
             case Unrecorded():
                 return report
             case Paused():
-                self._auc_so_far |= report.auc_so_far
+                self._so_far |= report.so_far
             case Finished() | FoundFinished():
                 self._runs_finished += self._job.run_ids
         if self._later:
@@ -148,8 +148,8 @@ class LockstepRunner:
             return Retrying()
         if self._runs_failed:
             return Failed(self._runs_failed)
-        if self._auc_so_far:
-            return Paused(self._auc_so_far, self._runs_finished)
+        if self._so_far:
+            return Paused(self._so_far, self._runs_finished)
         return report
 
     def _after(self, error: BaseException) -> Report:
@@ -207,8 +207,7 @@ class LockstepRunner:
         while not run.finished:
             if until is not None and run.tasks_trained >= until:
                 self._run = None
-                auc = dict(zip(self._job.run_ids, run.auc_so_far(until), strict=True))
-                return Paused(auc)
+                return Paused(dict(zip(self._job.run_ids, run.so_far(until), strict=True)))
             with self._watch.epoch():
                 progress = run.advance()
             if self._tell is not None:
@@ -298,9 +297,10 @@ class LockstepRunner:
         except StoreError as error:
             return Unrecorded(str(error))
         rows = [result.columns[run_id]["runs"] for run_id in job.run_ids]
-        of_test = all(isnan(row["auc"][0]) for row in rows)
-        auc, bwt = ([float(row["test_" * of_test + name][0]) for row in rows] for name in ("auc", "bwt"))
-        return Finished(fmean(auc), fmean(bwt), tuple(auc), seconds, of_test)
+        first, *others = headline(job.configs[0].scenario)[:2]
+        of_test = "test_" * all(isnan(row[first][0]) for row in rows)  # the data have no validation set
+        values = {f"{of_test}{it}": tuple(float(row[f"{of_test}{it}"][0]) for row in rows) for it in (first, *others)}
+        return Finished(values, seconds)
 
     def _leave_word(self, error: str) -> None:
         later = [run_id for job in self._later for run_id in job.run_ids]

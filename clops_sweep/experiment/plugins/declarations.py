@@ -12,6 +12,7 @@ from typing import Any
 
 from clops_sweep.data.catalog import DATASETS, PERTURBATION_STD
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.metrics import CLASS_INCREMENTAL, PAPER
 from clops_sweep.experiment.plugins.options import (
     LARGEST,
     BoolOption,
@@ -37,6 +38,8 @@ class Declaration:
         fields: of a scenario, the fields of `OF_SCENARIOS` that it gets as keyword arguments.
         lockstep: of a strategy, the options besides `seed` in which runs that are trained in lockstep may differ: they
             change what is replayed, and how it weighs, but not how much.
+        headline: of a scenario, the metrics by which its runs are judged, the first of which ranks them.
+        own_classes: of a scenario, whether each task has outputs of its own; None where only its tasks can say so.
         per_class_outputs: of a strategy, whether it can do nothing where an output stands for several classes, or an
             instance has more than one.
         canonical: of a built-in strategy, what the list of its options cannot say. Raises ValueError for values that
@@ -46,6 +49,8 @@ class Declaration:
     options: Options = field(default_factory=dict)
     fields: Collection[str] = ()
     lockstep: Collection[str] = ()
+    headline: tuple[str, ...] = PAPER
+    own_classes: bool | None = None
     per_class_outputs: bool = False
     canonical: Canonical = dict
 
@@ -189,10 +194,10 @@ ACQUISITION_FUNCTIONS: Mapping[str, Declaration] = {
     "random": NOTHING,
 }
 SCENARIOS: Mapping[str, Declaration] = {
-    "class_il": Declaration(fields=("task_classes",)),
-    "class_il_union": Declaration(fields=("task_classes",)),
-    "time_il": NOTHING,
-    "domain_il": Declaration(fields=("domain",)),
+    "class_il": Declaration(fields=("task_classes",), own_classes=False),
+    "class_il_union": Declaration(fields=("task_classes",), headline=CLASS_INCREMENTAL, own_classes=True),
+    "time_il": Declaration(own_classes=False),
+    "domain_il": Declaration(fields=("domain",), own_classes=False),
 }
 
 AUGMENTATIONS: Mapping[str, Declaration] = {

@@ -24,7 +24,8 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, shown
+from clops_sweep.experiment.metrics import PAPER, headline_of
 from clops_sweep.experiment.plugins.declarations import Declaration, checked_lockstep
 from clops_sweep.experiment.plugins.options import OPTIONS, Option
 from clops_sweep.experiment.plugins.registry import (
@@ -258,7 +259,7 @@ def _check_observer(name: str, member: Any, _: Declaration) -> None:
         return
 
 
-def scenario(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
+def scenario(name: str, *, options: Listed = (), headline: Sequence[str] = PAPER) -> Callable[[Member], Member]:
     """Registers a function from a FrameSet to `ScenarioTasks`, the tasks of a scenario of one's own.
 
     Example::
@@ -276,8 +277,17 @@ def scenario(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
         name: what configs call it.
         options: the hyperparameters that it uses, and of the config fields `task_classes` and `domain` those that it
             takes, by name; it gets all of them as keyword arguments.
+        headline: the metrics by which its runs are judged, by default those of AUC. The first ranks runs and is what
+            searches optimise; the first two stand in the terminal. ("accuracy", "forgetting") means forgetting of
+            accuracy. AUC is computed within each task, so it cannot show forgetting between tasks whose classes have
+            outputs of their own.
 
     Raises:
-        UsageError: the name is taken or is no identifier, an option cannot be, or it cannot be called with the options.
+        UsageError: the name is taken or is no identifier, an option or a headline metric cannot be, or it cannot be
+            called with the options.
     """
-    return SCENARIOS.decorator(name, options, _called_with("scenario", ["frames"]))
+    try:
+        columns = headline_of(headline)
+    except ValueError as error:
+        raise UsageError(f"scenario {shown(name)}: headline: {error}") from None
+    return SCENARIOS.decorator(name, options, _called_with("scenario", ["frames"]), headline=columns)

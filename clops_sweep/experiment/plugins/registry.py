@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.metrics import PAPER, metric_named
 from clops_sweep.experiment.plugins import declarations
 from clops_sweep.experiment.plugins.declarations import NOTHING, Declaration
 from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, Option, Options, PluginOption
@@ -291,6 +292,17 @@ def used_options(value: Callable[[str], Any]) -> dict[str, Option]:
             if isinstance(option, PluginOption):
                 used |= REGISTRIES[option.registry].options(value(name))
     return used
+
+
+def headline(scenario: str) -> tuple[str, ...]:
+    """Return the headline metrics of a scenario; those of the paper where nothing here registers it."""
+    return SCENARIOS.declaration(scenario).headline if scenario in SCENARIOS else PAPER
+
+
+def has_metric(scenario: str, column: str) -> bool:
+    """Whether runs of a scenario may have a metric; an AUC over classes seen needs tasks with classes of their own."""
+    own_classes = SCENARIOS.declaration(scenario).own_classes if scenario in SCENARIOS else None
+    return own_classes is not False or metric_named(column).measure != "auc_seen"
 
 
 def may_use(name: str, stated: Mapping[str, Any]) -> bool:

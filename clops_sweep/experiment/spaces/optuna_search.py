@@ -13,6 +13,7 @@ from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.columns import numeric_columns
 from clops_sweep.experiment.config import RunConfig, kind_of, known_key, nearest
 from clops_sweep.experiment.limits import check_limits
+from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, length
 
@@ -62,7 +63,7 @@ class SuccessiveHalving:
     """Pruning between tasks by asynchronous successive halving (ASHA; Li et al., 2020), the resource being tasks.
 
     After min_resource * reduction_factor ** i tasks (i = 0, 1, ...) a trial goes on only if its value is among the best
-    1 / reduction_factor of those that have got as far; the value is the average validation AUC over the tasks seen so
+    1 / reduction_factor of those that have got as far; the value is the average of the objective over the tasks seen so
     far, averaged over seeds. The first trial to get there always goes on.
 
     Args:
@@ -118,11 +119,13 @@ class OptunaSearch:
             named variants, each of which sets any number of fields. None stands for the distribution that follows from
             an option's definition.
         n_trials: how many trials the study is to have in all, whatever became of them.
-        objectives: from numeric columns of the table `runs` to "maximize" or "minimize".
+        objectives: from numeric columns of the table `runs` to "maximize" or "minimize"; by default the first headline
+            metric of the scenario, maximized.
         sampler: tpe, random, gp, nsga2 or nsga3.
         sampler_seed: a trial's suggestion follows from it, the trial's number and the trials known by then.
         sampler_options: further arguments of the sampler's class in `optuna.samplers`.
-        pruning: whether trials that fall behind are stopped between two tasks; only with the objective AUC alone.
+        pruning: whether trials that fall behind are stopped between two tasks; only with one objective, a
+            measure such as auc or balanced_accuracy.
         max_concurrent: how many trials are under way at once; None for as many as the cluster holds. With 1, the same
             search gives the same trials.
         storage: URL of the study's database, as SQLAlchemy and Optuna understand it; by default `optuna.db` in the
@@ -134,7 +137,7 @@ class OptunaSearch:
 
     parameters: Mapping[str, BaseDistribution | Sequence[Any] | Mapping[str, Mapping[str, Any]] | None]
     n_trials: int
-    objectives: Mapping[str, Direction] = field(default_factory=lambda: {"auc": "maximize"})
+    objectives: Mapping[str, Direction] = field(default_factory=dict)
     sampler: str = "tpe"
     sampler_seed: int = 0
     sampler_options: Mapping[str, Any] = field(default_factory=dict)
@@ -170,15 +173,14 @@ class OptunaSearch:
             raise UsageError(f"sampler = {shown(self.sampler)}: not known{close}; known: {listed(SAMPLERS)}")
         if not isinstance(self.pruning, bool | SuccessiveHalving):
             raise UsageError(f"pruning = {self.pruning!r}: expected True, False or SuccessiveHalving(...)")
-        if self.pruning and dict(self.objectives) != {"auc": "maximize"}:
+        measured = [dict(self.objectives) == {measure: "maximize"} for measure in MEASURES]
+        if self.pruning and self.objectives and not any(measured):
             raise UsageError(
-                "pruning compares trials by their average AUC between tasks; "
-                'expected objectives={"auc": "maximize"} with it, or no pruning'
+                "pruning compares trials by the average of a measure between tasks; expected one objective with it, "
+                f"one of {', '.join(MEASURES)} to maximize, or no pruning"
             )
 
     def _check_objectives(self) -> None:
-        if not self.objectives:
-            raise UsageError("OptunaSearch: objectives is empty; expected at least one")
         numeric = numeric_columns()
         for column, direction in self.objectives.items():
             if column not in numeric:

@@ -14,13 +14,14 @@ from typing import Any
 
 from clops_sweep.errors import UsageError, calling, listed, one_line, several, shown
 from clops_sweep.experiment.config import RunConfig, any_combination, default_plugin, known_key, nearest, owners
+from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS
-from clops_sweep.experiment.plugins.registry import REGISTRIES, may_use, used_options
+from clops_sweep.experiment.plugins.registry import REGISTRIES, has_metric, headline, may_use, used_options
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, kind_in_words, length
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.grid import Grid
 from clops_sweep.experiment.spaces.local_modules import importable, unharmed
-from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
+from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 
 _LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
 _LONGEST_SAID = 200
@@ -162,6 +163,11 @@ class SearchSpace:
         )
         if self.where is not None:
             raise UsageError(f"{where}: where goes with axes; bound the distributions of a search instead")
+        scenario = self.base.scenario
+        for name in search.objectives:
+            if not has_metric(scenario, name):
+                known = ", ".join(it for it in MEASURES if has_metric(scenario, it))
+                raise UsageError(f"{where}: objective {name!r}: {scenario} has no such metric; it has those of {known}")
         for seed in self.seeds:
             self.base.replace(seed=seed)
         try:
@@ -207,6 +213,12 @@ class SearchSpace:
         for plugins in {tuple({**base, **it}.get(kind, default_plugin(kind)) for kind in kinds) for it in settings}:
             found |= used_options(dict(zip(kinds, plugins, strict=True)).__getitem__).keys()
         return found
+
+    @property
+    def objectives(self) -> Mapping[str, Direction]:
+        """The objectives of its search: unless it names some, the first headline metric of the scenario."""
+        given = self.search.objectives if self.search is not None else {}
+        return given or {headline(self.base.scenario)[0]: "maximize"}
 
     def requests(self) -> Iterator[RunRequest]:
         """Every run asked for, in the documented order; none for a search, whose study knows them."""

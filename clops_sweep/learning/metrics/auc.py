@@ -25,6 +25,7 @@ class TaskAucs:
 
     Attributes:
         left_out: how many classes or labels of each task have no AUC.
+        classes: of each task, those that have one, ascending.
 
     Raises:
         UsageError: of a task no class is left.
@@ -40,6 +41,7 @@ class TaskAucs:
         first, end = 0, sum(map(np.size, targets))  # `end` is the place of the infinity that the scores end with
         places: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
         self._kept: list[int] = []
+        self.classes: list[NDArray[np.int64]] = []
         self.left_out: list[int] = []
         for task, name, count in zip(targets, where, own or [0] * len(targets), strict=True):
             truth = task > 0.5
@@ -50,6 +52,7 @@ class TaskAucs:
                 for of_class, chosen in zip(places, (~truth[:, column], truth[:, column]), strict=True):
                     of_class.append((first + np.flatnonzero(chosen)) * task.shape[1] + column)
             self._kept.append(len(kept))
+            self.classes.append(kept)
             self.left_out.append((count or task.shape[1]) - len(kept))
             first += len(task)
         self._negative, self._positive = (torch.from_numpy(_padded(each, end)).to(device) for each in places)
@@ -59,13 +62,55 @@ class TaskAucs:
 
     def __call__(self, scores: torch.Tensor) -> torch.Tensor:
         """The AUC of each run on each task: scores [S, n of all tasks, C], judged by their order, to float64 [S, N]."""
-        flat = torch.cat([scores.flatten(1), scores.new_full((len(scores), 1), torch.inf)], dim=1)
-        negative, positive = flat[:, self._negative].sort(-1).values, flat[:, self._positive]
-        twice = torch.searchsorted(negative, positive) + torch.searchsorted(negative, positive, right=True)
-        found = (twice * self._counts).sum(-1).double() / self._pairs
+        found = self.by_class(scores)
         if max(self._kept) == 1:
             return found
         return torch.stack([part.mean(1) for part in found.split(self._kept, dim=1)], dim=1)
+
+    def by_class(self, scores: torch.Tensor) -> torch.Tensor:
+        """The AUC of each class or label of `classes`, those of all tasks in a row: float64 [S, classes]."""
+        flat = torch.cat([scores.flatten(1), scores.new_full((len(scores), 1), torch.inf)], dim=1)
+        negative, positive = flat[:, self._negative].sort(-1).values, flat[:, self._positive]
+        twice = torch.searchsorted(negative, positive) + torch.searchsorted(negative, positive, right=True)
+        return (twice * self._counts).sum(-1).double() / self._pairs
+
+
+class SeenAucs:
+    """The AUC over all classes seen so far, where every task has classes of its own.
+
+    A class that has been seen is told from all other classes that have been seen: its AUC is that of one against the
+    rest among the instances of all tasks trained so far (`roc_auc_score` of scikit-learn with `multi_class="ovr"`). A
+    task has the mean over its classes. A class that does not occur in the split is left out.
+
+    Args:
+        targets: of each task in the order of training, one-hot [n, C].
+        own: the positions of each task's classes.
+        where: names the tasks and the split in an error.
+        device: where scores will be.
+    """
+
+    def __init__(
+        self, targets: Sequence[NDArray[np.floating]], own: Sequence[Sequence[int]], where: str, device: torch.device
+    ) -> None:
+        self._targets, self._own, self._where, self._device = targets, own, where, device
+        self._made: tuple[int, TaskAucs] | None = None
+
+    def __call__(self, scores: torch.Tensor, seen: int) -> torch.Tensor:
+        """The AUC of each run on each task: scores [S, n of all tasks, C] to float64 [S, N]; nan for tasks to come.
+
+        Args:
+            scores: judged by their order.
+            seen: how many tasks have been trained.
+        """
+        targets = np.concatenate(self._targets[:seen])
+        if self._made is None or self._made[0] != seen:  # places in the scores, which take room: of one stage alone
+            self._made = seen, TaskAucs([targets], [self._where], self._device)
+        aucs = self._made[1]
+        by_class = aucs.by_class(scores[:, : len(targets)])
+        found = by_class.new_full((len(scores), len(self._own)), torch.nan)
+        for task, own in enumerate(self._own[:seen]):
+            found[:, task] = by_class[:, np.flatnonzero(np.isin(aucs.classes[0], own))].mean(1)
+        return found
 
 
 def _padded(rows: Sequence[NDArray[np.int64]], value: int) -> NDArray[np.int64]:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.scenarios import LossKind, Scenario, Subset
 from clops_sweep.errors import Diverged
-from clops_sweep.experiment.columns import MEASURES
+from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.learning import losses
 from clops_sweep.learning.learners.run_networks import RunNetworks
-from clops_sweep.learning.metrics.auc import TaskAucs
+from clops_sweep.learning.metrics.auc import SeenAucs, TaskAucs
 from clops_sweep.learning.metrics.hits import TaskHits
 
 SplitName = Literal["validation", "test"]
@@ -30,15 +30,17 @@ class Evaluation:
         accuracy: float64 [S, N].
         balanced_accuracy: float64 [S, N].
         f1: float64 [S, N]; see `TaskHits`.
+        auc_seen: float64 [S, N]; see `SeenAucs`. nan for tasks to come, and where tasks have no classes of their own.
         loss: float64 [S, N], mean loss on each task.
         left_out: int64 [S, N], classes or labels without an AUC.
-        union: float64 [S, 4], the `MEASURES` on all tasks' instances together; nan unless asked for.
+        union: float64 [S, 5], the `MEASURES` on all tasks' instances together; nan unless asked for.
     """
 
     auc: NDArray[np.float64]
     accuracy: NDArray[np.float64]
     balanced_accuracy: NDArray[np.float64]
     f1: NDArray[np.float64]
+    auc_seen: NDArray[np.float64]
     loss: NDArray[np.float64]
     left_out: NDArray[np.int64]
     union: NDArray[np.float64]
@@ -73,6 +75,12 @@ class Evaluator:
         self._aucs = TaskAucs(judged, self._names, device, [len(task.outputs) for task in scenario.tasks])
         self._hits = TaskHits(self._judged_kind, judged, device)
         self._left_out = np.tile(np.array(self._aucs.left_out, dtype=np.int64), (runs, 1))
+        own = [task.outputs for task in scenario.tasks]
+        self._seen = (
+            SeenAucs(targets, own, f"{scenario.name}, classes seen, {split}", device)
+            if scenario.has_own_classes
+            else None
+        )
         together = np.concatenate(targets)
         self._union = (
             (
@@ -86,33 +94,42 @@ class Evaluator:
         self._rows = torch.from_numpy(rows).to(device).expand(runs, -1)
         self._targets = torch.from_numpy(together).to(device).expand(runs, -1, -1)
 
-    def evaluate(self) -> Evaluation:
+    def evaluate(self, seen: int | None = None) -> Evaluation:
         """Every task of the split, for every run, with the networks as they are.
+
+        Args:
+            seen: how many tasks have been trained; None for all.
 
         Raises:
             Diverged: some networks' outputs are no numbers any more.
         """
-        return self._evaluation(self._learner.logits(self._rows))
+        return self._evaluation(self._learner.logits(self._rows), seen)
 
-    def evaluate_and_predict(self) -> tuple[Evaluation, NDArray[np.float32]]:
+    def evaluate_and_predict(self, seen: int | None = None) -> tuple[Evaluation, NDArray[np.float32]]:
         """The same, and the probabilities of every instance, float32 [S, n of all tasks, outputs].
+
+        Args:
+            seen: how many tasks have been trained; None for all.
 
         Raises:
             Diverged: some networks' outputs are no numbers any more.
         """
         logits = self._learner.logits(self._rows)
-        return self._evaluation(logits), losses.probabilities(self._kind, logits).cpu().numpy()
+        return self._evaluation(logits, seen), losses.probabilities(self._kind, logits).cpu().numpy()
 
-    def _evaluation(self, logits: torch.Tensor) -> Evaluation:
+    def _evaluation(self, logits: torch.Tensor, seen: int | None) -> Evaluation:
         judged = self._of_own_classes(logits) if self._group else logits
-        auc = self._aucs(_scores(self._judged_kind, judged))
+        scores = _scores(self._judged_kind, judged)
+        auc = self._aucs(scores)
         runs, tasks = auc.shape
+        auc_seen = self._seen(scores, seen or tasks) if self._seen else torch.full_like(auc, torch.nan)
         loss = losses.instance_losses(self._kind, logits, self._targets).double().split(self._sizes, dim=1)
         found = [
             auc,
             torch.stack([part.mean(1) for part in loss], dim=1),
             logits.abs().flatten(1).amax(1, keepdim=True).isfinite(),
             self._hits.counts(judged).flatten(1),
+            auc_seen,
         ]
         if self._union:
             aucs, hits = self._union
@@ -124,11 +141,12 @@ class Evaluator:
         self._check(parts[2][:, 0] > 0, logits)
         union = np.full((runs, len(MEASURES)), np.nan)
         if self._union:
-            scores = self._union[1].scores(parts[5][:, None])
-            union = np.concatenate([parts[4], *scores], axis=1)
+            hit = self._union[1].scores(parts[6][:, None])
+            union = np.concatenate([parts[5], *hit, parts[5] if self._seen else np.full_like(parts[5], np.nan)], axis=1)
         return Evaluation(
             parts[0].copy(),
             *self._hits.scores(parts[3].reshape(runs, tasks, -1)),
+            parts[4].copy(),
             parts[1].copy(),
             self._left_out,
             union,

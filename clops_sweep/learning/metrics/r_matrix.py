@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clops_sweep.data.scenarios import LossKind
-from clops_sweep.experiment.columns import metrics_of
+from clops_sweep.experiment.metrics import metrics_of
 
 
 def average(r: ArrayLike) -> float:
@@ -49,10 +49,10 @@ def forward_transfer(r: ArrayLike, chance: float = 0.5) -> float:
 def forgetting(r: ArrayLike) -> float:
     """1 / (N - 1) sum_{j<N} (max_{i<N} R[i][j] - R[N][j]); nan for a single task (Chaudhry et al., 2018).
 
-    The maximum is over all earlier rows, so a task that got worse has positive forgetting.
+    The maximum is over all earlier rows, so a task that got worse has positive forgetting; nan is left out of it.
     """
     matrix = np.asarray(r, dtype=np.float64)
-    return _mean(matrix[:-1, :-1].max(axis=0, initial=-np.inf) - matrix[-1, :-1])
+    return _mean(np.fmax.reduce(matrix[:-1, :-1], axis=0, initial=-np.inf) - matrix[-1, :-1])
 
 
 def average_incremental(r: ArrayLike) -> float:
@@ -68,7 +68,7 @@ def chance_of(measure: str, kind: LossKind, outputs: int) -> float:
     each guessed by a fair coin, 2^-C of the instances are right in all of them, and 1/2 is balanced accuracy and, of
     labels that are present in half of the instances, F1.
     """
-    if measure == "auc" or kind == "binary":
+    if measure.startswith("auc") or kind == "binary":
         return 0.5
     if kind == "softmax":
         return 1 / outputs

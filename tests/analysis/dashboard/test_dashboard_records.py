@@ -400,6 +400,18 @@ def test_a_scene_fills_in_what_is_not_chosen(followed: FollowedStore) -> None:
     assert chosen.title == "top"
 
 
+def test_a_scene_begins_with_the_headline_metric_of_the_scenario(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace("union", RunConfig(scenario="class_il_union"), {"storage_fraction": [0.1, 0.5]}, [0])
+    store = RunStore(tmp_path / "results")
+    values = {"auc": 0.9, "balanced_accuracy": 0.4, "balanced_accuracy_forgetting": 0.5}
+    generated.write_given_runs(store, [(request.config, values) for request in space.requests()])
+    followed = FollowedStore(store, StoreSource(store, lambda key: None, lambda: [space]), 0)
+    scene = Scene.of(View(page="heatmap"), followed.snapshot, store)
+    assert scene is not None
+    assert scene.view.metric == "balanced_accuracy"
+    assert scene.followed.metrics[:2] == ("balanced_accuracy", "balanced_accuracy_forgetting")
+
+
 def test_a_cell_is_found_under_any_of_its_runs(followed: FollowedStore, experiment: Experiment) -> None:
     for run_id in experiment.run_ids(3):
         assert scene_of(followed, cells=(run_id,)).chosen() == [3]

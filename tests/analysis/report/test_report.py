@@ -168,6 +168,36 @@ def test_text_from_outside_is_escaped(tmp_path: Path, generated: ModuleType) -> 
     assert r"a \& b" in latex
 
 
+@pytest.mark.usefixtures("unpainted")
+def test_a_report_shows_the_headline_metrics_of_its_scenario_or_those_that_are_asked_for(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    axes = {"storage_order": ["top", "random"], "storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.5, 1.0]}
+    space = SearchSpace("union", RunConfig(scenario="class_il_union"), axes, seeds=range(3))
+    store = RunStore(tmp_path / "results")
+    rows = []
+    for it in (request.config for request in space.requests()):
+        score = 0.5 + 0.1 * it.storage_fraction + 0.01 * ((it.seed + round(7 * it.acquisition_fraction)) % 3)
+        values = {"auc": 0.98, "bwt": 0.0, "balanced_accuracy": score, "balanced_accuracy_forgetting": 1 - score}
+        rows.append((it, values | {"accuracy": 0.9 * score}))
+    generated.write_given_runs(store, rows)
+    paths = write_report([space], store, tmp_path / "report")
+    shown = {path.stem for path in paths.figures if path.suffix == ".png"}
+    metrics = ("balanced_accuracy", "balanced_accuracy_forgetting")
+    assert {f"union-{kind}-{name}" for kind in ("heatmap", "difference") for name in metrics} <= shown
+    assert not any(name.endswith(("-auc", "-bwt")) for name in shown)
+    table = (tmp_path / "report" / "tables" / "union-results.md").read_text()
+    assert "| balanced accuracy | Forgetting of balanced accuracy |" in table
+    assert "Better when lower: Forgetting of balanced accuracy." in paths.index.read_text("utf-8")
+    with (tmp_path / "report" / "tables" / "union-results.csv").open() as file:
+        assert next(csv.DictReader(file))["balanced_accuracy_forgetting_mean"]
+    paths = write_report([space], store, tmp_path / "other", metrics=["accuracy"])
+    assert {path.stem for path in paths.figures if "heatmap" in path.stem} == {"union-heatmap-accuracy"}
+    with pytest.raises(UsageError, match=r"metric 'auc_seen': the runs of 'union' \(class_il_union\) have none"):
+        write_report([space], store, tmp_path / "third", metrics=["accuracy", "auc_seen"])
+    assert not (tmp_path / "third").exists()
+
+
 @pytest.mark.parametrize(
     ("axes", "names", "message"),
     [

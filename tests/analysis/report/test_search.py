@@ -142,7 +142,7 @@ def filled(folder: Path, generated: ModuleType, space: SearchSpace) -> RunStore:
             generated.write_given_runs(store, rows)
             means = {name: float(np.mean([given[name] for _, given in rows])) for name in rows[0][1]}
             means["storage_fraction"] = configs[0].storage_fraction
-            trial.complete([means[name] for name in space.search.objectives])
+            trial.complete([means[name] for name in space.objectives])
     study.close()
     return store
 

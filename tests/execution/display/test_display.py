@@ -46,13 +46,26 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("of", "report", "line"),
     [
-        (job(3), Finished(0.8123, -0.0456), "finished  Random storage, seed 3: AUC 0.812, BWT -0.046"),
-        (job(3), Finished(0.8, NAN), "finished  Random storage, seed 3: AUC 0.800"),
-        (job(0, 1), Finished(0.8, 0.1), "finished  Random storage, 2 seeds: mean AUC 0.800, mean BWT +0.100"),
         (
             job(3),
-            Finished(0.8123, -0.0456, of_test=True),
+            Finished({"auc": (0.8123,), "bwt": (-0.0456,)}),
+            "finished  Random storage, seed 3: AUC 0.812, BWT -0.046",
+        ),
+        (job(3), Finished({"auc": (0.8,), "bwt": (NAN,)}), "finished  Random storage, seed 3: AUC 0.800"),
+        (
+            job(0, 1),
+            Finished({"auc": (0.7, 0.9), "bwt": (0.1, 0.1)}),
+            "finished  Random storage, 2 seeds: mean AUC 0.800, mean BWT +0.100",
+        ),
+        (
+            job(3),
+            Finished({"test_auc": (0.8123,), "test_bwt": (-0.0456,)}),
             "finished  Random storage, seed 3: test AUC 0.812, test BWT -0.046",
+        ),
+        (
+            job(0, 1, scenario="class_il_union"),
+            Finished({"balanced_accuracy": (0.4, 0.5), "balanced_accuracy_forgetting": (0.6, 0.7)}),
+            "finished  Random storage, 2 seeds: mean balanced accuracy 0.450, mean forgetting 0.650",
         ),
         (job(3), FoundFinished(elsewhere=True), "finished  Random storage, seed 3, by another sweep on this store"),
         (job(3), FoundFinished(elsewhere=False), "finished  Random storage, seed 3, in the store already"),
@@ -78,11 +91,14 @@ def test_what_jobs_are_called() -> None:
 def test_the_best_cell_is_the_one_with_the_best_mean_over_its_seeds() -> None:
     best = BestCell()
     assert str(best) == ""
-    best.add([("lucky", 0.9), ("steady", 0.8)])
-    assert str(best) == "AUC 0.900 (lucky, 1 seed)"
-    best.add([("lucky", 0.6)])
-    best.add([("steady", 0.85)])
-    assert str(best) == "AUC 0.825 (steady, 2 seeds)"
+    best.add(("lucky", "steady"), {"auc": (0.9, 0.8), "bwt": (-0.1, 0.1)})
+    assert str(best) == "AUC 0.900, BWT -0.100 (lucky, 1 seed)"
+    best.add(("lucky",), {"auc": (0.6,), "bwt": (-0.3,)})
+    best.add(("steady",), {"auc": (0.85,), "bwt": (0.0,)})
+    assert str(best) == "AUC 0.825, BWT +0.050 (steady, 2 seeds)"
+    best.add(("other",), {"balanced_accuracy": (0.4,), "balanced_accuracy_forgetting": (0.5,)})  # not comparable
+    union = "balanced accuracy 0.400, forgetting 0.500 (other, 1 seed)"
+    assert str(best) == f"AUC 0.825, BWT +0.050 (steady, 2 seeds); {union}"
 
 
 def test_durations() -> None:
@@ -101,7 +117,7 @@ def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
         (jobs[0], Running(2, 6, 3, 40)),
         (jobs[0], WorkerDied("gone")),
         (jobs[0], Resumed(2, 6, 1, 40)),
-        (jobs[0], Finished(0.8, 0.1)),
+        (jobs[0], Finished({"auc": (0.8,), "bwt": (0.1,)})),
         (jobs[1], Running(1, 6, 1, 40)),
         (jobs[1], Paused({})),
         (jobs[1], Resumed(3, 6, 1, 40)),  # nobody wonders: it is the same sweep
@@ -146,7 +162,7 @@ with SweepDisplay() as display:
     for job in jobs:
         display.started(job)
     display.stops_in_order = True
-    display.report(jobs[1], Finished(0.8, 0.1, (0.7, 0.8, 0.9)))
+    display.report(jobs[1], Finished({"auc": (0.7, 0.8, 0.9), "bwt": (0.1, 0.1, 0.1)}))
     display.report(jobs[0], Resumed(2, 6, 3, 40))
     display.report(jobs[0], Running(2, 6, 4, 40))
     Path("ready").touch()
@@ -254,7 +270,7 @@ def test_a_terminal_shows_where_everything_is_and_keeps_nothing_of_it(terminal: 
         "resumed storage_fraction 0.1, acquisition_fraction 0.25, Random storage and acquisition, 3 seeds: "
         "at task 2/6, epoch 3/40, from its checkpoint "
         "stopping: running trials are being checkpointed (Ctrl-C again stops at once) "
-        "best: AUC 0.800 (CLOPS, 3 seeds) interrupted; resume with: ..."
+        "best: AUC 0.800, BWT +0.100 (CLOPS, 3 seeds) interrupted; resume with: ..."
     )
 
 

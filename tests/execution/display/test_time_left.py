@@ -11,7 +11,7 @@ from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Pause
 
 TASKS, EPOCHS = 6, 4
 BASE = RunConfig(epochs_per_task=EPOCHS)
-DONE = Finished(0.8, 0.0)
+DONE = Finished({"auc": (0.8,)})
 
 
 def job(*configs: RunConfig, until: int | None = None) -> Job:

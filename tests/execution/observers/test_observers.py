@@ -25,8 +25,8 @@ from clops_sweep.execution.observers.requested import check_observers, requested
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.reports import WorkerDied
 from clops_sweep.execution.retries import Retries
-from clops_sweep.experiment.columns import METRICS
 from clops_sweep.experiment.events import Event, Place
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.decorators import observer
 from clops_sweep.experiment.plugins.registry import OBSERVERS
 from clops_sweep.experiment.spaces.search_space import load_spaces

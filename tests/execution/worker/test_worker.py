@@ -19,7 +19,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.errors import UsageError
 from clops_sweep.execution.reports import Failed, Finished, Noted, Paused, Report, Resumed, Running, Unrecorded
-from clops_sweep.experiment.columns import METRICS
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.store.run_store import RunStore
 
@@ -340,12 +340,12 @@ def test_a_lockstep_that_is_too_large_is_halved_when_it_is_to_pause_as_well(
     paused = other_actor.train()
     assert isinstance(paused, Paused)
     assert paused.finished == ()
-    assert list(paused.auc_so_far) == list(other_actor.ids[3])
+    assert list(paused.so_far) == list(other_actor.ids[3])
     expected = [ContinualRun(OTHER.replace(seed=seed), frames) for seed in range(5)]
-    for auc, run in zip(paused.auc_so_far.values(), expected, strict=True):
+    for measures, run in zip(paused.so_far.values(), expected, strict=True):
         while run.tasks_trained < 2:
             run.advance()
-        assert auc == run.auc_so_far(2)[0]
+        assert measures == pytest.approx(run.so_far(2)[0], rel=0, abs=0, nan_ok=True)
     assert len(set(other_actor.checkpoints.iterdir()) - before) == 3  # of 2, 1 and 2 runs
 
 

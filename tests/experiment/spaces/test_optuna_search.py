@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,15 +98,24 @@ def test_parameters_that_cannot_be_searched_over(parameters: dict[str, Any], sen
         ({"n_trials": 2.5}, "OptunaSearch: n_trials = 2.5: expected a whole number"),
         ({"sampler_seed": -1}, "OptunaSearch: sampler_seed = -1: expected a whole number, at least 0"),
         ({"max_concurrent": 0}, "OptunaSearch: max_concurrent = 0: expected a whole number, at least 1"),
-        ({"objectives": {}}, "OptunaSearch: objectives is empty"),
         ({"objectives": {"auk": "maximize"}}, "objective 'auk': the table runs has no numeric column of that name"),
         ({"objectives": {"host": "minimize"}}, "objective 'host': the table runs has no numeric column of that name"),
         ({"objectives": {"auc": "max"}}, "objective 'auc': 'max': expected maximize or minimize"),
         ({"sampler": "tpa"}, "sampler = 'tpa': not known (did you mean 'tpe'?); known: tpe, random, gp, nsga2, nsga3"),
         ({"sampler": "cmaes"}, "sampler = 'cmaes': not known"),
         ({"pruning": 3}, "pruning = 3: expected True, False or SuccessiveHalving(...)"),
-        ({"pruning": True, "objectives": {"auc": "maximize", "bwt": "maximize"}}, "pruning compares trials by their"),
-        ({"pruning": True, "objectives": {"seconds": "minimize"}}, "pruning compares trials by their average AUC"),
+        (
+            {"pruning": True, "objectives": {"auc": "maximize", "bwt": "maximize"}},
+            "pruning compares trials by the average",
+        ),
+        (
+            {"pruning": True, "objectives": {"seconds": "minimize"}},
+            "pruning compares trials by the average of a measure",
+        ),
+        (
+            {"pruning": True, "objectives": {"accuracy": "minimize"}},
+            "pruning compares trials by the average of a measure",
+        ),
         ({"axes": {"mc_samples": [5]}}, "search space 'it' has axes and a search; expected one of them"),
         ({"where": lambda config: True}, "search space 'it': where goes with axes; bound the distributions"),
         ({"seeds": [-1]}, "seed = -1: "),
@@ -204,3 +214,13 @@ def test_a_search_is_written_down_without_torch_ray_or_a_database(tmp_path: Path
     )
     command = [sys.executable, "-c", code, str(tmp_path / "space.py")]
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_a_search_optimises_the_first_headline_metric_of_its_scenario_unless_it_says_otherwise() -> None:
+    space = _space(pruning=True)
+    search = space.search
+    assert search is not None
+    assert space.objectives == {"auc": "maximize"}
+    assert space.overridden({"scenario": "class_il_union"}).objectives == {"balanced_accuracy": "maximize"}
+    named = replace(search, objectives={"f1": "maximize"})
+    assert SearchSpace("it", RunConfig(scenario="class_il_union"), search=named).objectives == {"f1": "maximize"}

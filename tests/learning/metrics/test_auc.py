@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from clops_sweep.errors import UsageError
-from clops_sweep.learning.metrics.auc import TaskAucs
+from clops_sweep.learning.metrics.auc import SeenAucs, TaskAucs
 
 CPU = torch.device("cpu")
 
@@ -88,6 +88,43 @@ def test_runs_are_judged_each_by_itself() -> None:
     found = TaskAucs([targets], ["here"], CPU)(torch.from_numpy(scores))[:, 0]
     for run in range(3):
         assert found[run].item() == pytest.approx(roc_auc_score(targets, scores[run], average="macro"), abs=1e-12)
+
+
+def test_the_auc_over_classes_seen_is_that_of_scikit_learn_on_all_tasks_so_far() -> None:
+    stream = np.random.default_rng(5)
+    classes = stream.permutation(6)
+    own = [sorted(classes[first : first + 2].tolist()) for first in (0, 2, 4)]
+    codes = [stream.permutation(np.resize(pair, size)) for pair, size in zip(own, (9, 30, 14), strict=True)]
+    targets = [np.eye(6, dtype=np.float32)[it] for it in codes]
+    scores = stream.integers(0, 9, (2, 53, 6)).astype(np.float32)  # with many ties
+    aucs = SeenAucs(targets, own, "here", CPU)
+    for seen in (1, 3, 2):
+        found, rows = aucs(torch.from_numpy(scores), seen).numpy(), sum(map(len, codes[:seen]))
+        truth, there = np.concatenate(codes[:seen]), sorted(it for pair in own[:seen] for it in pair)
+        assert np.isnan(found[:, seen:]).all()
+        for run in range(2):
+            by_class = {c: roc_auc_score(truth == c, scores[run, :rows, c]) for c in there}
+            expected = [np.mean([by_class[c] for c in pair]) for pair in own[:seen]]
+            assert found[run, :seen] == pytest.approx(expected, abs=1e-12)
+
+
+def test_over_all_classes_seen_tasks_of_as_many_classes_have_the_macro_average() -> None:
+    stream = np.random.default_rng(6)
+    codes = [stream.permutation(np.resize(pair, 20)) for pair in ([0, 1], [2, 3], [4, 5])]
+    probabilities = stream.dirichlet(np.ones(6), 60)
+    aucs = SeenAucs([np.eye(6, dtype=np.float32)[it] for it in codes], [(0, 1), (2, 3), (4, 5)], "here", CPU)
+    found = aucs(torch.from_numpy(probabilities)[None], 3)
+    expected = roc_auc_score(np.concatenate(codes), probabilities, multi_class="ovr", average="macro")
+    assert found.mean().item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_class_that_does_not_occur_is_left_out_of_the_auc_over_classes_seen() -> None:
+    codes = [np.array([0, 1, 0]), np.array([2, 2, 4, 4])]
+    scores = np.random.default_rng(7).random((1, 7, 5))
+    found = SeenAucs([np.eye(5)[it] for it in codes], [(0, 1), (2, 3, 4)], "here", CPU)(torch.from_numpy(scores), 2)
+    truth = np.concatenate(codes)
+    expected = np.mean([roc_auc_score(truth == c, scores[0, :, c]) for c in (2, 4)])
+    assert found[0, 1].item() == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

@@ -71,6 +71,17 @@ def test_metrics_follow_their_formulas(tasks: int, seed: int) -> None:
         assert metrics.backward_transfer_after(r, t) == pytest.approx(bwt_t(r, t), abs=1e-14)
 
 
+@pytest.mark.parametrize("tasks", [2, 3, 5])
+def test_of_tasks_to_come_nothing_is_needed_but_for_forward_transfer(tasks: int) -> None:
+    r = random_r(tasks, 4)
+    lower = [[value if j <= i else 0.0 for j, value in enumerate(row)] for i, row in enumerate(r)]
+    known = [[value if j <= i else math.nan for j, value in enumerate(row)] for i, row in enumerate(r)]
+    found, expected = metrics.all_metrics(known), metrics.all_metrics(lower)
+    assert math.isnan(found.pop("fwt"))
+    expected.pop("fwt")
+    assert found == pytest.approx(expected, abs=1e-14)
+
+
 def test_of_two_tasks_all_backward_transfers_are_the_same() -> None:
     r = random_r(2, 9)
     expected = r[1][0] - r[0][0]

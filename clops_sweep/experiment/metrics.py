@@ -1,0 +1,242 @@
+"""The registry of metrics: every number that a run is judged by, under the name of its column in `runs`.
+
+A metric is a measure of how well tasks are done (`MEASURES`), averaged over tasks, or what becomes of that measure
+while other tasks are learned (BWT, forgetting, ...). Columns, figures, tables, searches and commands use these names.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+MEASURES = ("auc", "accuracy", "balanced_accuracy", "f1", "auc_seen")
+"""What an entry of R may be: how well a task is done."""
+
+PAPER = ("auc", "bwt", "bwt_t", "bwt_lambda")
+"""The metrics of the paper's tables: headline metrics of every scenario that declares no others."""
+
+CLASS_INCREMENTAL = ("balanced_accuracy", "balanced_accuracy_forgetting")
+"""Headline metrics where a prediction is one of the classes of all tasks."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One numeric column of `runs`.
+
+    Attributes:
+        column: its name.
+        plain: its name in text and tables.
+        figure: its name in figures.
+        latex: its name in LaTeX.
+        signed: whether it is a difference around 0.
+        formula: in terms of R.
+        better: which of two values is the better one; None where neither is.
+        decimals: of a value in a figure; None for three significant digits.
+        measure: what R holds for it, one of `MEASURES`; None where it does not follow from R.
+        split: validation or test.
+    """
+
+    column: str
+    plain: str
+    figure: str
+    latex: str
+    signed: bool
+    formula: str
+    better: Literal["higher", "lower"] | None = "higher"
+    decimals: int | None = 3
+    measure: str | None = None
+    split: Literal["validation", "test"] = "validation"
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether the lowest value is the best."""
+        return self.better == "lower"
+
+    def text(self, value: float) -> str:
+        """A value as a figure shows it: 0.796, or 1,240 and 3.58 where there is no scale of its own."""
+        if self.decimals is not None:
+            return f"{value:z.{self.decimals}f}"
+        return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:.3g}"
+
+    def with_spread(self, mean: float, sd: float) -> str:
+        """A mean ± its standard deviation, where that is defined."""
+        return self.text(mean) + (f" ± {self.text(sd)}" if math.isfinite(sd) else "")
+
+
+@dataclass(frozen=True)
+class _Transfer:
+    """A metric of how a measure changes while other tasks are learned."""
+
+    name: str
+    plain: str
+    figure: str
+    latex: str
+    formula: str
+    lower_is_better: bool = False
+
+
+_TRANSFERS: Final = (
+    _Transfer("bwt", "BWT", "BWT", r"$\mathrm{BWT}$", "mean over j < N of R[N][j] - R[j][j]"),
+    _Transfer("bwt_t", "BWT_t", "BWT_t", r"$\mathrm{BWT}_{t}$", "mean over j < N of R[j+1][j] - R[j][j]"),
+    _Transfer(
+        "bwt_lambda",
+        "BWT_lambda",
+        "BWT_λ",
+        r"$\mathrm{BWT}_{\lambda}$",
+        "mean over j < N of the mean over t of R[j+t][j] - R[j][j]",
+    ),
+    _Transfer("fwt", "FWT", "FWT", r"$\mathrm{FWT}$", "mean over j > 1 of R[j-1][j] less the chance level"),
+    _Transfer(
+        "forgetting",
+        "Forgetting",
+        "Forgetting",
+        r"$\mathrm{Forgetting}$",
+        "mean over j < N of max over i < N of R[i][j], less R[N][j]",
+        lower_is_better=True,
+    ),
+)
+"""In the order of the columns. R[i][j]: a measure on task j after training on task i of N."""
+
+_BY_NAME: Final = {it.name: it for it in _TRANSFERS}
+_OF_A_MEASURE: Final = re.compile(rf"(?:(.+)_)?({'|'.join(sorted(_BY_NAME, key=len, reverse=True))})")
+_ALL_STAGES: Final = "average_incremental_"
+_SCORES: Final = re.compile(r"(^|_)(auc|accuracy|f1|precision|recall|sensitivity|specificity)(_|$)")
+_LOSSES: Final = re.compile(r"(^|_)(seconds|loss|error)(_|$)")
+_WORDS: Final = {"auc_seen": "AUC over classes seen"}
+_ABBREVIATIONS: Final = {"auc": "AUC", "f1": "macro F1", "mc": "MC"}
+
+
+def metrics_of(measure: str) -> tuple[str, ...]:
+    """The metrics of one measure by their columns.
+
+    These are its average, BWT, BWT_t, BWT_lambda, FWT and forgetting, those of AUC without a prefix, and the average
+    incremental measure.
+    """
+    transfers = (of_measure(it.name, measure) for it in _TRANSFERS)
+    return (measure, *transfers, f"{_ALL_STAGES}{measure}")
+
+
+def of_measure(transfer: str, measure: str) -> str:
+    """The column of BWT, forgetting and so on of a measure; those of AUC have no prefix."""
+    return transfer if measure == "auc" else f"{measure}_{transfer}"
+
+
+def metric_named(column: str) -> Metric:
+    """The metric of a numeric column of `runs`, as its name says.
+
+    A name that ends in bwt, bwt_t, bwt_lambda, fwt or forgetting is that of the score named before it:
+    accuracy_bwt is "BWT of accuracy". The prefix `test_` names the split. Scores are better when higher, seconds,
+    losses and forgetting when lower; of anything else nothing is better.
+    """
+    if column.startswith("test_"):
+        base = metric_named(column.removeprefix("test_"))
+        names = {name: f"{getattr(base, name)}, test" for name in ("plain", "figure", "latex")}
+        return replace(base, column=column, split="test", **names)  # type: ignore[arg-type]
+    if found := _OF_A_MEASURE.fullmatch(column):
+        return _transfer(column, _BY_NAME[found[2]], found[1] or "auc")
+    if column == "auc":
+        latex = r"$\mathrm{Average\ AUC}$"
+        return Metric(column, "Average AUC", "Average AUC", latex, False, _average(column), measure="auc")
+    plain, measure = words(column), column.removeprefix(_ALL_STAGES)
+    score = _SCORES.search(column) is not None
+    better: Literal["higher", "lower"] | None = "higher" if score else "lower" if _LOSSES.search(column) else None
+    return Metric(
+        column,
+        plain,
+        plain,
+        _in_latex(plain),
+        signed=False,
+        formula=_average(column) if score else f"the column {column}",
+        better=better,
+        decimals=3 if score else None,
+        measure=measure if measure in MEASURES else None,
+    )
+
+
+def _transfer(column: str, it: _Transfer, measure: str) -> Metric:
+    # The paper has BWT of AUC alone, and no forgetting: "Forgetting" by itself would be taken for that of accuracy.
+    of = "" if measure == "auc" and it.name != "forgetting" else f" of {words(measure)}"
+    return Metric(
+        column,
+        f"{it.plain}{of}",
+        f"{it.figure}{of}",
+        f"{it.latex}{_in_latex(of)}",
+        signed=not it.lower_is_better,
+        formula=it.formula,
+        better="lower" if it.lower_is_better else "higher",
+        measure=measure if measure in MEASURES else None,
+    )
+
+
+def _average(column: str) -> str:
+    if column.startswith(_ALL_STAGES):
+        return "mean over stages i of the mean over tasks j <= i of R[i][j]"
+    return "mean over tasks j of R[N][j]"
+
+
+def words(column: str) -> str:
+    """The name of a measure, or of another column, in words."""
+    if column.startswith(_ALL_STAGES):
+        return f"average incremental {words(column.removeprefix(_ALL_STAGES))}"
+    return _WORDS.get(column) or " ".join(_ABBREVIATIONS.get(part, part) for part in column.split("_"))
+
+
+def _in_latex(text: str) -> str:
+    return re.sub(r"([%&#$_{}])", r"\\\1", text)
+
+
+METRICS: Mapping[str, Metric] = {name: metric_named(name) for measure in MEASURES for name in metrics_of(measure)}
+"""Metrics of the validation split by column; those of the test split have the prefix `test_`."""
+
+
+def headline_of(names: object) -> tuple[str, ...]:
+    """The headline metrics that a scenario declares, as columns.
+
+    BWT, forgetting and so on without a measure are those of the measure named before them: ("accuracy", "forgetting")
+    stands for ("accuracy", "accuracy_forgetting").
+
+    Raises:
+        ValueError: it is no list of metrics of the validation split, or it does not begin with a measure.
+    """
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+        raise ValueError(f"{names!r}: expected a list of metrics, such as ('accuracy', 'forgetting')")
+    found: list[str] = []
+    measure: str | None = None
+    for name in names:
+        column = of_measure(name, measure) if measure is not None and str(name) in _BY_NAME else name
+        if not isinstance(column, str) or column not in METRICS:
+            raise ValueError(f"{name!r} is no metric; expected some of {', '.join((*MEASURES, *_BY_NAME))}")
+        measure = METRICS[column].measure if column in MEASURES else measure
+        if measure is None:
+            raise ValueError(f"{name!r}: expected one of {', '.join(MEASURES)} first, by which runs are ranked")
+        found.append(column)
+    return tuple(dict.fromkeys(found))
+
+
+def in_words(values: Mapping[str, float], prefix: str = "") -> str:
+    """Values of metrics in one line, those that are not defined left out: "AUC 0.812, BWT -0.046".
+
+    The measure of a transfer is named only where it is not the one named first.
+    """
+    parts, first = [], None
+    for column, value in values.items():
+        metric = metric_named(column)
+        first = first or metric.measure
+        if math.isfinite(value):
+            name = short_name(column, first)
+            parts.append(f"{prefix}{name} {value:+.3f}" if metric.signed else f"{prefix}{name} {metric.text(value)}")
+    return ", ".join(parts)
+
+
+def short_name(column: str, measure: str | None = None) -> str:
+    """The name of a metric in a line: "AUC", "forgetting", or "forgetting of AUC" where `measure` is another."""
+    if column.startswith("test_"):
+        return f"test {short_name(column.removeprefix('test_'), measure)}"
+    metric = metric_named(column)
+    name = metric.plain.removeprefix("Average ")
+    if metric.measure is not None and metric.measure == measure:
+        name = name.removesuffix(f" of {words(measure)}")
+    return name[0].lower() + name[1:] if name[:2].istitle() else name
