@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from clops_sweep.learning.run import ContinualRun
     from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
     from clops_sweep.learning.strategies.fixed_memory import FixedMemory
+    from clops_sweep.learning.trained_model import ModelFacts, TrainedModel
     from clops_sweep.search.launch import Outcome
     from clops_sweep.search.study import read_study
     from clops_sweep.store.run_store import RunStore
@@ -91,6 +92,7 @@ __all__ = [
     "LockstepMemory",
     "LockstepStrategy",
     "Memory",
+    "ModelFacts",
     "OptunaSearch",
     "Outcome",
     "Parameters",
@@ -108,6 +110,7 @@ __all__ = [
     "SuccessiveHalving",
     "TaskEnd",
     "TaskInstances",
+    "TrainedModel",
     "Training",
     "UsageError",
     "__version__",
@@ -119,6 +122,7 @@ __all__ = [
     "delete",
     "division",
     "folds",
+    "load_model",
     "losses",
     "merge",
     "network",
@@ -176,6 +180,7 @@ _LAZY = {
     "RunConfig": "clops_sweep.experiment.config",
     "RunNetworks": "clops_sweep.learning.learners.run_networks",
     "SearchSpace": "clops_sweep.experiment.spaces.search_space",
+    **dict.fromkeys(("ModelFacts", "TrainedModel"), "clops_sweep.learning.trained_model"),
     "Strategy": "clops_sweep.learning.by_loss.strategy",
     "dataset": "clops_sweep.data.declared.dataset",
     "folds": "clops_sweep.data.splits.fold_names",
@@ -202,7 +207,7 @@ def sweep(
     checkpoint_every: int = 0,
     epoch_timeout: float | None = None,
     retry_failed: bool = False,
-    keep: Sequence[Literal["predictions"]] = (),
+    keep: Sequence[Literal["predictions", "models", "models:all"]] = (),
     observe: Sequence[str] = (),
 ) -> Outcome:
     """Runs what a search space asks for and what is not finished yet, as `clops-sweep SPACE.py` does.
@@ -228,7 +233,8 @@ def sweep(
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
         epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
         retry_failed: whether runs that have failed are taken up again.
-        keep: ``["predictions"]`` stores what the networks say of every test instance after every task, too.
+        keep: ``["predictions"]`` also stores the predictions for every test instance after every task, ``["models"]``
+            the network after the last task, ``["models:all"]`` that after every task.
         observe: experiment trackers and other observers, as ``"tensorboard"`` or ``"mlflow:http://HOST:5000"``.
 
     Returns:
@@ -242,6 +248,7 @@ def sweep(
     from clops_sweep.errors import UsageError, shown
     from clops_sweep.execution.display.live import SweepDisplay
     from clops_sweep.execution.jobs import Resources
+    from clops_sweep.experiment.limits import Keep
     from clops_sweep.experiment.spaces.selection import Selection
     from clops_sweep.planning.request import Request
     from clops_sweep.search.launch import launch
@@ -254,15 +261,15 @@ def sweep(
         address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe
     )
     kept = [keep] if isinstance(keep, str) else keep
-    if not isinstance(kept, Collection) or any(it != "predictions" for it in kept):
-        raise UsageError(f"keep = {shown(keep)}: expected ['predictions'] or nothing")
+    if not isinstance(kept, Collection) or any(it not in get_args(Keep) for it in kept):
+        raise UsageError(f"keep = {shown(keep)}: expected some of {list(get_args(Keep))}")
     if not isinstance(retry_failed, bool):
         raise UsageError(f"retry_failed = {shown(retry_failed)}: expected True or False")
     for name, path in (("data_root", data_root), ("prepared_root", prepared_root)):
         if path is not None:
             _check_path(name, path)
     _check_path("results", results)
-    store = RunStore.named(str(results), keep_predictions=bool(kept))
+    store = RunStore.named(str(results), keep=kept)
     asked = Request(selection, PreparedData.found(prepared_root, data_root), store)
     return launch(asked, resources, SweepDisplay, retry_failed=retry_failed, warn=warnings.warn)
 
@@ -305,6 +312,31 @@ def _intervals(
     if unknown := [name for name in names if name not in COLUMNS]:
         raise UsageError(f"table 'intervals' has no column {shown(unknown[0])}; it has {listed(COLUMNS)}")
     return intervals(store, [run_ids] if isinstance(run_ids, str) else run_ids)[names]
+
+
+def load_model(results: str | PathLike[str], run_id: str, task: int | None = None) -> TrainedModel:
+    """Load the network of a run, stored by ``--keep models`` or ``sweep(..., keep=["models"])``.
+
+    Example::
+
+        model = load_model("results", "3f2a")
+        model(frames)  # probabilities, float32 [B, outputs], of frames [B, channels, samples]
+
+    The file is verified against its SHA-256, and nothing in it is executed.
+
+    Args:
+        results: the store, a folder or a URI.
+        run_id: of the run, or the beginning of it.
+        task: the network after so many tasks; by default the last one.
+
+    Raises:
+        UsageError: no such run or model, the network is not declared, or its declaration no longer fits the weights.
+        DamagedStore: the file was changed.
+    """
+    from clops_sweep.learning.trained_model import model_from
+
+    store = _existing(results)
+    return model_from(store.models.read(store.find(run_id), task))
 
 
 def delete(results: str | PathLike[str], where: str) -> int:

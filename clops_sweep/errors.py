@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 
 _LONGEST_SENTENCE, _BEGINNING, _END = 560, 380, 160
 """Characters of an error that a user reads, and of its two ends where it is longer."""
@@ -96,61 +93,16 @@ OF_USERS = (Exception, SystemExit)
 def user_code(refused: Callable[[BaseException], Exception]) -> Iterator[None]:
     """Raise `refused(error)` for any error of the user's code in the block, also for `sys.exit()`.
 
-    UsageError and an interrupt pass unchanged. Standard output and error are kept.
+    UsageError and an interrupt pass unchanged.
     """
     try:
-        with streams_kept():
-            yield
+        yield
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit would end the command, with exit status 0 and without a word
         if isinstance(error, UsageError) and str(error).strip():
             raise
         raise refused(error) from error
-
-
-@dataclass
-class Streams:
-    """What a user's code did to standard output and error.
-
-    Attributes:
-        closed: whether it closed one of them.
-    """
-
-    closed: bool = False
-
-
-@contextmanager
-def streams_kept() -> Iterator[Streams]:
-    """Put standard output and error back when the block ends, if the user's code in it closed or replaced them.
-
-    Otherwise the next file that the command opens would get the number 1, and the command would print into it.
-    """
-    streams, harm = (sys.stdout, sys.stderr), Streams()
-    kept = {number: os.dup(number) for number in _OUTPUTS if _is_open(number)}
-    try:
-        yield harm
-    finally:
-        closed = [stream is not None and stream.closed for stream in streams]
-        lost = [number for number in kept if not _is_open(number)]
-        for number in lost:
-            os.dup2(kept[number], number)
-        for duplicate in kept.values():
-            os.close(duplicate)
-        sys.stdout = streams[0]
-        sys.stderr = os.fdopen(2, "w", closefd=False) if closed[1] else streams[1]
-        harm.closed = any(closed) or bool(lost)
-
-
-_OUTPUTS = (1, 2)
-
-
-def _is_open(number: int) -> bool:
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True
 
 
 def one_line(what: object) -> str:

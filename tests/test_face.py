@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from preloaded import Preloaded
 
 import clops_sweep
 from clops_sweep import RunConfig, SearchSpace, read, sweep
@@ -21,7 +22,8 @@ from clops_sweep.machine import installed_version
 from clops_sweep.store.run_store import RunStore
 
 SCRIPT = """
-import json, sys
+import json, sys, warnings
+warnings.filterwarnings("error", category=DeprecationWarning, module="clops_sweep")
 from clops_sweep import OptunaSearch, FloatDistribution, RunConfig, SearchSpace, read, sweep
 
 base = RunConfig(epochs_per_task=1, mc_samples=2)
@@ -39,12 +41,8 @@ print(json.dumps([
 """
 
 
-def test_a_sweep_from_python(tmp_path: Path, ray_at_hand: dict[str, str]) -> None:
-    (tmp_path / "script.py").write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning:clops_sweep", "script.py"],
-        cwd=tmp_path, env=ray_at_hand, capture_output=True, text=True, timeout=250,
-    )  # fmt: skip
+def test_a_sweep_from_python(tmp_path: Path, ray_at_hand: dict[str, str], drivers: Preloaded) -> None:
+    done = drivers.run(tmp_path, ray_at_hand, program=SCRIPT)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert any(line.startswith("[1/3] finished") for line in lines)  # the display that the command has

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pandas as pd
@@ -22,6 +23,7 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.testing import tiny_config, tiny_frames
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -171,7 +173,7 @@ def test_the_page_of_scenarios_makes_another_metric_of_the_predictions(
     monkeypatch.chdir(tmp_path)
     config = RunConfig(strategy="finetune", epochs_per_task=1)
     run = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root), keep_predictions=True)
-    store = RunStore("results", keep_predictions=True)
+    store = RunStore("results", keep=["predictions"])
     store.open_for_writing()
     result = run.run()
     record_result(store, {str(result.runs["run_id"].item()): config}, result, lambda config: "0", {})
@@ -179,6 +181,29 @@ def test_the_page_of_scenarios_makes_another_metric_of_the_predictions(
     precision = _last_value(block, {})
     assert isinstance(precision, float)
     assert 0 < precision <= 1
+
+
+@pytest.mark.parametrize("blocks", [_of_page("training"), _of_page("closed_form")])
+def test_the_search_spaces_of_pages_ask_for_runs(blocks: list[str]) -> None:
+    (block,) = blocks
+    names: dict[str, Any] = {}
+    exec(block, names)
+    for request in names["SPACE"].requests():
+        assert ContinualRun(request.config, tiny_frames(request.config.scenario)).tasks_trained == 0
+
+
+def test_the_page_of_models_predicts(tmp_path: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+    config, frames = tiny_config("class_il", epochs_per_task=1), tiny_frames("class_il")
+    store = RunStore("results", keep=["models"])
+    store.open_for_writing()
+    run_id, result = config.run_id(frames.data_hash), ContinualRun(config, frames, keep_models="last").run()
+    record_result(store, {run_id: config}, result, lambda config: frames.data_hash, {})
+    names: dict[str, Any] = {}
+    (block,) = _of_page("models")
+    exec(block.replace("3f2a", run_id[:4]), names)
+    assert names["probabilities"].shape == (8, 1)
 
 
 def test_every_example_of_a_page_is_run_by_some_test() -> None:

@@ -13,8 +13,9 @@ NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "tutorials").glob("*.ip
 ON_THE_RAY_AT_HAND = "import ray; ray.init('auto', log_to_driver=False, logging_level='ERROR')"
 SMALLER = {
     r"epochs_per_task=\d+": "epochs_per_task=1",
-    r"n_trials=8\b": "n_trials=3",
-    r"n_trials=10\b": "n_trials=4",
+    r"seeds=range\(2\)": "seeds=range(1)",
+    r"n_trials=8\b": "n_trials=2",
+    r"n_trials=10\b": "n_trials=3",
     r'\bsweep\((\w+), "results"\)': r'sweep(\1, "results", cpus_per_trial=2)',
 }
 """What the cells say, and what is run: a second worker takes as long to start as all runs of a sweep."""

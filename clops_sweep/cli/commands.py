@@ -12,6 +12,7 @@ from clops_sweep.cli.claims import claims
 from clops_sweep.cli.dashboard import dashboard
 from clops_sweep.cli.data import data
 from clops_sweep.cli.doctor import doctor
+from clops_sweep.cli.export import export
 from clops_sweep.cli.launch import launch
 from clops_sweep.cli.logs import logs
 from clops_sweep.cli.new import new
@@ -27,6 +28,7 @@ from clops_sweep.errors import several
 from clops_sweep.planning.memories import memories
 from clops_sweep.planning.request import Request
 from clops_sweep.search.fit import check_fit
+from clops_sweep.search.model_sizes import disk_for_models, models_in_words
 from clops_sweep.search.standing import failed_runs
 from clops_sweep.store.rows import failure_reason
 
@@ -73,11 +75,15 @@ def plan_command(asked: Request, cpus_per_trial: float, gpus_per_trial: float, a
     check_fit(asked, plan)
     held = memories(asked)
     if as_json:
-        print_json(plan_as_data(plan, facts) | {"memories": [vars(it) for it in held]})
+        count, size = disk_for_models(asked, plan)
+        models = {"models": {"files": count, "bytes": size}} if count else {}
+        print_json(plan_as_data(plan, facts) | {"memories": [vars(it) for it in held], **models})
         return
     say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
     for of_runs in held:
         click.echo(of_runs.words)
+    if line := models_in_words(asked, plan):
+        click.echo(line)
 
 
 @command.command()
@@ -125,6 +131,7 @@ for other in (
     data,
     delete,
     doctor,
+    export,
     launch,
     logs,
     merge,

@@ -1,4 +1,4 @@
-"""`clops-sweep doctor`: what this machine or cluster has, what is missing, and how many runs fit a GPU."""
+"""`clops-sweep doctor`: what this machine or cluster has and what is missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @prepared_root_option
 @click.option("--address", type=NotEmpty(), help="A Ray cluster to look at (auto or HOST:PORT).")
 def doctor(results: str, data_root: Path | None, prepared_root: Path | None, address: str | None) -> None:
-    """Say what this machine or cluster has, what is missing, and how many runs fit a GPU."""
+    """Say what this machine or cluster has and what is missing."""
     from clops_sweep.store.run_store import RunStore
 
     store = RunStore.named(results)
@@ -79,19 +79,14 @@ def _gpus() -> None:
     if not torch.cuda.is_available():
         click.echo(f"{'GPUs':16} none that PyTorch {torch.__version__} can use: runs are computed on CPUs")
         return
-    from clops_sweep.learning.packing import runs_that_fit
-
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
+        size = f"{properties.total_memory / 2**30:.0f} GiB"
         try:
-            fit = runs_that_fit(torch.device("cuda", index))
+            torch.ones(1, device=torch.device("cuda", index)).sum().item()
         except RuntimeError as error:  # others have its memory, or this PyTorch has no code for it
-            click.echo(f"{'GPU':16} {properties.name}: a run cannot be trained on it ({one_line(error)})")
-            continue
-        click.echo(
-            f"{'GPU':16} {properties.name}, {properties.total_memory / 2**30:.0f} GiB: {fit.runs} runs in lockstep fit "
-            f"({fit.bytes_per_run / 2**20:.0f} MiB each beside {fit.bytes_shared / 2**20:.0f} MiB)"
-        )
+            size = f"it cannot be used ({one_line(error)})"
+        click.echo(f"{'GPU':16} {properties.name}: {size}")
 
 
 def _cluster(address: str) -> None:

@@ -30,6 +30,7 @@ from clops_sweep.planning.request import Request
 from clops_sweep.search.fit import check_fit
 from clops_sweep.search.launch import Outcome
 from clops_sweep.search.launch import launch as launched
+from clops_sweep.search.model_sizes import models_in_words
 
 
 @click.command()
@@ -99,12 +100,16 @@ def launch(
         say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
         for held in memories(asked):
             click.echo(held.words)
+        if line := models_in_words(asked, plan):
+            click.echo(line)
         return
 
     def starting(plan: Plan, runs: Sequence[PlannedRun]) -> None:
         if not (address or gpus_per_trial):
             _say_if_slow()
         say_first(plan)
+        if line := models_in_words(asked, plan):
+            click.echo(line)
         say_cost(asked, plan, runs, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
 
     outcome = launched(

@@ -116,7 +116,7 @@ def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
         **{state: plan.count(state) for state in ("finished", "failed")},
         "pending": plan.count("pending", "waiting"),
         "first": [{"run_id": run.run_id, "status": run.state} for run in plan.first],
-        "without_predictions": plan.without_predictions,
+        "without_kept": plan.without_kept,
         "unprepared": facts.unprepared,
         "changed_code": facts.changed,
         "searches": [search_as_data(it) for it in facts.searches],
@@ -143,9 +143,9 @@ def changed_since(asked: Request, plan: Plan) -> list[str]:
 
 def say_first(plan: Plan) -> None:
     """Prints how many runs there are for the sake of others alone, and whether others wait for one that has failed."""
-    if again := plan.without_predictions:
-        are, them = ("is", "it is") if again == 1 else ("are", "they are")
-        click.echo(f"{several(again, 'run')} {are} finished without predictions, which {them} computed again for")
+    if again := plan.without_kept:
+        are, they = ("is", "it is") if again == 1 else ("are", "they are")
+        click.echo(f"{several(again, 'run')} {are} finished without what --keep asks for; {they} computed again")
     failed = sum(run.state == "failed" for run in plan.first)
     if left := len(plan.first) - failed:
         come, whose = ("comes", "its") if left == 1 else ("come", "their")

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -20,7 +20,7 @@ from clops_sweep.cli.options import (
     results_option,
 )
 from clops_sweep.errors import UsageError, shown
-from clops_sweep.experiment.limits import LIMIT, SEEDS
+from clops_sweep.experiment.limits import LIMIT, SEEDS, Keep
 
 
 def request_options(required: bool = True, keep: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -54,8 +54,9 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
             click.option(
                 "--keep",
                 multiple=True,
-                type=click.Choice(["predictions"]),
-                help="Store what the networks say of every test instance after every task, too.",
+                type=click.Choice(get_args(Keep)),
+                help="Also store the predictions for every test instance after every task, or the trained networks: "
+                "the last of each run, or that after every task.",
             )
         )
 
@@ -88,7 +89,7 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
                 click.echo(
                     f"left out: search space {space.name!r}, since the data set has no {space.base.scenario}", err=True
                 )
-            store = RunStore.named(results, keep_predictions="predictions" in keep)
+            store = RunStore.named(results, keep=keep)
             if files and store.is_from_0_2():
                 click.echo(f"clops-sweep: results {store.files.shown}: {store.parts['runs'].from_0_2}", err=True)
             asked = Request(selection, PreparedData.found(prepared_root, data_root), store)

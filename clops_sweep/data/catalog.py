@@ -59,7 +59,6 @@ class DatasetInfo:
     `reader` names the module that declares it, where it is built in. `classes` is how many classes it has, None where
     that is not known before it is prepared; `simultaneous_leads` how many leads of a recording are instances of their
     own, 0 where that is not known either.
-    `frame_seconds` is how long a frame lasts, where the option `window_seconds` does not say otherwise.
     `epochs_per_task` overrides the scenario's usual number of epochs where the data set calls for another.
     `perturbation_std` is the default of that config field in the unit of the frames, where `normalize` is none: 100 for
     cardiology as released, in raw units.
@@ -80,7 +79,6 @@ class DatasetInfo:
     batch_size: int
     reader: str = ""
     simultaneous_leads: int = 1
-    frame_seconds: float = 5.0
     learning_rate: float = 1e-4
     normalize: Normalization = "none"
     perturbation_std: float = PERTURBATION_STD
@@ -124,8 +122,8 @@ class Rules:
         version: raised when the same files would give other frames than before: older prepared folders count as absent.
         split: from an `Index` and a split seed to the split of each patient [patients] int8, in milliseconds, or None
             where the integer programme (`splits.split_program`) decides.
-        select: from an `Index` and the options to which of all frames to keep [n] bool, and how many go for which
-            reason.
+        select: from what recordings share, the sources, the options and an ordered map to the sources with those frames
+            alone that are kept.
         integers: whether samples are stored as int16 instead of float32.
         multi_label: whether labels are [n, C] instead of [n].
         reads_files: whether there are any files to read.
@@ -139,7 +137,7 @@ class Rules:
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     version: int = 1
     split: Callable[[Any, int], Any] | None = None
-    select: Callable[[Any, Mapping[str, Any]], tuple[Any, Mapping[str, int]]] | None = None
+    select: Callable[[Any, Any, Mapping[str, Any], Any], Any] | None = None
     integers: bool = False
     multi_label: bool = False
     reads_files: bool = True
@@ -169,44 +167,38 @@ class Declared:
 
 
 class Catalog(Mapping[str, DatasetInfo]):
-    """All data sets by name: the built-in ones, and those that have been declared in this process."""
+    """All data sets by name.
+
+    Attributes:
+        built_in: those of this package.
+        added: those that have been declared in this process, or are known from stored runs or prepared frames.
+    """
 
     def __init__(self, *built_in: DatasetInfo) -> None:
-        self._built_in = {info.name: info for info in built_in}
-        self._added: dict[str, DatasetInfo] = {}
+        self.built_in: Final = {info.name: info for info in built_in}
+        self.added: dict[str, DatasetInfo] = {}
         self._declared: dict[str, Declared] = {}
 
     def __getitem__(self, name: str) -> DatasetInfo:
-        return self._added[name] if name in self._added else self._built_in[name]
+        return self.added[name] if name in self.added else self.built_in[name]
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._built_in
-        yield from self._added
+        return iter((*self.built_in, *self.added))
 
     def __len__(self) -> int:
-        return len(self._built_in) + len(self._added)
-
-    @property
-    def built_in(self) -> Mapping[str, DatasetInfo]:
-        """Those of this package."""
-        return self._built_in
-
-    @property
-    def added(self) -> Mapping[str, DatasetInfo]:
-        """The data sets beside the built-in ones."""
-        return dict(self._added)
+        return len(self.built_in) + len(self.added)
 
     def declared(self, name: str) -> Declared | None:
         """What stands behind a data set; None where it is known by its name alone (as in a worker)."""
-        if name in self._built_in:
-            importlib.import_module(self._built_in[name].reader)
+        if name in self.built_in:
+            importlib.import_module(self.built_in[name].reader)
         return self._declared.get(name)
 
     def know(self, name: str, scenario: str) -> None:
         """Sees to it that the config of a stored run can name its data set, also where no file declares it here."""
-        if name in self._built_in or name in self._declared:
+        if name in self.built_in or name in self._declared:
             return
-        info = self._added.get(name) or DatasetInfo(
+        info = self.added.get(name) or DatasetInfo(
             name=name,
             title=f"{name}, declared by a file that is not at hand",
             licence="not known",
@@ -220,7 +212,7 @@ class Catalog(Mapping[str, DatasetInfo]):
         )
         if scenario not in info.scenarios:
             scenarios = (*info.scenarios, scenario)
-            self._added[name] = replace(info, scenarios=scenarios)
+            self.added[name] = replace(info, scenarios=scenarios)
 
     def register(self, info: DatasetInfo, declared: Declared | None = None) -> None:
         """Adds a data set, or replaces one of the same name that the same file has declared before.
@@ -232,21 +224,21 @@ class Catalog(Mapping[str, DatasetInfo]):
             UsageError: a built-in data set has the name, or another file has declared one by other code.
         """
         name = info.name
-        if name in self._built_in:
-            if declared is not None and declared.member.__module__ == self._built_in[name].reader:
+        if name in self.built_in:
+            if declared is not None and declared.member.__module__ == self.built_in[name].reader:
                 self._declared[name] = declared
                 return
             raise UsageError(f"dataset {name!r} is built in; declare yours under another name")
         before = self._declared.get(name)
         if declared is None:
             if before is None:
-                self._added[name] = info
+                self.added[name] = info
             return
         if before is not None and before.place != declared.place and before.fingerprint != declared.fingerprint:
             raise UsageError(
                 f"dataset {name!r} is declared in {before.place} and in {declared.place}; give one of them another name"
             )
-        self._added[name], self._declared[name] = info, declared
+        self.added[name], self._declared[name] = info, declared
 
 
 _SYNTHETIC: Final = DatasetInfo(
@@ -303,7 +295,6 @@ DATASETS: Final = Catalog(
         classes=12,
         batch_size=16,
         reader="clops_sweep.data.published.cardiology",
-        frame_seconds=256 / 200,
         perturbation_std=100.0,
         folders=("cardiology", "cardiol_test_set", "CARDIOL_MAY_2017"),
     ),
@@ -317,7 +308,6 @@ DATASETS: Final = Catalog(
         classes=4,
         batch_size=256,
         reader="clops_sweep.data.published.chapman",
-        frame_seconds=10.0,
         perturbation_std=100.0,
         folders=("chapman", "ChapmanECG", "chapman_shaoxing"),
         reference_lead="II",

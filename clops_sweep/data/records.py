@@ -1,8 +1,9 @@
-"""Sources of recordings, the windows that they offer, and the frames that are read of these."""
+"""Sources of recordings, and the frames that are read from them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -24,6 +25,9 @@ class EveryRecordFails(UsageError):
 
 OnError = Literal["stop", "skip"]
 """What becomes of a record that cannot be read."""
+
+MOST_SAMPLES = 2**26
+"""Samples of the longest frame: it and its spectrum then fit into memory."""
 
 _STEPS = 19
 """Resampled samples are multiples of the greatest power of two that is 2^-19 of the recording's largest one or less."""
@@ -62,14 +66,28 @@ class Common:
 
         A window begins every `stride`, from where the recording, or a stretch of one label, begins; what is left at the
         end, and too short for a window, is left out.
+
+        Raises:
+            EveryRecordFails: frames would be shorter than 2 samples or too long, or the stride less than a sample.
         """
         width = samples if self.window is None else round(self.window * rate)
-        stride = width if self.stride is None else max(1, round(self.stride * rate))
+        stride = width if self.stride is None else round(self.stride * rate)
+        for argument, count in (
+            ("signals" if self.window is None else "window_seconds", width),
+            ("resample_to", self.frame_samples(width, rate)),
+        ):
+            if not 2 <= count <= MOST_SAMPLES:
+                raise self.refused(
+                    f"{argument}: frames of {count:,} samples come of it at {rate:g} samples a second; expected 2 to "
+                    f"{MOST_SAMPLES:,}"
+                )
+        if stride < 1:
+            raise self.refused(f"stride_seconds: {self.stride:g} is less than a sample at {rate:g} samples a second")
         stretches: Sequence[Stretch] = label if isinstance(label, list) else [Stretch(0, samples, label)]
         found = [
             (begin, stretch.label)
             for stretch in stretches
-            for begin in range(stretch.begin, min(stretch.end, samples) - width + 1, max(1, stride))
+            for begin in range(stretch.begin, min(stretch.end, samples) - width + 1, stride)
         ]
         return np.array([begin for begin, _ in found], np.int64), width, [label for _, label in found]
 
@@ -86,6 +104,10 @@ class Common:
             rate=rate,
             **more,
         )
+
+    def refused(self, what: str) -> EveryRecordFails:
+        """An error that all recordings have in common; it begins with the data set."""
+        return EveryRecordFails(f"dataset {self.name!r}: {what}")
 
     def keeps(self, rate: float) -> bool:
         """Whether recordings of a sampling rate are not resampled."""
@@ -160,12 +182,12 @@ class Source(ABC):
         return next((file for file in self.files if file.suffix in (".dat", ".mat", ".ecg", ".csv")), None)
 
     @abstractmethod
-    def windows(self, common: Common) -> Windows:
-        """The frames that it offers, with labels: cheap, without its samples."""
+    def read(self, common: Common) -> Frames:
+        """Its frames.
 
-    @abstractmethod
-    def signals(self, common: Common, windows: Windows) -> Signals:
-        """The samples of the given windows."""
+        Raises:
+            UsageError: it cannot be read, or is not as it should be.
+        """
 
     def apart(self) -> list[Source]:
         """A source for every recording, as each is read when there is a bad one."""
@@ -174,7 +196,7 @@ class Source(ABC):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Windows:
-    """The m frames that one source offers.
+    """Which m frames one source has, and what is known of them beside their samples.
 
     Shapes: begin [m] int64, first sample in the recording; leads [m] int16; labels [m] int64 or [m, C] uint8. All have
     `width` samples, `rate` of them a second. `time` is the date of acquisition; `dropped` counts by reason;
@@ -201,42 +223,44 @@ class Windows:
         """Seconds from the begin of the recording [m]."""
         return self.begin / self.rate
 
-    def take(self, rows: NDArray[np.int64]) -> Self:
-        """The given windows of one recording alone; what was dropped before stays counted where it was."""
-        return replace(self, begin=self.begin[rows], leads=self.leads[rows], labels=self.labels[rows], dropped={})
+    def take(self, rows: NDArray[np.int64], reason: str) -> Self:
+        """The given windows of one recording alone; the others are dropped for a reason."""
+        dropped = Counter(self.dropped) + Counter({reason: len(self) - len(rows)})
+        return replace(self, begin=self.begin[rows], leads=self.leads[rows], labels=self.labels[rows], dropped=dropped)
 
     def cut(self, stored: NDArray[Any]) -> NDArray[Any]:
         """The samples of the windows [m, width], of a recording [leads, samples]."""
         pairs = zip(self.leads, self.begin, strict=True)
-        return np.stack([stored[lead, begin : begin + self.width] for lead, begin in pairs])
-
-
-Offer = tuple[Source, Windows]
-"""A source, and the frames that it offers."""
+        cut = [stored[lead, begin : begin + self.width] for lead, begin in pairs]
+        return np.stack(cut) if cut else np.empty((0, self.width), stored.dtype)
 
 
 @dataclass(frozen=True, eq=False)
-class Signals:
-    """Frames of one source.
+class Frames:
+    """The m frames of one source.
 
     Shapes: stored [m, samples] (float32 with NaN where nothing was recorded, or int16), gain and offset [m] float32, so
     that gain * stored + offset is in the data set's unit; missing [m] says which frames lack samples where integers
     cannot, and is None for float32. `recording` stands for all samples of the leads that are read, as the publisher
-    stored them: two records with the same one are one recording (`same_samples.samples_digest`). They are written later
-    on by another thread: new arrays are made for every source.
+    stored them: two records with the same one are one recording (`same_samples.samples_digest`).
     """
 
+    windows: Windows
     stored: NDArray[Any]
     gain: NDArray[np.float32]
     offset: NDArray[np.float32]
     missing: NDArray[np.bool_] | None = None
     recording: bytes | None = None
 
+    def __len__(self) -> int:
+        return len(self.stored)
+
     @classmethod
-    def resampled(cls, cut: NDArray[Any], grid: float, recording: bytes) -> Signals:
+    def resampled(cls, windows: Windows, cut: NDArray[Any], grid: float, recording: bytes) -> Frames:
         """Windows [m, width] in units, as frames of `FRAME_LENGTH` samples that are multiples of `grid`."""
         ones = np.ones(len(cut), np.float32)
-        return cls(resampled(cut, FRAME_LENGTH, grid), ones, ones * 0, recording=recording)
+        stored = resampled(cut, FRAME_LENGTH, grid) if len(cut) else np.empty((0, FRAME_LENGTH), np.float32)
+        return cls(windows, stored, ones, ones * 0, recording=recording)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,30 +286,26 @@ class Index:
         return len(self.patients)
 
     @classmethod
-    def of(cls, offered: Sequence[Offer]) -> Index:
-        """The frames of all windows, record after record; patients and domains are numbered in their order by name."""
-        windows = [each for _, each in offered]
+    def of(cls, read: Sequence[tuple[Sequence[str], Windows]]) -> Index:
+        """All windows, record after record, from the records' names; patients and domains are numbered by name."""
+        windows = [each for _, each in read]
         people: list[str] = []
         sizes: list[int] = []
         times: list[Any] = []
         domains: dict[str, list[str]] = {name: [] for name in windows[0].domains}
-        for offer in windows:
-            if offer.sizes is None:
-                people.append(str(offer.patient))
-                sizes.append(len(offer))
-            else:
-                people.extend(offer.patient)
-                sizes.extend(offer.sizes.tolist())
-            times.extend([None] if offer.time is None else np.atleast_1d(offer.time))
+        for each in windows:
+            people.extend([each.patient] if isinstance(each.patient, str) else each.patient)
+            sizes.extend([len(each)] if each.sizes is None else each.sizes.tolist())
+            times.extend([None] if each.time is None else np.atleast_1d(each.time))
             for name, column in domains.items():
-                value = offer.domains[name]
+                value = each.domains[name]
                 column.extend([value] if isinstance(value, str) else value)
         patient_names = tuple(sorted(set(people)))
         codes = {name: code for code, name in enumerate(patient_names)}
         known = all(time is not None for time in times)
         return cls(
             patient_names,
-            tuple(chain.from_iterable(source.names for source, _ in offered)),
+            tuple(chain.from_iterable(names for names, _ in read)),
             np.repeat(np.array([codes[name] for name in people], np.int32), sizes),
             np.repeat(np.arange(len(people), dtype=np.int32), sizes),
             np.concatenate([w.leads for w in windows]).astype(np.int16),
@@ -295,35 +315,22 @@ class Index:
             {name: _domain_of(column, sizes) for name, column in domains.items()},
         )
 
-    def take(self, rows: NDArray[Any]) -> Index:
-        """The given frames alone, under the same patient and record names."""
-        return Index(
-            self.patient_names,
-            self.record_names,
-            self.patients[rows],
-            self.records[rows],
-            self.leads[rows],
-            self.start[rows],
-            self.labels[rows],
-            None if self.times is None else self.times[rows],
-            {name: (codes[rows], names) for name, (codes, names) in self.domains.items()},
-        )
-
     def of_rows(self, rows: NDArray[np.int64]) -> Index:
         """The given frames alone, under the names of those patients, records and domains that they have."""
         if len(rows) == len(self):
             return self
-        part = self.take(rows)
-        patients, patient_names = _in_use(part.patients, self.patient_names)
-        records, record_names = _in_use(part.records, self.record_names)
-        domains = {name: _in_use(codes, names) for name, (codes, names) in part.domains.items()}
-        return replace(
-            part,
-            patients=patients,
-            patient_names=patient_names,
-            records=records,
-            record_names=record_names,
-            domains=domains,
+        patients, patient_names = _in_use(self.patients[rows], self.patient_names)
+        records, record_names = _in_use(self.records[rows], self.record_names)
+        return Index(
+            patient_names,
+            record_names,
+            patients,
+            records,
+            self.leads[rows],
+            self.start[rows],
+            self.labels[rows],
+            None if self.times is None else self.times[rows],
+            {name: _in_use(codes[rows], names) for name, (codes, names) in self.domains.items()},
         )
 
     def counts_per_patient(self, classes: int) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.data.records import Signals, Source, Windows
+from clops_sweep.data.records import Frames, Source
 
 _MOST_NAMED = 10
 
@@ -27,14 +27,15 @@ class SeenSamples:
         self._kept: list[str] = []
         self._of_others = 0
 
-    def problem(self, source: Source, windows: Windows, signals: Signals, tolerant: bool) -> str | None:
+    def problem(self, source: Source, frames: Frames, tolerant: bool) -> str | None:
         """A sentence where an earlier record holds the same samples; None otherwise, and where no such mark is kept.
 
         Where `tolerant`, None also where the two have a file each: the record is then kept, and part of `note`.
         """
-        if signals.recording is None:
+        if frames.recording is None:
             return None
-        first, patient = self._first.setdefault(signals.recording, (source, str(windows.patient)))
+        of = str(frames.windows.patient)
+        first, patient = self._first.setdefault(frames.recording, (source, of))
         if first is source:
             return None
         here, there = (shorten(record.signal_file or record.record) for record in (source, first))
@@ -44,7 +45,7 @@ class SeenSamples:
         if not tolerant:
             return f"{here}: holds the same samples as {there}; keep one of the two records"
         self._kept.append(f"{shorten(source.record)} those of {shorten(first.record)}")
-        self._of_others += windows.patient != patient
+        self._of_others += of != patient
         return None
 
     def note(self) -> list[str]:

@@ -143,7 +143,7 @@ def make_workplace(
         datasets=tuple(DATASETS.added.values()),
         origins=dict(ORIGINS),
         is_observed=bool(resources.observe),
-        keep_predictions=store.keep_predictions,
+        keep=store.keep,
     )
 
 

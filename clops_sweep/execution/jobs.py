@@ -181,7 +181,7 @@ class Workplace:
         frames: the prepared data, in the object store, one copy a node.
         data_hashes: their content hashes.
         store_uri: where results go.
-        keep_predictions: whether predictions go there too.
+        keep: what goes there beside the four tables of every run.
         checkpoints: folder of the checkpoints, in the file system of the store.
         software: versions, found out once by the driver.
         plugins: what the search-space file has registered, by registry and name.
@@ -207,7 +207,7 @@ class Workplace:
     datasets: Sequence[DatasetInfo] = ()
     origins: Mapping[tuple[str, str], Origin] = field(default_factory=dict)
     is_observed: bool = False
-    keep_predictions: bool = False
+    keep: frozenset[str] = frozenset()
 
     def data_hash(self, config: RunConfig) -> str:
         """Content hash of the data that a config runs on."""

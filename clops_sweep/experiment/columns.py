@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args, get_origin
 from clops_sweep.data.catalog import DATASETS, LEAD
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.identity import LEFT_OUT
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import BUILT_IN, PAPER_NETWORK, used_options
@@ -69,6 +70,7 @@ Other options have columns of their own beside these, in the rows of the runs th
 DEFAULTS: Mapping[str, Any] = {
     **{"task_classes": None, "domain": LEAD, "leads": "single", "network": PAPER_NETWORK, "weight_seed": None},
     **dict.fromkeys(("class_weights", "augment", "split", "validation", "curves")),
+    **LEFT_OUT,
     **dict.fromkeys(BUILT_IN),
 }
 """What columns hold in files that were written before they were added."""

@@ -54,8 +54,10 @@ RUN_ID_LENGTH = 24
 
 PositiveInt = Annotated[int, BeforeValidator(IntOption(1, ge=1, le=LARGEST).checked)]
 PositiveFloat = Annotated[float, BeforeValidator(FloatOption(1, gt=0).checked)]
+NonNegativeFloat = Annotated[float, BeforeValidator(FloatOption(0, ge=0).checked)]
 Share = Annotated[float, BeforeValidator(FloatOption(0.2, gt=0, lt=1).checked)]
-Seed = Annotated[int, BeforeValidator(IntOption(0, ge=0, le=2**32 - 1).checked)]
+SEED = IntOption(0, ge=0, le=2**32 - 1)
+Seed = Annotated[int, BeforeValidator(SEED.checked)]
 
 
 def _leads(dataset: str, scenario: str, domain: str) -> Leads:
@@ -80,9 +82,6 @@ _NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_O
 
 
 _MOST_TASKS = 10_000
-
-NUMBERS = ("epochs_per_task", "batch_size", "learning_rate", "split_seed", "seed", "weight_seed")
-"""The fields that hold numbers. No check of several fields looks at one, and no other field's default depends on it."""
 
 
 class RunConfig(BaseModel):
@@ -132,6 +131,13 @@ class RunConfig(BaseModel):
     learning_rate: PositiveFloat = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].learning_rate if "dataset" in data else 1.0
     )
+    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
+    weight_decay: NonNegativeFloat = Field(
+        0.0, description="adds weight_decay * x to the gradient by x; adamw subtracts learning_rate * weight_decay * x"
+    )
+    schedule: Literal["constant", "cosine", "step"] = Field(
+        "constant", description="of the learning rate over the epochs of each task"
+    )
     normalize: Normalization = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].normalize if "dataset" in data else "none"
     )
@@ -142,6 +148,9 @@ class RunConfig(BaseModel):
         description="whether an instance is one lead of a recording or all of them at once",
     )
     network: str = PAPER_NETWORK
+    norm: Literal["batch", "layer", "group", "none"] = Field(
+        "batch", description="what replaces the network's batch norm layers; batch leaves the network as it is declared"
+    )
     split_seed: Seed = 0
     seed: Seed = 0
     class_weights: Literal["balanced"] | None = Field(
@@ -347,6 +356,13 @@ class RunConfig(BaseModel):
     def explicit(self) -> dict[str, Any]:
         """The fields and options that were given, also those that no plug-in of it uses."""
         return {name: getattr(self, name) for name in self.model_fields_set}
+
+    @property
+    def network_options(self) -> dict[str, Any]:
+        """What the network is made with: its options, `norm` unless it is "batch", the method's `projection_size`."""
+        found = self.options_of("network") | ({} if self.norm == "batch" else {"norm": self.norm})
+        size = self.options.get("projection_size")
+        return found if size is None else found | {"projection": size}
 
     @property
     def initial_seed(self) -> int:

@@ -9,14 +9,17 @@ from typing import Any
 from clops_sweep.experiment.plugins.options import OF_SCENARIOS, PluginOption
 from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STRATEGIES, USERS
 
+LEFT_OUT: Mapping[str, Any] = {"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "norm": "batch"}
+"""Fields that are left out of the identity where they have these values: runs were stored before the fields existed."""
+
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     """Return what of a config its numbers depend on, as canonical JSON.
 
-    These are its fields, but for those that its scenario does not use, and the options that have an effect. What is
-    None is left out, so that a field or option that is added later leaves the stored runs alone while it is None.
+    These are its fields, without those that its scenario does not use, and the options that have an effect. Values of
+    None and the defaults in `LEFT_OUT` are left out, so that a field that is added later does not change stored ids.
 
     Args:
         fields: the config's fields by name, as JSON has their values.
@@ -24,6 +27,7 @@ def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     """
     unused = OF_SCENARIOS.difference(SCENARIOS.declaration(fields["scenario"]).fields)
     seen = {name: value for name, value in fields.items() if value is not None and name not in unused}
+    seen = {name: value for name, value in seen.items() if name not in LEFT_OUT or value != LEFT_OUT[name]}
     order = fields["task_order"]
     if isinstance(order, list) and order == list(range(len(order))):
         seen["task_order"] = "sequential"

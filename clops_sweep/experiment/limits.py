@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.plugins.options import FloatOption, IntOption
@@ -25,6 +25,9 @@ class _GpuOption(FloatOption):
 
 
 Limit = FloatOption | IntOption
+
+Keep = Literal["predictions", "models", "models:all"]
+"""What a store can hold of a run beside the four tables that every run is in."""
 
 SEEDS = IntOption(5, ge=1, le=100_000)
 LIMIT = IntOption(1, ge=1)

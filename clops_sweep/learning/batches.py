@@ -138,74 +138,47 @@ def batch_sizes(total: int, batch_size: int, smallest: int = 1) -> list[int]:
 class Epoch:
     """The union of a task's n instances and m replayed ones in the order of an epoch, cut into batches of B.
 
-    It is loaded anew for each epoch of the task, into the same memory: its batches are views that are made once.
-
     Args:
         task: the current task's training instances.
-        replayed: m.
+        replay: m instances to go with the task's, if any.
+        order: int64 [S, n + m], permutations of the union, the task's instances coming first in it.
         batch_size: B; the last batch may be smaller.
         smallest: where fewer than so many would be left for the last batch, they go into the one before it.
     """
 
-    def __init__(self, task: Instances, replayed: int, batch_size: int, smallest: int = 1) -> None:
-        self.task, self.replayed, self.batch_size = task, replayed, batch_size
-        runs, size = task.rows.shape
-        total = size + replayed
-        self.sizes = batch_sizes(total, batch_size, smallest)
-        device = task.rows.device
-        self._integers = torch.zeros(2, runs, total, dtype=torch.int64, device=device)
-        self._floats = torch.zeros(3, runs, total, device=device)
-        self._targets = torch.zeros(runs, total, task.targets.shape[2], device=device)
-        batches = torch.arange(total, device=device).div(batch_size, rounding_mode="floor")
-        self._batch = batches.clamp_max(len(self.sizes) - 1).expand(runs, -1)
-        self._batch_size = torch.tensor(self.sizes, dtype=torch.float32, device=device)[self._batch]
-        self._draws = torch.arange(total, device=device)
-        self._kept: dict[str, torch.Tensor] = {}
-        self._kept_views: dict[str, tuple[torch.Tensor, ...]] = {}
-        self._current = torch.zeros(runs, total, dtype=torch.bool, device=device)
-        self._views: list[EpochBatch] = []
-
-    def load(self, replay: Replay | None, order: torch.Tensor) -> None:
-        """Begins an epoch.
-
-        Args:
-            replay: m instances to go with the task's, if any.
-            order: int64 [S, n + m], permutations of the union, the task's instances coming first in it.
-        """
-        union = self.task if replay is None else replay.behind(self.task)
-        rows = union.rows
-        current = order < self.task.rows.shape[1]
-        counts = torch.zeros(len(order), len(self.sizes), device=rows.device)
-        current_count = counts.scatter_add_(1, self._batch, current.to(torch.float32)).gather(1, self._batch)
-        torch.stack([rows.gather(1, order), torch.where(current, order, 0)], out=self._integers)
-        shares = torch.where(current, current_count, self._batch_size - current_count).reciprocal_()
+    def __init__(
+        self, task: Instances, replay: Replay | None, order: torch.Tensor, batch_size: int, smallest: int = 1
+    ) -> None:
+        union = task if replay is None else replay.behind(task)
+        self.sizes = batch_sizes(order.shape[1], batch_size, smallest)
+        sizes = torch.tensor(self.sizes, device=order.device)
+        batch = torch.arange(len(sizes), device=order.device).repeat_interleave(sizes).expand(len(order), -1)
+        current = order < task.rows.shape[1]
+        counts = torch.zeros(len(order), len(sizes), device=order.device)
+        current_count = counts.scatter_add_(1, batch, current.to(torch.float32)).gather(1, batch)
+        shares = torch.where(current, current_count, sizes.to(torch.float32)[batch] - current_count).reciprocal_()
         factors = union.loss_weights.gather(1, order)
-        torch.stack([factors * shares, current_count, factors], out=self._floats)
-        self._targets.copy_(gather_targets(union.targets, order))
-        self._current.copy_(current)
+        rows, targets = union.rows.gather(1, order), gather_targets(union.targets, order)
+        draws = torch.arange(order.shape[1], device=order.device)
+        positions = torch.where(current, order, 0)
+        self._all = rows, targets, positions, current, current_count, factors * shares, factors, draws
+        self._kept: dict[str, torch.Tensor] = {}
+        self._of_batches: dict[str, tuple[torch.Tensor, ...]] = {}
 
     @property
     def whole(self) -> Batch:
         """All batches, one behind the other."""
-        return Batch(self._integers[0], self._targets, self._floats[0], self._draws)
+        return EpochBatch(*self._all, number=0).plain()
 
     def batches(self) -> Iterator[EpochBatch]:
         """The batches, one after another."""
-        if not self._views:
-            whole = (*self._integers, self._current, *self._floats)
-            rows, positions, current, weights, counts, factors = (values.split(self.sizes, dim=1) for values in whole)
-            targets = self._targets.split(self.sizes, dim=1)
-            draws, numbers = self._draws.split(self.sizes), range(len(self.sizes))
-            parts = zip(rows, targets, positions, current, counts, weights, factors, draws, numbers, strict=True)
-            self._views = [EpochBatch(*part) for part in parts]
-        return iter(self._views)
+        parts = (values.split(self.sizes, dim=min(1, values.dim() - 1)) for values in self._all)
+        return (EpochBatch(*part) for part in zip(*parts, range(len(self.sizes)), strict=True))
 
     def keep(self, name: str, values: torch.Tensor) -> None:
-        """Puts something that steps need where they find it in every epoch; its shape may not change."""
-        if name in self._kept:
-            self._kept[name].copy_(values)
-        else:
-            self._kept[name] = values.to(self._draws.device, copy=True)
+        """Puts something that steps need where they find it."""
+        self._kept[name] = values.to(self._all[0].device)
+        self._of_batches.pop(name, None)
 
     def kept(self, name: str) -> torch.Tensor:
         """What was kept under that name."""
@@ -213,9 +186,9 @@ class Epoch:
 
     def kept_for(self, name: str, batch: EpochBatch) -> torch.Tensor:
         """What was kept under that name for the batch: [number of batches, ...] to [...]."""
-        if name not in self._kept_views:
-            self._kept_views[name] = self._kept[name].unbind()
-        return self._kept_views[name][batch.number]
+        if name not in self._of_batches:  # at once, as one after the other takes a step longer
+            self._of_batches[name] = self._kept[name].unbind()
+        return self._of_batches[name][batch.number]
 
     def keep_memory(
         self, name: str, instances: Instances, dropout_keys: torch.Tensor, draws: torch.Tensor | None = None

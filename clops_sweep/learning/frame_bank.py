@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from clops_sweep import native
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.learning.mapped_rows import copied_rows
 
 
 def shared_tensor(array: NDArray[np.generic]) -> torch.Tensor:
@@ -39,22 +38,18 @@ class FrameBank:
         """Takes the instances of a data set.
 
         Args:
-            frames: the data set; a CPU reads its rows where they lie, which all processes share, unless few are used.
+            frames: the data set. A CPU reads its rows where they lie, which all processes share.
             device: where batches are wanted.
             used: the instances that are going to be gathered, in any order; None for all. A GPU gets their rows alone.
-                So does a CPU where they lie scattered, half of the rows among which they lie at most, as those of one
-                lead among twelve: the process then holds a copy of them, and none of the pages of the mapped file.
         """
         members = frames.members
         rows: NDArray[np.int64] | slice = slice(None)
         if members is not None and np.array_equal(members, np.arange(len(frames.frames))[:, None]):
             members = None  # all channels of what has one
         self.shape = (frames.samples,) if members is None else (frames.channels, frames.samples)
-        if used is not None:
-            needed, places = rows_in_use(members, used, len(frames), len(frames.frames))
-            if device.type != "cpu" or _scattered(needed):
-                rows, members = needed, places
-        stored = frames.frames if isinstance(rows, slice) else copied_rows(frames.frames, rows)
+        if used is not None and device.type != "cpu":
+            rows, members = rows_in_use(members, used, len(frames), len(frames.frames))
+        stored = frames.frames[rows]
         plain = stored.dtype == np.float32 and bool((frames.gain == 1).all() and (frames.offset == 0).all())
         self.stored = shared_tensor(stored).to(device)
         self.gain = None if plain else shared_tensor(frames.gain[rows]).to(device)
@@ -122,8 +117,3 @@ def rows_in_use(
     places = np.full((instances, 1 if members is None else members.shape[1]), -1, np.int64)
     places[wanted] = np.searchsorted(needed, wanted[:, None] if members is None else members[wanted])
     return needed, places
-
-
-def _scattered(rows: NDArray[np.int64] | slice) -> bool:
-    """Whether ascending rows are at most half of those among which they lie."""
-    return not isinstance(rows, slice) and len(rows) > 0 and 2 * len(rows) <= int(rows[-1] - rows[0]) + 1

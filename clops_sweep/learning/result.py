@@ -51,14 +51,20 @@ class RunResult:
     Args:
         columns: the columns of each table by its name, of every run by its id. What is recorded is made of them:
             DataFrames are made where they are asked for, and take longer than to write a run.
+
+    Attributes:
+        models: safetensors files of every run's networks, by run id and number of tasks trained; empty unless kept.
     """
 
     def __init__(self, columns: Mapping[str, Mapping[str, Columns]]) -> None:
         self.columns = columns
+        self.models: Mapping[str, Mapping[int, bytes]] = {}
 
     def of(self, run_id: str) -> RunResult:
         """The part that belongs to one run."""
-        return RunResult({run_id: self.columns[run_id]})
+        found = RunResult({run_id: self.columns[run_id]})
+        found.models = {name: models for name, models in self.models.items() if name == run_id}
+        return found
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -200,7 +206,7 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
         **{name: values[run] for name, values in history.counts.items()},
         "parameters": history.parameters,
         "memory_instances": stored,
-        "memory_bytes": stored * each,
+        "memory_bytes": stored * each + (history.memory.other_bytes[run] if history.memory.other_bytes else 0),
         "stores": history.stores or ("raw" if stored else "nothing"),
         "seconds": history.seconds["seconds"] / runs,
         **shares,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -28,12 +28,14 @@ from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.class_weights import class_weights
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.learning.learners.optimizers import scheduled
 from clops_sweep.learning.lockstep import computed_alone, free_fields, lockstep_key
 from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.parameters import Parameters
 from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
 from clops_sweep.learning.threads import one_thread
+from clops_sweep.learning.trained_model import ModelFacts, model_bytes
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class ContinualRun:
         frames: the data set, opened with the config's `split_seed` and `normalize`.
         device: where to compute. On a CPU a run takes one thread, whatever PyTorch is set to.
         keep_predictions: whether the probabilities of every test instance after every task are part of the result.
+        keep_models: whether the networks after the last task, or after all tasks, are part of the result.
         bank_of: makes the frame bank; a `LastBank` shares it among several runs.
 
     Raises:
@@ -74,6 +77,7 @@ class ContinualRun:
         device: str | torch.device = "cpu",
         *,
         keep_predictions: bool = False,
+        keep_models: Literal["last", "all"] | None = None,
         bank_of: Callable[[FrameSet, torch.device, NDArray[np.int64]], FrameBank] = FrameBank,
     ) -> None:
         begun, cpu_begun = time.perf_counter(), time.process_time()
@@ -102,7 +106,9 @@ class ContinualRun:
             common.learning_rate,
             bank,
             common.network,
-            common.options_of("network"),
+            common.network_options,
+            optimizer=common.optimizer,
+            weight_decay=common.weight_decay,
             **({"together": False} if computed_alone(common.strategy) or common.augment is not None else {}),
         )
         if common.augment is not None:
@@ -126,6 +132,8 @@ class ContinualRun:
         self._curves: list[Evaluation] = []
         self._r: dict[SplitName, list[Evaluation]] = {split: [] for split in self._evaluators}
         self._predictions: list[NDArray[np.float32]] | None = [] if keep_predictions else None
+        self._keep_models = keep_models
+        self._models: list[list[dict[str, torch.Tensor]]] = []
         self._started_at = datetime.now(UTC)
         self._seconds = {
             "seconds": time.perf_counter() - begun,
@@ -219,10 +227,15 @@ class ContinualRun:
                         self._r["test"].append(evaluation)
                         self._predictions.append(predictions)
                 self._task, self._epoch = task + 1, 0
+                if self._keep_models == "all" or (self._keep_models and self.finished):
+                    learner = self._training.learner
+                    self._models.append([learner.weights(run) for run in range(len(self.configs))])
         return Progress(task + 1, len(self._stages), epoch + 1, self._epochs)
 
     def _train_epoch(self, task: int, epoch: int) -> None:
         training, instances = self._training, self._training.tasks[task]
+        config = training.config
+        training.learner.learning_rate = config.learning_rate * scheduled(config.schedule, epoch, self._epochs)
         with self._timed("seconds_acquire"):
             replay = self._strategy.replay(task, epoch)
         with self._timed("seconds_train"):
@@ -261,6 +274,7 @@ class ContinualRun:
                 predictions=self._predictions or (),
             )
             found = result.assemble(self.configs, self.frames, self.scenario, history)
+        found.models = self._model_bytes()
         for tables in found.columns.values():  # only now is it known
             for name in ("seconds", "cpu_seconds"):
                 tables["runs"][name] = [self._seconds[name] / len(self.configs)]
@@ -272,6 +286,17 @@ class ContinualRun:
         if not self._strategy.joint:
             return records
         return records[0].split([len(task.train.rows) for task in self.scenario.tasks])
+
+    def _model_bytes(self) -> dict[str, dict[int, bytes]]:
+        """The models of each run by id, and by the number of tasks that they were trained on."""
+        tasks, found = len(self.scenario.tasks), dict[str, dict[int, bytes]]()
+        for run, config in enumerate(self.configs if self._models else ()):
+            of_run = {}
+            for trained, weights in enumerate(self._models, start=1 + tasks - len(self._models)):
+                facts = ModelFacts.of(config, self.frames, self.scenario, trained)
+                of_run[trained] = model_bytes(weights[run], facts)
+            found[config.run_id(self.frames.data_hash)] = of_run
+        return found
 
     def state(self) -> dict[str, Any]:
         """All that has happened so far, as tensors, numbers and text; between two calls of `advance`."""
@@ -285,19 +310,24 @@ class ContinualRun:
             "seconds": dict(self._seconds),
             "started_at": self._started_at.isoformat(),
             **({} if self._predictions is None else {"predictions": list(map(torch.from_numpy, self._predictions))}),
+            **({"models": self._models} if self._keep_models else {}),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Goes on from a state of the same configs; what follows is what would have followed then.
 
         Raises:
-            KeyError: predictions are to be kept, and the run was begun without.
+            KeyError: predictions or models are to be kept, and the run was begun without.
             ValueError: there is no such task or epoch.
         """
         if state["task"] not in range(len(self._stages) + 1) or state["epoch"] not in range(self._epochs):
             raise ValueError(f"task {state['task']!r}, epoch {state['epoch']!r}: not of this run")
         if self._predictions is not None:
             self._predictions = [kept.numpy().copy() for kept in state["predictions"]]
+        if self._keep_models:
+            self._models = state["models"]
+            if self._keep_models == "all" and len(self._models) != state["task"]:
+                raise KeyError("models")
         self._task, self._epoch = state["task"], state["epoch"]
         self._training.learner.restore(state["learner"])
         self._strategy.restore(_on_device(state["strategy"], self.device), self._task)

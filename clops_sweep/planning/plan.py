@@ -46,14 +46,14 @@ class Plan:
         asked: the runs asked for.
         unprepared: data sets that are asked for and not prepared on this machine.
         places: how many cells and seeds of search spaces these runs fill; some are equal to others and share a run.
-        without_predictions: how many of the pending runs are finished but for predictions, which are to be kept.
+        without_kept: how many of the pending runs are finished but for predictions or models, which are to be kept.
     """
 
     first: tuple[PlannedRun, ...]
     asked: tuple[PlannedRun, ...]
     unprepared: tuple[str, ...]
     places: int
-    without_predictions: int = 0
+    without_kept: int = 0
 
     def of(self, *states: State) -> list[PlannedRun]:
         """The runs in any of the given states, those that nobody asked for included."""
@@ -108,5 +108,5 @@ def _make_plan(requests: Sequence[RunRequest], store: RunStore, data_hash: Calla
         tuple(run for identity, run in runs.items() if identity not in first),
         tuple(sorted({data.dataset for data, content in contents.items() if content is None})),
         len(asked),
-        len({run.run_id for run in runs.values()} & store.without_predictions()),
+        len({run.run_id for run in runs.values()} & store.without_kept()),
     )

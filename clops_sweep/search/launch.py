@@ -271,7 +271,7 @@ def _plan_without_damage(asked: Request, warn: Callable[[str], None]) -> Plan:
 def _finished(asked: Request, plan: Plan) -> set[str]:
     """The runs that are taken to be finished, those of trials included."""
     found = {str(run.run_id) for run in plan.of("finished")}
-    found |= {str(run.run_id) for run in plan.of("pending")} & asked.store.without_predictions()
+    found |= {str(run.run_id) for run in plan.of("pending")} & asked.store.without_kept()
     records = [it.record for it in standings(asked) if it.record is not None]
     return found.union(*(trial.run_ids for record in records for trial in record.trials))
 

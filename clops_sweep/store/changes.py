@@ -61,6 +61,7 @@ def delete_runs(store: RunStore, choose: Callable[[], Collection[str]]) -> int:
                     rewriting.stage(table, folder, dict.fromkeys(sorted(kept), part))
             rewriting.remove(table, parts)
         rewriting.commit()
+        store.models.delete(gone)
         store.files.delete(checkpoint_path(store.checkpoint_folder, [run_id]) for run_id in gone)
     return len(gone)
 
@@ -113,6 +114,7 @@ def merge_runs(store: RunStore, other: RunStore) -> int:
                 f"results {other.files.shown}: a part has gone while it was read; repeat the command when no sweep "
                 "works on that store"
             ) from None
+        store.models.copy(other.models, done[0])
         rewriting.remove("runs", _failures(store.parts["runs"], new["finished"]))
         rewriting.commit()
     return len(new["finished"]) + len(new["failed"])

@@ -69,7 +69,7 @@ def record_result(store: RunStore, runs: Runs, result: RunResult, data_hash: Dat
         if len(columns["predictions"]["run_id"]):
             tables["predictions"] = _table("predictions", columns["predictions"])
         with storing(store):
-            store.write_finished(run_id, tables)
+            store.write_finished(run_id, tables, result.models.get(run_id, {}))
 
 
 def record_failure(store: RunStore, runs: Runs, error: str, data_hash: DataHash, facts: Facts) -> None:

@@ -20,6 +20,7 @@ from clops_sweep.store.checkpoint_path import checkpoint_path
 from clops_sweep.store.compaction import FEW, compact_table
 from clops_sweep.store.files import Files
 from clops_sweep.store.locks import held
+from clops_sweep.store.models import KeptModels, ModelFiles
 from clops_sweep.store.part_bytes import FORMAT
 from clops_sweep.store.part_names import Part, Status, single
 from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, UnlistedColumns, in_order
@@ -46,28 +47,32 @@ class RunStore:
 
     Args:
         root: a folder, or a URI that Arrow's file systems understand (``s3://bucket/results``).
-        keep_predictions: whether a run counts as finished only if `predictions` has it too. Otherwise nobody asks for
-            that table, and a run is finished with it or without.
+        keep: "predictions", "models" or "models:all": a run counts as finished only if the store has these of it too.
 
     Raises:
         UsageError: the place cannot be used as a store.
     """
 
-    def __init__(self, root: str | Path, *, keep_predictions: bool = False) -> None:
+    def __init__(self, root: str | Path, *, keep: Collection[str] = ()) -> None:
         self._files = Files(root)
-        self.keep_predictions = keep_predictions
+        self.keep = frozenset(keep)
+        self.keep_predictions = "predictions" in self.keep
+        self.keep_models: KeptModels | None = (
+            "all" if "models:all" in self.keep else "last" if "models" in self.keep else None
+        )
+        self.models = ModelFiles(self._files)
         self.uri = self._files.uri
         self._parts = {table: PartFolder(self._files, self.folder(table), schema) for table, schema in SCHEMAS.items()}
         self._parts["runs"] = PartFolder(self._files, self.folder("runs"), SCHEMAS["runs"], DEFAULTS, RENAMED)
 
     @classmethod
-    def named(cls, root: str, *, keep_predictions: bool = False) -> RunStore:
+    def named(cls, root: str, *, keep: Collection[str] = ()) -> RunStore:
         """The store that a user has named.
 
         Raises:
             UsageError: the place cannot be used as a store, is a folder inside a store, or does not answer.
         """
-        store = cls(root, keep_predictions=keep_predictions)
+        store = cls(root, keep=keep)
         store.files.check_answers()
         table = False
         with contextlib.suppress(OSError):
@@ -219,7 +224,11 @@ class RunStore:
 
         A run is finished if all tables have it, but for predictions where none are to be kept.
         """
-        return self._statuses(self._needed)
+        found = self._statuses(self._needed)
+        if self.keep_models:
+            have = self.models.runs(self.keep_models)
+            found = {run_id: status for run_id, status in found.items() if status == "failed" or run_id in have}
+        return found
 
     def recorded(self) -> dict[str, Status]:
         """The same by the table `runs` alone, for whoever looks often: a fourth of the folders to list.
@@ -228,12 +237,12 @@ class RunStore:
         """
         return self._statuses(("runs",))
 
-    def without_predictions(self) -> set[str]:
-        """The runs that are finished but for the predictions that are to be kept; none where none are."""
-        if not self.keep_predictions:
+    def without_kept(self) -> set[str]:
+        """The runs that are finished but for the predictions or models that are to be kept."""
+        if not self.keep:
             return set()
         finished = {run_id for run_id, status in self._statuses(EVERY_RUN).items() if status == "finished"}
-        return finished - self._parts["predictions"].finished()
+        return finished - {run_id for run_id, status in self.statuses().items() if status == "finished"}
 
     def _statuses(self, needed: Sequence[TableName]) -> dict[str, Status]:
         runs = self._parts["runs"]
@@ -270,7 +279,8 @@ class RunStore:
         In an object store one may be overlooked that is just being put together with others: whoever then computes it
         again will not record it twice.
         """
-        return self._in_all(self._needed, run_ids, certainly=False)
+        found = self._in_all(self._needed, run_ids, certainly=False)
+        return {run_id for run_id in found if self.models.has(run_id, self.keep_models)} if self.keep_models else found
 
     def _in_all(self, tables: Sequence[TableName], run_ids: Sequence[str], *, certainly: bool = True) -> set[str]:
         attempts = 0
@@ -414,11 +424,15 @@ class RunStore:
             )
         return matches[0]
 
-    def write_finished(self, run_id: str, tables: Mapping[TableName, pa.Table]) -> None:
-        """Records a finished run, unless it is finished already. The part in `runs` comes last and makes it count.
+    def write_finished(
+        self, run_id: str, tables: Mapping[TableName, pa.Table], models: Mapping[int, bytes] | None = None
+    ) -> None:
+        """Record a finished run, unless it is finished already. The part in `runs` comes last and makes it count.
 
-        Of a run that was finished without predictions they are added, and nothing else is touched.
+        Predictions and models are added to a run that was finished without them; nothing else of it changes.
         """
+        if models and self.keep_models and not self.models.has(run_id, self.keep_models):
+            self.models.write(run_id, models, self.keep_models)
         if "predictions" in tables and not self._in_all(["predictions"], [run_id]):
             self._write("predictions", single("finished", run_id), tables["predictions"])
         if self._in_all(EVERY_RUN, [run_id]):

@@ -80,6 +80,7 @@ def faults(store: RunStore) -> Iterator[str]:
         reasons = list(_faults_of(parts))
         yield from reasons
         complete += [] if reasons else [table]
+    yield from store.models.faults()
     try:
         incomplete = store.incomplete(complete)
     except (DamagedStore, UnreadableFile):  # which runs there are is not known

@@ -11,12 +11,13 @@ from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.learning.networks.module_probe import same_bits
 from clops_sweep.learning.replay.acquisition import AcquisitionContext, AcquisitionFunction
 from clops_sweep.learning.threads import one_thread
 from clops_sweep.testing.defaults import with_defaults
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.strategy_contract import check_named_strategy
-from clops_sweep.testing.watch import Looks, difference, global_randomness, require, same_bits, saved_and_loaded
+from clops_sweep.testing.watch import Looks, difference, global_randomness, require, saved_and_loaded
 
 _SEEDS = (3, 8)
 _COUNTERS = (1, 0, 0)

@@ -11,9 +11,10 @@ import torch
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import AUGMENTATIONS
 from clops_sweep.learning.augmentation.augmenter import Augmenter
+from clops_sweep.learning.networks.module_probe import same_bits
 from clops_sweep.testing.frames import tiny_config, tiny_frames
 from clops_sweep.testing.strategy_contract import check_named_strategy
-from clops_sweep.testing.watch import ContractViolation, global_randomness, require, same_bits
+from clops_sweep.testing.watch import ContractViolation, global_randomness, require
 
 _SHAPES = ((7, 3, 400), (1, 3, 400), (5, 2, 50))
 

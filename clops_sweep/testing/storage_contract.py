@@ -8,11 +8,12 @@ import torch
 
 from clops_sweep.experiment.plugins.registry import STORAGE_FUNCTIONS
 from clops_sweep.experiment.plugins.values import count_of
+from clops_sweep.learning.networks.module_probe import same_bits
 from clops_sweep.learning.replay.storage import select
 from clops_sweep.testing.defaults import with_defaults
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.strategy_contract import check_named_strategy
-from clops_sweep.testing.watch import global_randomness, require, same_bits
+from clops_sweep.testing.watch import global_randomness, require
 
 StorageFunction = Callable[[torch.Tensor], torch.Tensor]
 

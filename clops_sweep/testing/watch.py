@@ -16,6 +16,7 @@ from clops_sweep.learning.batches import Batch, Instances, Replay
 from clops_sweep.learning.by_loss.batch import FrameBatch
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.networks.module_probe import same_bits
 from clops_sweep.learning.result import RunResult
 
 MEASURED = frozenset({"seconds", "seconds_train", "seconds_acquire", "seconds_evaluate", "cpu_seconds", "started_at"})
@@ -56,8 +57,8 @@ class Looks:
         self._bank = RecordingBank(learner.bank)
         self._trained: set[int] = set()
         learner.bank = self._bank
-        names = ("gradient", "memory_gradient", "backpropagate", "logits", "losses", "probabilities")
-        for name in (*names, "dropout_probabilities"):
+        names = ("gradient", "backpropagate", "logits", "losses", "probabilities", "dropout_probabilities")
+        for name in names:
             setattr(learner, name, self._noting(getattr(learner, name)))
         for name in ("train_by_logits", "train_along"):  # step by step, by the methods that are noted
             setattr(learner, name, partial(getattr(Learner, name), learner))
@@ -81,8 +82,7 @@ class Looks:
         def noting(what: Batch | torch.Tensor, *arguments: Any, **options: Any) -> Any:
             rows = set((what if isinstance(what, torch.Tensor) else what.rows).flatten().tolist())
             self._bank.asked |= rows
-            in_training = method.__name__ == "backpropagate" and options.get("batch_statistics", True)
-            if method.__name__ == "gradient" or in_training:
+            if method.__name__ in ("gradient", "backpropagate") and options.get("batch_statistics", True):
                 self._trained |= rows
             return method(what, *arguments, **options)
 
@@ -116,15 +116,6 @@ def difference(one: Any, other: Any, path: str = "") -> str | None:
     else:
         return None if type(one) is type(other) and (one == other or one != one) else path
     return next((found for part in parts if (found := difference(part[1], part[2], part[0]))), None)
-
-
-def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Equal in shape, type and every value, nan being equal to nan."""
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    return bool(torch.equal(one.nan_to_num(nan=-1.5), other.nan_to_num(nan=-1.5))) and bool(
-        torch.equal(one.isnan(), other.isnan())
-    )
 
 
 def result_difference(one: RunResult, other: RunResult, ignore: Sequence[str] = ()) -> str | None:

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -61,9 +62,13 @@ def generated() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> ModuleType:
-    """The module that drives a headless browser."""
-    return load("chromium", Path(__file__).with_name("chromium.py"))
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A headless browser, which the tests of this process share."""
+    module = load("chromium", Path(__file__).with_name("chromium.py"))
+    if module.executable() is None:
+        pytest.skip("no Chromium on this machine: no page is opened in a browser")
+    with module.Page(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

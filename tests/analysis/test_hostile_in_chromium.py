@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -83,12 +82,10 @@ def _with_hostile_columns(table: pa.Table) -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def browser(chromium: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    if chromium.executable() is None:
-        pytest.skip("no Chromium on this machine: hostile texts are not shown in a browser")
-    with chromium.Page(tmp_path_factory.mktemp("profile")) as page:
-        page.call("Emulation.setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
-        yield page
+def browser(chromium: Any) -> Any:
+    chromium.renew()
+    chromium.call("Emulation.setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
+    return chromium
 
 
 def trapped(page: Any) -> list[Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from clops_sweep.experiment.plugins.registry import REGISTRIES
 from tests.data.conftest import in_one_process, mitbih, write_mitbih_record
 
 __all__ = ["in_one_process", "in_turn", "mitbih", "write_mitbih_record"]
@@ -26,6 +27,17 @@ for arguments in json.loads(sys.argv[1]):
         if end.code:
             raise
 """
+
+
+@pytest.fixture(autouse=True)
+def _plugins_forgotten() -> Iterator[None]:
+    """Commands that run in this process leave no plug-in to later tests."""
+    before = {kind: set(registry.added) for kind, registry in REGISTRIES.items()}
+    yield
+    for kind, registry in REGISTRIES.items():
+        for name in set(registry.added) - before[kind]:
+            registry.forget(name)
+
 
 InTurn = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -36,8 +36,6 @@ from sys import exit
 import numpy as np
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace
 base = RunConfig()
-LOOP = [0]
-LOOP.append(LOOP)
 """
 RUN = "a" * 24
 
@@ -170,15 +168,13 @@ SPACES: list[tuple[str, str]] = [
     (raising("ValueError('\\x1b[2J\\udcff\\u202e')"), "space.py raises ValueError in line 3: \\x1b[2J\\udcff\\u202e"),
     (raising("MemoryError"), "space.py raises MemoryError in line 3"),
     ("def f():\n    f()\nf()\n", "space.py raises RecursionError in line 2"),
-    ("import sys\nsys.setrecursionlimit(150)\n" + grid(), "space.py: lowers Python's recursion limit to 150; expec"),
-    ("import builtins\nbuiltins.open = None\n" + grid(), "space.py: replaces the built-in 'open'; give your own fun"),
     # names, labels, collisions
     (grid(name="None"), "space.py: search space name None: expected text"),
     (grid(name="''"), "space.py: search space name '': expected a name that can stand in a file name"),
     (grid(name="'a/b'"), "space.py: search space name 'a/b': expected a name that can stand in a file name"),
     (grid(name="'.hidden'"), "space.py: search space name '.hidden': expected a name that can stand in a file name"),
-    (grid(name="'x' * 101"), "space.py: search space name 'xxxxxxxxxxxxxxxxxxxx'...: expected 100 characters at most"),
-    (grid(name="'\\u4e2d' * 60"), "search space '\u4e2d\u4e2d"),
+    (grid(name="'x' * 101"), "space.py: search space name 'xxxxxxxxxxxxxxxxxxxx'...: expected 100 bytes at most"),
+    (grid(name="'\\u4e2d' * 60"), "space.py: search space name '\u4e2d\u4e2d"),
     (grid(name="'a\\tb'"), "search space name 'a\\tb': expected characters that can be printed"),
     (grid(name="'a\\x1b[2J'"), "search space name 'a\\x1b[2J': expected characters that can be printed"),
     (grid(name="'a\\udcff'"), "search space name 'a\\udcff': expected characters that can be printed"),
@@ -224,15 +220,12 @@ SPACES: list[tuple[str, str]] = [
     (grid("axes={'mc_samples': (it for it in [5])}"), "space.py: search space 's', axis 'mc_samples': expected a list"),
     (grid("axes={'mc_samples': itertools.count(1)}"), "space.py: search space 's', axis 'mc_samples': expected a list"),
     (grid("axes={'mc_samples': range(1, 10**12)}"), "space.py: search space 's': its axes and seeds make 999,999,999"),
-    (grid("axes={'mc_samples': range(1, 10**30)}"), "space.py: search space 's': its axes and seeds make too many ru"),
     (
         grid("axes={'mc_samples': range(1, 10**4), 'batch_size': range(1, 10**8)}"),
         "space.py: search space 's': its axes and seeds make 999,899,990,001 runs; expected 250,000 at most",
     ),
     (grid("axes={3: [1]}"), "space.py: search space 's': axis 3: expected text"),
     (grid("axes={'v': {'a': {3: 4}}}"), "space.py: unknown key 3: expected text"),
-    (grid("axes={'task_order': [LOOP]}"), "space.py: search space 's', axis 'task_order': expected numbers, text or l"),
-    (grid("axes={'task_order': [0, LOOP]}"), "space.py: search space 's', axis 'task_order': expected numbers, text "),
     (grid("axes={'task_classes': [[[0, 1]], {'a'}]}"), "space.py: search space 's', axis 'task_classes': expected nu"),
     (grid("seeds=range(10**12)"), "space.py: search space 's': its axes and seeds make 1,000,000,000,000 runs; expec"),
     (grid("seeds='012'"), "space.py: search space 's': seeds: expected a list of values, not text"),
@@ -295,16 +288,6 @@ SPACES: list[tuple[str, str]] = [
     (
         search("").replace("n_trials=2", "n_trials=10**9"),
         "space.py: search space 's': 1,000,000,000 trials of 1 seed make 1,000,000,000 runs; expected",
-    ),
-    (search("storage='sqlite://'"), "space.py: OptunaSearch: storage = 'sqlite://': a study in memory is lost"),
-    (
-        search("storage='sqlite:///:memory:'"),
-        "space.py: OptunaSearch: storage = 'sqlite:///:memory:': a study in memory",
-    ),
-    (search("storage='sqlite+pysqlite:///file::memory:?cache=shared&uri=true'"), "space.py: OptunaSearch: storage = "),
-    (
-        search("storage='sqlite:///file:s?mode=memory&uri=true'"),
-        "space.py: OptunaSearch: storage = 'sqlite:///file:s?mo",
     ),
     (search("storage=''"), "space.py: OptunaSearch: storage = '': expected the URL of a database"),
     (search("", "{'learning_rate': FloatDistribution('a', 2)}"), "space.py raises "),
@@ -736,15 +719,6 @@ def test_a_refusal_of_a_process(clops_sweep: Command, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "clops-sweep: space.py: mc_samples = True: expected a whole number, not bool\n"
     assert [path.name for path in tmp_path.iterdir()] == ["space.py"]
-
-
-@pytest.mark.parametrize("closing", ["os.close(1)", "os.close(2)"])
-def test_a_file_that_closes_a_stream(clops_sweep: Command, tmp_path: Path, closing: str) -> None:
-    (tmp_path / "space.py").write_text(f"import os, sys\n{closing}\n{GOOD}")
-    done = clops_sweep("plan", "space.py", PYTHONUNBUFFERED="")  # with a Python of its own, whose streams end with it
-    assert (done.returncode, done.stdout) == (2, "")
-    expected = "closes standard output or standard error, which the command writes to"
-    assert done.stderr == f"clops-sweep: space.py: {expected}\n"
 
 
 def test_a_user_s_code_that_exits_where_no_error_is_expected(clops_sweep: Command, tmp_path: Path) -> None:

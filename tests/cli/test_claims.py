@@ -109,7 +109,7 @@ def test_what_it_cannot_tell_it_says_in_a_sentence(
 def test_claims_on_own_data_are_shown_when_they_are_asked_for(
     folder: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(DATASETS, "_added", {})
+    monkeypatch.setattr(DATASETS, "added", {})
     DATASETS.know("of_her_own", "class_il")
     config = RunConfig(dataset="of_her_own")
     tables = finished_tables(config.run_id("1234"), config)

@@ -71,8 +71,9 @@ def test_a_copy_asks_for_the_same_runs_wherever_it_is(new: Command, tmp_path: Pa
     copied, original = (load_spaces(path) for path in (tmp_path / "copy.py", ROOT / "search_spaces" / f"{name}.py"))
     # A condition is a function, and one that is read anew another one; what it keeps is compared below.
     assert [replace(space, where=None) for space in copied] == [replace(space, where=None) for space in original]
-    assert all_requests(copied) == all_requests(original)
-    assert all_requests(copied) or all(space.search for space in copied)
+    if any(space.where for space in copied):
+        assert all_requests(copied) == all_requests(original)
+    assert any(True for space in copied for _ in space.requests()) or all(space.search for space in copied)
 
 
 def test_every_file_of_the_folder_comes_along() -> None:

@@ -19,7 +19,7 @@ from clops_sweep.experiment.spaces.selection import load_plugins
 def forget(*names: str) -> None:
     """Takes declared data sets back."""
     for name in names or tuple(DATASETS.added):
-        DATASETS._added.pop(name, None)
+        DATASETS.added.pop(name, None)
         DATASETS._declared.pop(name, None)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -132,20 +131,18 @@ def test_chapman_tables_and_numbers(tmp_path: Path) -> None:
     csv = sorted((folder / "ECGDataDenoised").glob("*.csv"))[1]
     whole = csv.read_text()
     csv.write_text(whole.replace("\n", "\nx,", 1))
-    _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers \(line 2 has 13 instead of 12 cells\); download")
+    _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers \(.*Expected 12 columns, got 13.*\)")
     lines = whole.split("\n")
-    for line, cells in ((100, "x"), (101, "1,2"), (102, "")):
+    for line, cells, says in ((100, "x", "invalid value 'x'"), (101, "1,2", "Expected 12 columns, got 13")):
         damaged = [*lines[: line - 1], lines[line - 1].replace(lines[line - 1].split(",")[4], cells, 1), *lines[line:]]
         csv.write_text("\n".join(damaged))
-        _fails(
-            "chapman", tmp_path, rf"{csv.name}: not a table of numbers \(.*line {line}\b[^`]*\); download the record"
-        )
+        _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers \(.*{says}")
     csv.write_bytes(whole.encode().replace(b",", b",\xff", 1))
-    _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers \('.*' in line 1\)")
+    _fails("chapman", tmp_path, rf"{csv.name}: holds 4999 rows of 12 numbers, expected 5000")
     csv.write_text(whole.split("\n", 1)[1])
     _fails("chapman", tmp_path, rf"{csv.name}: holds 4999 rows of 12 numbers, expected 5000")
     csv.write_text("")
-    _fails("chapman", tmp_path, rf"{csv.name}: holds 0 rows")
+    _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers \(Empty CSV file\)")
     csv.unlink()
     _fails("chapman", tmp_path, rf"{csv.name}: the recording is missing, and Diagnostics\.xlsx lists it")
     csv.write_text("I,II,III,aVR,aVL,aVF,V1,V2,V3,V4,V5,V6\n" + whole)
@@ -200,7 +197,7 @@ def test_a_damaged_table_of_diagnoses_is_one_sentence(tmp_path: Path) -> None:
         except UsageError as problem:
             said.append(str(problem))
     assert len(said) > len(whole) / 200
-    sentence = re.compile(rf"{path}: (not a readable xlsx table \(\w+\)|.* missing|would unpack to .* in 10); .*")
+    sentence = re.compile(rf"{path}: (not a readable xlsx table \(\w+\)|.* missing); .*")
     assert all(sentence.fullmatch(problem) for problem in said)
 
 
@@ -257,30 +254,6 @@ def test_a_record_skipped_for_one_lead_is_left_out_as_a_whole(tmp_path: Path, de
     index = pd.read_parquet(prepared.folder / "index.parquet")
     assert "A0001" not in set(index["record"])
     assert index.groupby("lead", observed=True)["record"].nunique().unique().tolist() == [17]
-
-
-def test_headers_that_wfdb_refuses_for_their_date_are_read_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from clops_sweep.data.files.wfdb_records import load_wfdb
-
-    physionet2020(tmp_path / "data")
-    expected = _prepare("physionet2020", tmp_path).manifest.data_hash
-    wfdb = load_wfdb()
-    real = {name: getattr(wfdb, name) for name in ("rdheader", "rdrecord")}
-
-    def strict(name: str) -> object:
-        def read(stem: str, **options: object) -> object:
-            if "05-May-2020" in Path(f"{stem}.hea").read_text():
-                raise ValueError("time data '05-May-2020' does not match format '%d/%m/%Y'")
-            return real[name](stem, **options)
-
-        return read
-
-    for name in real:
-        monkeypatch.setattr(wfdb, name, strict(name))
-    again = prepare("physionet2020", prepared_root=tmp_path / "again", data_root=tmp_path / "data", workers=1)
-    assert again.manifest.data_hash == expected
 
 
 def test_ptbxl_rows(tmp_path: Path) -> None:
@@ -350,34 +323,3 @@ def test_integer_frames_are_the_publishers_integers(tmp_path: Path) -> None:
     assert np.array_equal(frames.frames[:12], raw[:2500].T)
     assert np.array_equal(frames.frames[12:24], raw[2500:5000].T)
     np.testing.assert_allclose(frames.signal(np.array([3]))[0], raw[:2500, 3] / 1000, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "says"),
-    [
-        ([2**26], r"Diagnostics\.xlsx: would unpack to 67,1\d\d,\d{3} bytes in \d+ files"),
-        ([1] * 200, r"Diagnostics\.xlsx: would unpack to [\d,]+ bytes in 2\d\d files"),
-    ],
-    ids=["bytes", "entries"],
-)
-def test_a_table_that_unpacks_to_far_more_than_the_published_one(tmp_path: Path, sizes: list[int], says: str) -> None:
-    write_diagnostics(tmp_path, [("MUSE_1", "AFIB")])
-    with zipfile.ZipFile(tmp_path / "Diagnostics.xlsx", "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for number, size in enumerate(sizes):
-            archive.writestr(f"xl/media/{number}", bytes(size))
-    with pytest.raises(UsageError, match=says):
-        read_diagnostics(tmp_path / "Diagnostics.xlsx")
-
-
-def test_a_table_that_promises_a_million_wide_rows(tmp_path: Path) -> None:
-    write_diagnostics(tmp_path, [("MUSE_1", "AFIB")])
-    table, bomb = tmp_path / "Diagnostics.xlsx", tmp_path / "bomb.xlsx"
-    with zipfile.ZipFile(table) as archive, zipfile.ZipFile(bomb, "w") as other:
-        for name in archive.namelist():
-            content = archive.read(name)
-            if name.endswith("sheet1.xml"):
-                content = re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1:XFD1048576"', content)
-                content = content.replace(b"</sheetData>", b'<row r="1048576"></row></sheetData>')
-            other.writestr(name, content)
-    with pytest.raises(UsageError, match=r"bomb\.xlsx: has more than 131,072 rows"):
-        read_diagnostics(bomb)

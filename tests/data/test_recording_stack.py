@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clops_sweep.data.declared import in_memory
+from clops_sweep.data.declared import portions, recordings
 from clops_sweep.data.prepared.manifest import read_manifest
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, forget, waves
 
 ARRAYS = """
@@ -58,7 +57,8 @@ def test_what_is_made_does_not_depend_on_how_many_at_a_time(
     declare(root / "space.py", body)
     together = _made(root, "together")
     for size in (1, 800 * 7):
-        monkeypatch.setattr(in_memory, "STACK_BYTES", size)
+        monkeypatch.setattr(portions, "STACK_BYTES", size)
+        monkeypatch.setattr(recordings, "STACK_BYTES", size)
         assert _made(root, str(size)) == together
 
     frames = open_frames("arrays", prepared_root=root / "together", leads="all")
@@ -86,12 +86,3 @@ def test_a_function_that_fills_one_array_again_and_again_is_taken_at_its_word(ro
     made = _made(root, "one")
     assert made["frames.npy"] == expected["frames.npy"]
     assert made["index.parquet"] == expected["index.parquet"]
-
-
-def test_the_first_recording_that_changes_is_named(root: Path) -> None:
-    changing = ARRAYS.replace("@dataset", "CALLS = []\n@dataset").replace(
-        "    return", "    CALLS.append(0)\n    x = np.nan_to_num(x)\n    x[55:57] += len(CALLS)\n    return"
-    )
-    declare(root / "space.py", changing)
-    with pytest.raises(UsageError, match=r"called again \(recording '55'\); expected the same"):
-        prepare("arrays", prepared_root=root / "prepared", data_root=root)

@@ -214,10 +214,10 @@ def test_a_worker_that_ray_ends_for_want_of_memory_is_a_failed_run_and_not_the_e
     launch: Launch, forked: Preloaded, commands: Preloaded, tmp_path: Path
 ) -> None:
     used, there = get_used_memory(), get_system_memory()
-    if there - used < 8 * GIGABYTE:
-        pytest.skip("may take five gigabytes of memory, and there are not many more")
-    (tmp_path / "hungry.py").write_text(HUNGRY.format(size=5 * GIGABYTE))
-    full = {"RAY_memory_usage_threshold": str((used + 2.5 * GIGABYTE) / there)}
+    if there - used < 6 * GIGABYTE:
+        pytest.skip("may take three gigabytes of memory, and there are not many more")
+    (tmp_path / "hungry.py").write_text(HUNGRY.format(size=3 * GIGABYTE))
+    full = {"RAY_memory_usage_threshold": str((used + 1.5 * GIGABYTE) / there)}
     ended = launch("hungry.py", "--no-report", "--max-retries", "0", *ONE_WORKER, changes=full, script=forked)
     assert ended.wait() == 1
     assert "1 run asked for, 0 finished, 0 pending, 1 failed" in ended.output

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from launching import ONE_WORKER, TABLES, Sweep, assert_equal, comparable, runs_alone
+from launching import ATTACHED, ONE_WORKER, TABLES, Sweep, assert_equal, comparable, runs_alone
 from preloaded import Preloaded
 from torch import nn
 
@@ -33,11 +33,8 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
 
 SPACE = '''
-import builtins
 import os
 import random
-import sys
-import warnings
 
 import numpy as np
 import torch
@@ -62,10 +59,6 @@ def endless(*arguments):
     return endless(*arguments)
 
 
-def no_streams():
-    sys.stdout = sys.stderr = None
-
-
 def spoils(kind):
     def plugin(*arguments):
         {
@@ -73,15 +66,6 @@ def spoils(kind):
             "threads": lambda: torch.set_num_threads(3),
             "dtype": lambda: torch.set_default_dtype(torch.float64),
             "gradients": lambda: torch.set_grad_enabled(False),
-            "folder": lambda: os.chdir("/"),
-            "environment": lambda: os.environ.clear(),
-            "recursion_limit": lambda: sys.setrecursionlimit(200),
-            "stdout": lambda: sys.stdout.close(),
-            "stderr": lambda: sys.stderr.close(),
-            "no_streams": no_streams,
-            "open": lambda: setattr(builtins, "open", None),
-            "warnings": lambda: warnings.simplefilter("error"),
-            "path": lambda: sys.path.clear(),
         }[kind]()
         return as_scores(arguments[-1])
     return plugin
@@ -138,14 +122,11 @@ SCORES = {
     "huge": lambda *given: torch.zeros(1).expand(10**12),
     "complex": lambda *given: as_scores(given[-1]).to(torch.complex64),
     "nan": lambda *given: as_scores(given[-1]) * float("nan"),
-    "sparse": lambda *given: as_scores(given[-1]).to_sparse(),
-    "meta": lambda *given: as_scores(given[-1]).to("meta"),
     "raises": raising(ValueError("out of order")),
     "exit": raising(SystemExit("enough")),
     "recursion": endless,
 }
 OF_ONE = {
-    "quantized": lambda *given: torch.quantize_per_tensor(as_scores(given[-1]).float(), 1.0, 0, torch.qint8),
     "unprintable": raising(Unprintable),
     "long": raising(ValueError("x" * 10**7)),
     "memory": raising(MemoryError),
@@ -162,10 +143,6 @@ NETWORKS = {
     "tuple": lambda logits: (logits,),
     "nan": lambda logits: logits * float("nan"),
     "exit": ends,
-    "stdout": after(lambda: sys.stdout.close()),
-    "no_streams": after(no_streams),
-    "recursion": after(lambda: sys.setrecursionlimit(200)),
-    "open": after(lambda: setattr(builtins, "open", None)),
     "dtype": after(lambda: torch.set_default_dtype(torch.float64)),
 }
 
@@ -202,7 +179,6 @@ SPACE = SearchSpace("hostile", RunConfig(epochs_per_task=1, mc_samples=2), {"var
 '''
 """Plug-ins of four kinds, all computed by the same worker, and good runs after those of each kind."""
 
-DENSE = "a sparse, quantized or meta tensor; expected a dense one"
 ANSWERS = {
     "none": "returned NoneType; expected a tensor of scores",
     "generator": "returned generator; expected a tensor of scores",
@@ -210,24 +186,21 @@ ANSWERS = {
     "huge": r"returned scores of shape \[1000000000000\]; expected",
     "complex": "returned torch.complex64; expected scores that are real numbers",
     "nan": "returned NaN for",
-    "sparse": DENSE,
-    "meta": DENSE,
     "raises": "ValueError: out of order",
     "exit": "SystemExit: enough",
     "recursion": "RecursionError: maximum recursion depth exceeded",
 }
 EXPECTED = {
     **{f"{field}_{name}": answer for field in ("acquisition", "storage_function") for name, answer in ANSWERS.items()},
-    "acquisition_quantized": DENSE,
     "acquisition_unprintable": "Unprintable",
     "acquisition_long": "xxx",
     "acquisition_memory": "MemoryError",
     "acquisition_stop": "StopIteration",
     "network_backward": "RuntimeError: no way back",
-    "network_sparse": "the network returned logits of torch.sparse_coo",
+    "network_sparse": r"the network returned logits \[.*\] of torch.sparse_coo",
     "network_no_gradient": "hang on none of its parameters",
-    "network_shape": r"the network returned logits \[\d+\] for \d+ instances; expected a dense float32 tensor",
-    "network_double": "the network returned logits of torch.strided torch.float64",
+    "network_shape": r"the network returned logits \[\d+\] of .* for \d+ instances; expected a dense float32 tensor",
+    "network_double": r"the network returned logits \[.*\] of torch.strided torch.float64",
     "network_tuple": "the network returned tuple for",
     "network_nan": "the network has diverged in epoch 1 of task 1",
     "network_exit": "SystemExit: 0",
@@ -240,21 +213,18 @@ EXPECTED = {
 }
 """What has failed, with how; everything else finishes."""
 
-SPOILING = (
-    "seeds", "threads", "dtype", "gradients", "folder", "environment", "recursion_limit", "stdout", "stderr",
-    "no_streams", "open", "warnings", "path",
-)  # fmt: skip
+SPOILING = ("seeds", "threads", "dtype", "gradients")
 
 
 @pytest.fixture(scope="module")
 def hostile(
-    forked: Preloaded, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+    drivers: Preloaded, ray_at_hand: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Sweep]:
     """The whole space, run by one worker, without retries."""
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "space.py").write_text(SPACE.replace("{spoiling!r}", repr(SPOILING)))
-    environment = environment | {name: forked.environment[name] for name in ("CLOPS_SWEEP_WORKERS",)}
-    sweep = Sweep(forked, folder, environment, "space.py", "--no-report", "--max-retries", "0", *ONE_WORKER)
+    options = ("--no-report", "--max-retries", "0", *ATTACHED, *ONE_WORKER)
+    sweep = Sweep(drivers, folder, ray_at_hand, "space.py", *options)
     try:
         assert sweep.wait() == 1, sweep.errors
         yield sweep
@@ -345,10 +315,13 @@ TRIED: dict[str, tuple[Callable[..., Any], str]] = {
         r"raises in its backward pass on frames \[3, 1, 20\] \(RuntimeError: no",
     ),
     "exit in backward": (with_outputs(LeavesBackward.apply), r"raises in its backward pass .*SystemExit: 0\)"),
-    "sparse": (with_outputs(lambda logits: logits.to_sparse()), "returns logits that are sparse; expected a dense"),
+    "sparse": (
+        with_outputs(lambda logits: logits.to_sparse()),
+        r"returned logits \[3, 3\] of torch.sparse_coo .*; expected a dense",
+    ),
     "exit": (with_outputs(ends), r"raises on frames .*\(SystemExit: 0\)"),
     "exit when made": (ends, r"raises when made for .*\(SystemExit: 0\)"),
-    "generator": (with_outputs(lambda logits: (row for row in logits)), "returns generator; expected a tensor"),
+    "generator": (with_outputs(lambda logits: (row for row in logits)), "returned generator for 3 instances; expected"),
 }
 
 
@@ -463,46 +436,6 @@ def test_a_hostile_observer_costs_no_run(name: str, tmp_path: Path, monkeypatch:
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
-
-
-CLOSING = ["os.close(1)", "os.close(2)", "sys.stdout.close()", "sys.stdout = sys.stderr = None"]
-OF_A_DATA_SET = """
-import os, sys
-import numpy as np
-from clops_sweep import Recordings, RunConfig, SearchSpace, dataset
-@dataset("mine", title="T", licence="L", source="S")
-def mine(data_root):
-    {closing}
-    frames = np.random.default_rng(0).normal(size=(60, 1, 20))
-    return Recordings(frames, 20, ["I"], "mV", np.arange(60) % 2, ("a", "b"), np.arange(60))
-SPACE = SearchSpace("s", RunConfig(strategy="finetune", dataset="mine"))
-"""
-OF_A_NETWORK = """
-import contextlib, os, sys
-from torch import nn
-from clops_sweep import RunConfig, SearchSpace, network
-@network("mine")
-def make(channels, samples, outputs):
-    with contextlib.suppress(OSError):  # closed the first time that it was made
-        {closing}
-    return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, outputs))
-SPACE = SearchSpace("s", RunConfig(strategy="finetune", network="mine"))
-"""
-
-
-@pytest.mark.parametrize("closing", CLOSING)
-def test_a_user_s_code_that_closes_the_streams_costs_no_word_of_the_command(
-    clops_sweep: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, closing: str
-) -> None:
-    (tmp_path / "network.py").write_text(OF_A_NETWORK.format(closing=closing))
-    planned = clops_sweep("plan", "network.py")
-    assert (planned.returncode, planned.stderr) == (0, "")
-    assert "runs asked for" in planned.stdout
-    (tmp_path / "data.py").write_text(OF_A_DATA_SET.format(closing=closing))
-    prepared = clops_sweep("data", "prepare", "mine", "--plugins", "data.py", CLOPS_PREPARED_ROOT=str(tmp_path / "own"))
-    assert prepared.returncode == 0, prepared.stderr
-    assert "Traceback" not in prepared.stderr
-    assert "frames per patient" in prepared.stdout
 
 
 def test_a_network_that_ends_the_process_does_not_end_the_command(

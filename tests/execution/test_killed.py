@@ -49,7 +49,8 @@ def test_a_driver_killed_again_and_again_loses_only_what_was_running(
     launch: Launch, attach: Launch, forked: Preloaded, tmp_path: Path, prepared_root: Path, moments: random.Random,
     clock: str,
 ) -> None:  # fmt: skip
-    counted = Counted(tmp_path, runs=RUNS, epochs=2)
+    runs = 10
+    counted = Counted(tmp_path, runs=runs, epochs=2)
     killed = []
     for start in (partial(launch, script=forked), attach):  # with a Ray that goes with it, and with one that stays
         sweep = start("space.py", "--no-report")
@@ -60,13 +61,14 @@ def test_a_driver_killed_again_and_again_loses_only_what_was_running(
         sweep.kill()  # and the next one is launched while Ray has not yet noticed
         killed.append(sweep)
         _whole(tmp_path / "results")
-    own = {"script": forked} if clock == "right" else {"changes": _wrong_clock()}  # nothing that is preloaded has it
-    last = launch("space.py", "--no-report", *ONE_WORKER, **own)
+    command = ("space.py", "--no-report")
+    # What is preloaded has the right clock.
+    last = attach(*command) if clock == "right" else launch(*command, *ONE_WORKER, changes=_wrong_clock())
     assert last.wait() == 0
-    assert f"{RUNS} runs asked for, {RUNS} finished, 0 pending, 0 failed" in last.output
+    assert f"{runs} runs asked for, {runs} finished, 0 pending, 0 failed" in last.output
 
     found = _whole(tmp_path / "results")
-    assert sorted(found["runs"]["seed"]) == list(range(RUNS))
+    assert sorted(found["runs"]["seed"]) == list(range(runs))
     # Of what a killed driver's worker began, the last run may have been cut short, and the next driver may take it up.
     begun: dict[tuple[str, int], int] = {}
     for one in counted.beginnings():
@@ -75,9 +77,9 @@ def test_a_driver_killed_again_and_again_loses_only_what_was_running(
     assert len(in_flight) <= 2 + 1  # the workers of the killed drivers
     for task in range(6):
         times = collections.Counter(one.seed for one in counted.beginnings(task))
-        assert set(times) == set(range(RUNS))
+        assert set(times) == set(range(runs))
         assert {seed for seed, count in times.items() if count > 1} <= in_flight
-    some = sorted(in_flight | {0, RUNS - 1})
+    some = sorted(in_flight | {0, runs - 1})
     assert_counted_like_fine_tuning(found, runs_alone(counted.configs(some), prepared_root))
     assert list((tmp_path / "results" / ".work" / "checkpoints").glob("*.pt")) == []
 
@@ -143,16 +145,16 @@ def test_a_killed_worker_loses_the_run_that_it_was_in_and_not_its_job(
     assert_counted_like_fine_tuning(found, runs_alone(counted.configs(some), prepared_root))
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(12, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_kills_and_edited_frames_change_no_number(
     drivers: Preloaded, environment: dict[str, str], ray_at_hand: dict[str, str], prepared_root: Path, tmp_path: Path,
-    moments: random.Random, kills: int,
+    moments: random.Random,
 ) -> None:  # fmt: skip
     shutil.copytree(prepared_root / "synthetic", tmp_path / "prepared" / "synthetic")
     environment, seed = environment | ray_at_hand, moments.randrange(2**32)
     options = (*ATTACHED, *ONE_WORKER, "--set", "epochs_per_task=1")
     killed = Killed(tmp_path, seed, drivers, environment, *options, seeds=1, trials=1)
-    killed.run(kills)
+    killed.run(kills=12)
     assert killed.happened["edited frames refused"] > 0
 
 

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import torch
 from launching import Sweep
 from sklearn.metrics import accuracy_score, roc_auc_score
 
-from clops_sweep import read
+from clops_sweep import load_model, open_frames, read
 
 Launch = Callable[..., Sweep]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -35,8 +36,8 @@ SPACE = [
 """
 
 
-def test_predictions_are_kept_afterwards_and_give_what_is_stored(
-    attach: Launch, clops_sweep: Command, tmp_path: Path
+def test_predictions_and_models_are_kept_afterwards_and_give_what_is_stored(
+    attach: Launch, clops_sweep: Command, tmp_path: Path, prepared_root: Path
 ) -> None:
     (tmp_path / "space.py").write_text(SPACE)
     first = attach("space.py", "--where", "scenario == 'by_decade'", "--no-report")
@@ -45,9 +46,10 @@ def test_predictions_are_kept_afterwards_and_give_what_is_stored(
     assert before["task"].unique().tolist() == ["the teens", "the twenties"]
     assert len(read(tmp_path / "results", "predictions")) == 0
 
-    again = attach("space.py", "--keep", "predictions", "--no-report")
+    again = attach("space.py", "--keep", "predictions", "--keep", "models", "--no-report")
     assert again.wait() == 0, again.errors
-    assert "1 run is finished without predictions, which it is computed again for" in again.output
+    assert "1 run is finished without what --keep asks for; it is computed again" in again.output
+    assert "models: 3 files" in again.output
     assert "3 runs asked for, 3 finished, 0 pending, 0 failed" in again.output
     r = read(tmp_path / "results", "r_matrix")
     assert r[r["run_id"].isin(before["run_id"])].reset_index(drop=True).equals(before)
@@ -63,6 +65,14 @@ def test_predictions_are_kept_afterwards_and_give_what_is_stored(
         auc = np.mean([roc_auc_score(truth[:, c], p[:, c]) for c in present])
         assert abs(found.loc[key, "auc"] - auc) < 1e-6
         assert abs(found.loc[key, "accuracy"] - accuracy_score(truth.argmax(1), p.argmax(1))) < 1e-12
+
+    frames = open_frames("synthetic", prepared_root=prepared_root)
+    for run_id, rows in kept[kept["evaluated_on"] == kept["trained_on"].max()].groupby("run_id"):
+        rows = rows[rows["trained_on"] == rows["trained_on"].max()]
+        model = load_model(tmp_path / "results", str(run_id))
+        with torch.no_grad():
+            p = model(model.normalized(frames.signal(rows["instance"].to_numpy())[:, None])).numpy()
+        np.testing.assert_allclose(p, rows.filter(regex="^probability_").dropna(axis=1).to_numpy(), rtol=0, atol=1e-5)
 
     done = clops_sweep("rerun", before["run_id"][0], "--verify", "--plugins", "space.py")
     assert done.returncode == 0, done.stdout + done.stderr

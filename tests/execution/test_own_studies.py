@@ -158,11 +158,9 @@ def test_studies_of_one_s_own(attach: Launch, clops_sweep: Command, place: Path)
     assert runs.groupby("dataset").size().to_dict() == {"hearts": 2, "activities": 2, "clinics": 2}
     assert runs["auc"].between(0, 1).all()
     plugins = [part for name in FILES for part in ("--plugins", name)]
-    for _, same in runs.groupby(["dataset", "scenario"]):
-        again = clops_sweep(
-            "rerun", same["run_id"].iloc[0], "--verify", "--prepared-root", place / "prepared", *plugins
-        )
-        assert again.returncode == 0, again.stdout + again.stderr
+    run_id = runs.loc[runs["dataset"] == "activities", "run_id"].iloc[0]  # a data set and a network of the files
+    again = clops_sweep("rerun", run_id, "--verify", "--prepared-root", place / "prepared", *plugins)
+    assert again.returncode == 0, again.stdout + again.stderr
 
     tasks = pd.read_parquet(place / "results" / "r_matrix").merge(runs[["run_id", "dataset", "scenario"]])
     names = tasks.groupby(["dataset", "scenario"])["task"].unique().map(list).to_dict()

@@ -9,7 +9,7 @@ from ray.cluster_utils import Cluster
 
 from clops_sweep.execution.cluster import forked_worker
 
-dashboard_port = int(sys.argv[1])
+dashboard_port = int(sys.argv[1])  # 0: no dashboard
 # Agents at ports of their own: both would ask for the same one, and jobs are taken by the head's alone.
 each = {
     "object_store_memory": 300 * 2**20,
@@ -18,7 +18,7 @@ each = {
 }
 cluster = Cluster(
     initialize_head=True,
-    head_node_args={"num_cpus": 2, "include_dashboard": True, "dashboard_port": dashboard_port, **each},
+    head_node_args={"num_cpus": 2, "include_dashboard": dashboard_port > 0, "dashboard_port": dashboard_port, **each},
 )
 other = cluster.add_node(num_cpus=1, **each)
 print(

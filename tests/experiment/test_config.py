@@ -269,6 +269,7 @@ ALWAYS = {
     *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
     *("split_seed", "seed", "weight_seed", "leads", "network"),
     *(NONE_BY_DEFAULT := {"task_classes", "class_weights", "augment", "split", "validation", "curves"}),
+    *(CONSTANT_BY_DEFAULT := {"norm", "optimizer", "weight_decay", "schedule"}),
 }
 BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
 USED = {
@@ -282,6 +283,8 @@ USED = {
     "derpp": {"replay_ratio", "memory_fraction", "memory_size"},
     "agem": {"memory_fraction", "memory_size"},
     "gdumb": {"memory_fraction", "memory_size"},
+    "icarl": {"memory_fraction", "memory_size"},
+    "ranpac": {"projection_size"},
     "finetune": set(),
     "multitask": set(),
 }
@@ -289,7 +292,7 @@ USED = {
 
 def test_the_run_id_is_the_hash_of_canonical_json() -> None:
     config = RunConfig(storage_fraction=0.1, task_order=(1, 0, 2), seed=4)
-    names = (ALWAYS - NONE_BY_DEFAULT - {"weight_seed"}) | USED["clops"]  # None is left out
+    names = (ALWAYS - NONE_BY_DEFAULT - CONSTANT_BY_DEFAULT - {"weight_seed"}) | USED["clops"]
     fields = ",".join(f'"{name}":{json.dumps(getattr(config, name))}' for name in sorted(names))
     text = f'{{"config":{{{fields}}},"data_hash":"abc","semantics_version":{SEMANTICS_VERSION}}}'
     text = text.replace("[1, 0, 2]", "[1,0,2]")
@@ -327,7 +330,7 @@ OTHERS = {
     "memory_size": 120,
     **{"scenario": "time_il", "strategy": "another", "acquisition": "entropy", "storage_function": "squared_area"},
     **{"task_order": 3, "task_classes": ((1, 0), (2, 3)), "weight_seed": 7, "memory_division": "task_balanced"},
-    **{"storage_order": "bottom", "class_weights": "balanced"},
+    **{"storage_order": "bottom", "class_weights": "balanced", "weight_decay": 0.1},
     **{"split": "fold:1/5", "validation": 0.2, "curves": "test"},
 }
 
@@ -518,7 +521,7 @@ def _from_a_row(config: RunConfig) -> RunConfig:
     return read
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=40, derandomize=True, deadline=None)
 @given(CONFIGS, CONFIGS)
 def test_configs_of_one_identity_have_the_same_canonical_options_also_from_a_row(
     settings: dict[str, Any], changes: dict[str, Any]
@@ -527,11 +530,11 @@ def test_configs_of_one_identity_have_the_same_canonical_options_also_from_a_row
         one = RunConfig.of({"strategy": "ewc" if "ewc_decay" in settings else "clops", **settings})
     except UsageError:
         assume(False)
+    canonical = _canonical(_from_a_row(one))
     for name, value in changes.items():
         with contextlib.suppress(UsageError):  # not with the other settings
             other = one.replace(**{name: value})
-            first, second = _from_a_row(one), _from_a_row(other)
-            alike = _canonical(first) == _canonical(second)
+            alike = canonical == _canonical(_from_a_row(other))
             if one.identity == other.identity:
                 assert alike
                 one = other  # so that equal pairs come to differ in many fields

@@ -56,7 +56,7 @@ def by_device(frames):
 def as_if_new(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     for registry in REGISTRIES.values():
         monkeypatch.setattr(registry, "_added", {})
-    monkeypatch.setattr(DATASETS, "_added", {})
+    monkeypatch.setattr(DATASETS, "added", {})
     monkeypatch.setattr(DATASETS, "_declared", {})
     before = dict(ORIGINS)
     monkeypatch.chdir(tmp_path)

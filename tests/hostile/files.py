@@ -37,8 +37,7 @@ ENDS = [
 """Statements that do not come to their end."""
 
 CHANGES = [
-    "sys.stdout.close()", "os.close(1)", "sys.stdout = None", "sys.setrecursionlimit(120)",
-    "os.chdir('/')", "os.environ.clear()", "warnings.simplefilter('error')", "gc.disable()", "builtins.print = None",
+    "os.chdir('/')", "os.environ.clear()", "warnings.simplefilter('error')", "gc.disable()",
     "signal.signal(signal.SIGTERM, signal.SIG_IGN)", "sys.argv.clear()", "os.umask(0o777)", "np.seterr(all='raise')",
     "sys.set_int_max_str_digits(640)", "import torch; torch.set_default_dtype(torch.float64)", "np.random.seed(0)",
     "import locale; locale.setlocale(locale.LC_ALL, 'C')", "import tempfile; tempfile.tempdir = '/nowhere'",

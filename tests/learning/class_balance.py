@@ -13,12 +13,14 @@ from clops_sweep.data.frames import TEST, TRAINING, FrameSet
 
 
 def uneven(frames: FrameSet) -> FrameSet:
-    """The same frames with two thirds of the training instances of every other class in the test split."""
+    """Two thirds of the training instances of every other class are in the test split; each is a patient's only one."""
     first = frames.labels % 2 == 0 if frames.labels.ndim == 1 else frames.labels[:, 0] == 1
     places = np.flatnonzero(first & (frames.split == TRAINING))
     split = frames.split.copy()
     split[np.delete(places, np.s_[::3])] = TEST
-    return replace(frames, split=split)
+    everyone = np.arange(len(frames))
+    names = tuple(f"P{number:03d}" for number in everyone)
+    return replace(frames, split=split, patients=everyone.astype(np.int32), patient_names=names)
 
 
 def balanced(targets: NDArray[Any], kind: str = "") -> NDArray[np.float64]:

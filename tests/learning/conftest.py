@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from clops_sweep import ContinualRun, native
+from clops_sweep import ContinualRun
 from clops_sweep.data.scenarios import Scenario, build_scenario
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
 from clops_sweep.learning import streams
@@ -21,6 +21,7 @@ from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.learning.learners.native_learner import NativeLearner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.learning.kernels import KERNELS
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -132,9 +133,6 @@ def loss_of() -> Callable[[str, list[float], list[float]], float]:
     return float_loss
 
 
-BACKENDS = ("torch", *native.available())
-
-
 class Trained:
     """A learner after two epochs on the first task of a tiny scenario."""
 
@@ -164,7 +162,7 @@ class Trained:
         return torch.from_numpy(self.frames.signal(rows.numpy())).double()[:, None]
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=["torch", *KERNELS])
 def trained(request: pytest.FixtureRequest) -> Callable[..., Trained]:
     def make(kind: str = "class_il", seeds: tuple[int, ...] = (3, 8)) -> Trained:
         return Trained(kind, seeds, request.param)

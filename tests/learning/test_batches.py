@@ -27,10 +27,7 @@ def test_every_instance_comes_once_and_each_mean_is_a_mean(
         order = list(range(size + extra))
         random.shuffle(order)  # type: ignore[attr-defined]
         orders.append(order)
-    epoch = Epoch(instances(0, size), extra, batch_size)
-    epoch.load(replay, torch.tensor([list(range(size + extra))] * 2))
-    assert len(list(epoch.batches())) == len(epoch.sizes)
-    epoch.load(replay, torch.tensor(orders))  # whatever was there before, in the same memory
+    epoch = Epoch(instances(0, size), replay, torch.tensor(orders), batch_size)
     batches = list(epoch.batches())
     assert [batch.rows.shape[1] for batch in batches] == epoch.sizes
     assert [batch.number for batch in batches] == list(range(len(batches)))
@@ -59,10 +56,9 @@ def test_every_instance_comes_once_and_each_mean_is_a_mean(
 
 def test_what_is_kept_for_a_batch() -> None:
     task = Instances(torch.arange(14).view(2, 7), torch.zeros(2, 7, 3))
-    epoch = Epoch(task, 0, 5, smallest=1)
+    epoch = Epoch(task, None, streams.permutations([1, 2], 7, "test"), 5)
     kept = torch.arange(4).view(2, 2)
     epoch.keep("kept", kept)
-    epoch.load(None, streams.permutations([1, 2], 7, "test"))
     assert [epoch.kept_for("kept", batch).tolist() for batch in epoch.batches()] == kept.tolist()
     epoch.keep("kept", kept + 5)
     assert [epoch.kept_for("kept", batch).tolist() for batch in epoch.batches()] == (kept + 5).tolist()

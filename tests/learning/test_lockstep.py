@@ -27,8 +27,12 @@ VARIANTS = (
 )
 
 
-@pytest.mark.parametrize("backend", ["off", *native.available()[:1]])
-@pytest.mark.parametrize("kind", ["class_il", "time_il", "domain_il"])
+KINDS = ("class_il", "time_il", "domain_il")
+PLACES = [*((name, kind) for name in native.available()[:1] for kind in KINDS), ("off", KINDS[0])]
+SLOWER = [pytest.param("off", kind, marks=pytest.mark.slow) for kind in KINDS[1:]]
+
+
+@pytest.mark.parametrize(("backend", "kind"), [*PLACES, *SLOWER])
 def test_runs_that_differ_in_what_they_replay(backend: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(native.ENVIRONMENT, backend)
     frames = tiny_frames(kind)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
-import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +14,6 @@ from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS
 from clops_sweep.learning.process_state import ProcessState
-from clops_sweep.learning.replay.checked import BadScores
 from clops_sweep.learning.replay.storage import area
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -35,9 +29,9 @@ def _one_nan(scores: torch.Tensor) -> torch.Tensor:
 
 
 ACQUISITION = [
-    (lambda context, rows: None, r"NoneType; expected a tensor of scores \[S, m\] = \[1, \d+\]"),
-    (lambda context, rows: rows.numpy(), r"ndarray; expected a tensor of scores \[S, m\] = \[1, \d+\]"),
-    (lambda context, rows: rows[0].double(), r"scores of shape \[(\d+)\]; expected \[S, m\] = \[1, \1\]"),
+    (lambda context, rows: None, r"NoneType; expected a tensor of scores \[1, \d+\]"),
+    (lambda context, rows: rows.numpy(), r"ndarray; expected a tensor of scores \[1, \d+\]"),
+    (lambda context, rows: rows[0].double(), r"scores of shape \[(\d+)\]; expected \[1, \1\]"),
     (lambda context, rows: rows == 0, "torch.bool; expected scores that are real numbers"),
     (lambda context, rows: _one_nan(rows.double()), r"NaN for 1 of \d+ instances; expected numbers"),
 ]
@@ -49,14 +43,13 @@ def test_an_acquisition_function_that_returns_no_scores_is_named(
 ) -> None:
     with ACQUISITION_FUNCTIONS.temporarily("mine", function):
         run = ContinualRun(tiny_config("class_il", acquisition="mine"), frames)
-        with pytest.raises(BadScores, match=rf"^acquisition function 'mine' returned {sentence}$") as failed:
+        with pytest.raises(ValueError, match=rf"^acquisition function 'mine' returned {sentence}$"):
             run.run()
-    assert failed.value.runs == (0,)
 
 
 STORAGE = [
-    (lambda trajectories: 3, r"int; expected a tensor of scores \[S, n\] = \[1, \d+\]"),
-    (lambda trajectories: trajectories, r"scores of shape \[1, \d+, (\d+)\]; expected \[S, n\] = \[1, \1\]"),
+    (lambda trajectories: 3, r"int; expected a tensor of scores \[1, \d+\]"),
+    (lambda trajectories: trajectories, r"scores of shape \[1, \d+, (\d+)\]; expected \[1, \1\]"),
     (lambda trajectories: area(trajectories).to(torch.complex64), "torch.complex64; expected scores that are real .*"),
     (lambda trajectories: _one_nan(area(trajectories)), r"NaN for 1 of \d+ instances; expected numbers"),
 ]
@@ -68,21 +61,8 @@ def test_a_storage_function_that_returns_no_scores_is_named(
 ) -> None:
     with STORAGE_FUNCTIONS.temporarily("mine", function):
         run = ContinualRun(tiny_config("class_il", storage_function="mine"), frames)
-        with pytest.raises(BadScores, match=rf"^storage function 'mine' returned {sentence}$"):
+        with pytest.raises(ValueError, match=rf"^storage function 'mine' returned {sentence}$"):
             run.run()
-
-
-def test_the_runs_of_a_lockstep_that_a_function_scored_for_are_the_ones_at_fault(frames: FrameSet) -> None:
-    base = tiny_config("class_il")
-    with (
-        ACQUISITION_FUNCTIONS.temporarily("mine", lambda context, rows: None),
-        STORAGE_FUNCTIONS.temporarily("mine", lambda trajectories: None),
-    ):
-        for field in ("acquisition", "storage_function"):
-            configs = [base, base.replace(**{field: "mine", "seed": 1}), base.replace(seed=2)]
-            with pytest.raises(BadScores) as failed:
-                ContinualRun(configs, frames).run()
-            assert failed.value.runs == (1,)
 
 
 def test_scores_of_any_type_of_number_rank_alike(frames: FrameSet) -> None:
@@ -132,8 +112,7 @@ def test_what_a_function_leaves_behind_changes_nothing_of_other_runs_in_lockstep
         assert found.astype(str).equals(getattr(alone, name).reset_index(drop=True).astype(str))
 
 
-def test_all_that_a_process_has_one_of_is_put_back(tmp_path: Path) -> None:
-    os.environ["CLOPS_TEST_KEPT"] = "kept"
+def test_what_numbers_depend_on_is_put_back() -> None:
     torch.manual_seed(3)
     saved = ProcessState()
 
@@ -144,18 +123,12 @@ def test_all_that_a_process_has_one_of_is_put_back(tmp_path: Path) -> None:
             torch.is_grad_enabled(),
             torch.get_num_threads(),
             torch.are_deterministic_algorithms_enabled(),
-            torch.is_anomaly_enabled(),
             torch.get_float32_matmul_precision(),
             torch.backends.cudnn.benchmark,
             torch.get_rng_state().tolist(),
             random.getstate(),
             np.random.get_state()[1].tolist(),  # type: ignore[index]  # noqa: NPY002
             np.geterr(),
-            list(warnings.filters),
-            dict(os.environ),
-            os.getcwd(),
-            list(sys.path),
-            sys.getrecursionlimit(),
         ]
 
     before = state()
@@ -163,31 +136,13 @@ def test_all_that_a_process_has_one_of_is_put_back(tmp_path: Path) -> None:
         _spoils()
         torch.set_num_threads(before[3] + 1)
         torch.set_default_device("meta")
-        torch.set_anomaly_enabled(True)
         torch.set_float32_matmul_precision("medium")
         torch.backends.cudnn.benchmark = not torch.backends.cudnn.benchmark
         torch.manual_seed(8)
         random.seed(8)
         np.random.seed(8)  # noqa: NPY002
         np.seterr(all="raise")
-        warnings.simplefilter("ignore")
-        os.environ["CLOPS_TEST_KEPT"] = "changed"
-        os.environ["CLOPS_TEST_NEW"] = "new"
-        os.chdir(tmp_path)
-        sys.path.insert(0, "nowhere")
-        sys.setrecursionlimit(5000)
     finally:
         saved.restore()
     for found, expected in zip(state(), before, strict=True):
         assert found == expected
-    del os.environ["CLOPS_TEST_KEPT"]
-
-
-def test_putting_back_how_pytorch_computes_does_not_import_its_compiler() -> None:
-    """As its own function does that is told whether algorithms are to be deterministic: seconds for every worker."""
-    code = (
-        "import sys; from clops_sweep.learning.process_state import ProcessState; ProcessState().restore(); "
-        "print('torch' in sys.modules, 'torch._inductor' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
-    assert done.stdout.split() == ["True", "False"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from clops_sweep.testing.watch import result_difference, saved_and_loaded
 from tests.learning.methods import CASES, one_kind
 
 
+@pytest.mark.parametrize("epochs", [(2, 3), pytest.param(range(7), marks=pytest.mark.slow)], ids=["two", "all"])
 @pytest.mark.parametrize(("strategy", "kind"), CASES)
-def test_resumed_behind_every_epoch_and_run_to_the_end(strategy: str, kind: str) -> None:
+def test_resumed_behind_an_epoch_and_run_to_the_end(strategy: str, kind: str, epochs: Sequence[int]) -> None:
+    """At the end of a task and in the middle of one."""
     configs = [tiny_config(kind, strategy=strategy, seed=seed) for seed in (0, 5)]
     frames = tiny_frames(kind)
     run, states = ContinualRun(configs, frames), []
@@ -24,9 +27,9 @@ def test_resumed_behind_every_epoch_and_run_to_the_end(strategy: str, kind: str)
     states.append(saved_and_loaded(run.state()))
     expected = run.result()
     assert len(states) == 7
-    for state in states:
+    for epoch in epochs:
         resumed = ContinualRun(configs, frames)
-        resumed.restore(state)
+        resumed.restore(states[epoch])
         found = result_difference(expected, resumed.run())
         assert found is None, found
 

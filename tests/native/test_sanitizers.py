@@ -21,8 +21,8 @@ VARIANTS = {
     "avx2": (8, ["-mavx2", "-mfma"]),
     "avx512": (16, ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma"]),
 }
-WIDER = [name for name in VARIANTS if name != "baseline" and name in native.available()]
-"""Those that this CPU can run."""
+AVAILABLE = [name for name in VARIANTS if name == "baseline" or name in native.available()]
+"""Those that this CPU can run, the widest last."""
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 SANITIZED = [
@@ -35,30 +35,32 @@ SANITIZED = [
 ]
 
 
-@pytest.fixture(scope="module")
-def baseline(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
-    """What the kernels of the baseline compute under the sanitizers."""
-    return sanitized("baseline", tmp_path_factory.mktemp("baseline"))
-
-
-def test_kernels_touch_nothing_that_is_not_theirs(baseline: np.ndarray) -> None:
-    assert np.isfinite(baseline).all()
-
-
-@pytest.mark.parametrize("variant", [*WIDER[-1:], *(pytest.param(name, marks=pytest.mark.slow) for name in WIDER[:-1])])
-def test_wider_kernels_touch_nothing_that_is_not_theirs(variant: str, tmp_path: Path) -> None:
-    assert np.isfinite(sanitized(variant, tmp_path)).all()
-
-
-def test_arm_computes_the_same_bits(baseline: np.ndarray, tmp_path: Path) -> None:
-    compiler, emulator = shutil.which("aarch64-linux-gnu-g++"), shutil.which("qemu-aarch64")
-    if compiler is None or emulator is None:
-        pytest.skip("needs aarch64-linux-gnu-g++ and qemu-aarch64 (Debian: g++-aarch64-linux-gnu, qemu-user)")
-    built = compiled(compiler, "baseline", ["-O0", "-static"], tmp_path / "of_arm")
+@pytest.mark.parametrize(
+    "variant", [*(pytest.param(name, marks=pytest.mark.slow) for name in AVAILABLE[:-1]), AVAILABLE[-1]]
+)
+def test_kernels_touch_nothing_that_is_not_theirs(variant: str, tmp_path: Path) -> None:
+    """The sanitizers end the program at the first mistake."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++ to build the sanitized program with")
+    built = compiled(compiler, variant, SANITIZED, tmp_path / "sanitized")
+    if built.returncode != 0 and "cannot find" in built.stderr:
+        pytest.skip("this compiler comes without the sanitizers' libraries")
     assert built.returncode == 0, built.stderr
-    assert np.array_equal(computed(emulator, tmp_path / "of_arm"), baseline)
+    assert np.isfinite(computed(tmp_path / "sanitized")).all()
 
 
+def test_arm_computes_the_same_bits(tmp_path: Path) -> None:
+    here, there, emulator = (shutil.which(name) for name in ("g++", "aarch64-linux-gnu-g++", "qemu-aarch64"))
+    if here is None or there is None or emulator is None:
+        pytest.skip("needs g++, aarch64-linux-gnu-g++ and qemu-aarch64 (Debian: g++-aarch64-linux-gnu, qemu-user)")
+    for compiler, options, name in ((here, ["-O0"], "here"), (there, ["-O0", "-static"], "of_arm")):
+        built = compiled(compiler, "baseline", options, tmp_path / name)
+        assert built.returncode == 0, built.stderr
+    assert np.array_equal(computed(emulator, tmp_path / "of_arm"), computed(tmp_path / "here"))
+
+
+@pytest.mark.slow
 def test_optimized_kernels_compile_without_warnings() -> None:
     """Some warnings need an optimizer, such as that of a vector which is read before it is written."""
     compiler = shutil.which("g++")
@@ -90,18 +92,6 @@ def checked(compiler: str, variant: str, options: list[str], *files: Path) -> su
     macros = [f"-DCLOPS_VARIANT={variant}", f"-DCLOPS_LANES={lanes}"]
     command = [compiler, "-std=c++20", "-ffp-contract=off", *WARNINGS, *macros, *instructions, *options]
     return subprocess.run([*command, *map(str, files)], capture_output=True, text=True)
-
-
-def sanitized(variant: str, folder: Path) -> np.ndarray:
-    """What the kernels of a variant compute while the sanitizers watch, which end the program at the first mistake."""
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("no g++ to build the sanitized program with")
-    built = compiled(compiler, variant, SANITIZED, folder / "sanitized")
-    if built.returncode != 0 and "cannot find" in built.stderr:
-        pytest.skip("this compiler comes without the sanitizers' libraries")
-    assert built.returncode == 0, built.stderr
-    return computed(folder / "sanitized")
 
 
 def compiled(compiler: str, variant: str, options: list[str], program: Path) -> subprocess.CompletedProcess[str]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from stepping import Worker
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.cli.plan import counts, say_first
@@ -20,7 +21,6 @@ from clops_sweep.experiment.spaces.search_space import all_requests
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from clops_sweep.testing.stepping import Worker
 from tests.conftest import MEMORY
 from tests.data.published_formats import small_mitbih
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from preloaded import Preloaded
 
 from .compare import differences
 
@@ -17,21 +16,23 @@ NATIVE_ALONE = "^(?!.*(PyTorch|resnet1d|inception|generated))"
 NUMBERS = {"case": ["a", "a", "b"], "auc": [0.5, float("nan"), 0.25], "steps": [[1.0, 2.0], None, None]}
 
 
-def _snapshot(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command, on the installed package, which holds the kernels."""
-    command = [sys.executable, "-P", "-m", "snapshot", *arguments]
-    environment = os.environ | {"PYTHONPATH": str(TESTS)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
+PROGRAM = f"""
+import runpy, sys
+sys.path.insert(0, {str(TESTS)!r})
+runpy.run_module("snapshot", run_name="__main__", alter_sys=True)
+"""
+"""`python -m snapshot`, on the installed package, which holds the kernels."""
 
 
-def test_native_runs_and_search_spaces_are_as_they_were() -> None:
-    done = _snapshot("--only", "runs", "--only", "spaces", "--cases", NATIVE_ALONE)
+def test_native_runs_and_search_spaces_are_as_they_were(commands: Preloaded, tmp_path: Path) -> None:
+    some = ("--only", "runs", "--only", "spaces", "--cases", NATIVE_ALONE)
+    done = commands.run(tmp_path, os.environ, *some, program=PROGRAM)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow
-def test_everything_is_as_it_was() -> None:
-    done = _snapshot()
+def test_everything_is_as_it_was(commands: Preloaded, tmp_path: Path) -> None:
+    done = commands.run(tmp_path, os.environ, program=PROGRAM)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from stepping import Worker
 
 from clops_sweep import RunConfig, delete, merge
 from clops_sweep.errors import UsageError
@@ -18,7 +19,6 @@ from clops_sweep.store.rewriting import same_rows
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 from clops_sweep.store.verification import damages
-from clops_sweep.testing.stepping import Worker
 from tests.store.test_migration import TABLES, predictions, row
 
 Tables = Callable[..., dict[str, pa.Table]]
@@ -127,7 +127,12 @@ def test_a_wrong_condition_deletes_nothing(store: RunStore, where: str, why: str
     assert sorted(Path(store.uri).rglob("*.parquet")) == before
 
 
-def kill_and_repeat(store: RunStore, work: Callable[[RunStore], object], tmp_path: Path, expected: Content) -> None:
+EVERY_KILL = pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.slow)])
+
+
+def kill_and_repeat(
+    store: RunStore, work: Callable[[RunStore], object], tmp_path: Path, expected: Content, kills: int
+) -> None:
     """Kill `work` before some of its file operations, each time on a copy of the store, and repeat it."""
     before = content(store)
     shutil.copytree(store.uri, tmp_path / "whole")
@@ -137,7 +142,7 @@ def kill_and_repeat(store: RunStore, work: Callable[[RunStore], object], tmp_pat
         operations += 1
     check(RunStore(tmp_path / "whole"), expected)
     assert operations > 30
-    for deaths in random.Random(2).sample(range(operations), 12):
+    for deaths in random.Random(2).sample(range(operations), kills):
         root = tmp_path / "killed"
         shutil.copytree(store.uri, root)
         worker = Worker(str(root), work)
@@ -150,10 +155,11 @@ def kill_and_repeat(store: RunStore, work: Callable[[RunStore], object], tmp_pat
         shutil.rmtree(root)
 
 
-def test_a_killed_deletion_can_be_repeated(store: RunStore, tmp_path: Path) -> None:
+@EVERY_KILL
+def test_a_killed_deletion_can_be_repeated(store: RunStore, tmp_path: Path, kills: int) -> None:
     gone = [_id(number) for number in (1, 4, 6)]
     expected = content(store, {0, 2, 3, 5})
-    kill_and_repeat(store, lambda it: delete_runs(it, lambda: gone), tmp_path, expected)
+    kill_and_repeat(store, lambda it: delete_runs(it, lambda: gone), tmp_path, expected, kills)
 
 
 def test_what_matches_is_found_after_the_lock_is_taken(store: RunStore) -> None:
@@ -189,8 +195,9 @@ def test_merging_into_a_new_store_copies_it(other: RunStore, tmp_path: Path) -> 
     check(RunStore(tmp_path / "new"), content(other))
 
 
-def test_a_killed_merge_can_be_repeated(store: RunStore, other: RunStore, tmp_path: Path) -> None:
-    kill_and_repeat(store, lambda it: merge_runs(it, RunStore(other.uri)), tmp_path, merged(store, other))
+@EVERY_KILL
+def test_a_killed_merge_can_be_repeated(store: RunStore, other: RunStore, tmp_path: Path, kills: int) -> None:
+    kill_and_repeat(store, lambda it: merge_runs(it, RunStore(other.uri)), tmp_path, merged(store, other), kills)
 
 
 @pytest.mark.parametrize("table", ["runs", "r_matrix", "predictions"])

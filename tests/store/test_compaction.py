@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from preloaded import Preloaded
+from stepping import Worker
 
 from clops_sweep import RunConfig
 from clops_sweep.errors import DamagedStore
@@ -35,7 +36,6 @@ from clops_sweep.store.part_names import Part, parsed
 from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS, TableName
-from clops_sweep.testing.stepping import Worker
 from tests.conftest import MEMORY
 
 Tables = Callable[..., dict[str, pa.Table]]
@@ -265,13 +265,14 @@ def _write_anyway(root: Path, tables: Tables) -> None:
 # --- killed, and two at a time ----------------------------------------------------------------------------------------
 
 
-def test_killed_before_any_file_operation_nothing_is_lost(tmp_path: Path, finished_tables: Tables) -> None:
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_before_any_file_operation_nothing_is_lost(tmp_path: Path, finished_tables: Tables, every: int) -> None:
     full = RunStore(tmp_path / "full")
     _write(full, range(2), finished_tables)
     full.compact()
     _write(full, range(2, 4), finished_tables)
     before = _content(full)
-    for deaths in itertools.count():
+    for deaths in itertools.count(step=every):
         root = tmp_path / f"killed-{deaths}"
         shutil.copytree(full.uri, root)
         worker = Worker(str(root), RunStore.compact)

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from stepping import Worker
 
 from clops_sweep import RunConfig
 from clops_sweep.errors import DamagedStore, OtherFormat, UsageError
@@ -31,7 +32,6 @@ from clops_sweep.store.rewriting import finish_interrupted, same_rows
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 from clops_sweep.store.verification import damages
-from clops_sweep.testing.stepping import Worker
 
 Tables = Callable[..., dict[str, pa.Table]]
 DATA = "a" * 64
@@ -163,14 +163,17 @@ def test_a_migrated_store_has_new_ids_and_the_same_numbers(old: Old, finished_ta
         assert same_rows(rows, before[table])
 
 
-def test_killed_before_any_file_operation_it_can_be_repeated(old: Old, finished_tables: Tables, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.slow)])
+def test_killed_before_any_file_operation_it_can_be_repeated(
+    old: Old, finished_tables: Tables, tmp_path: Path, kills: int
+) -> None:
     shutil.copytree(old.store.uri, tmp_path / "whole")
     whole, operations = Worker(str(tmp_path / "whole"), migrate), 0
     while not whole.done:
         whole.step()
         operations += 1
     assert operations > 100
-    for deaths in random.Random(1).sample(range(operations), 15):
+    for deaths in random.Random(1).sample(range(operations), kills):
         root = tmp_path / "killed"
         shutil.copytree(old.store.uri, root)
         worker = Worker(str(root), migrate)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from pyarrow import fs
+from s3_server import serving_s3
+from stepping import Worker
 
 from clops_sweep import RunConfig, delete, merge
 from clops_sweep.cli.commands import command
@@ -22,7 +21,6 @@ from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.migration import migrate
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN
-from clops_sweep.testing.stepping import Worker
 from tests.store.test_migration import Old, check_migrated, fill
 
 Tables = Callable[..., dict[str, pa.Table]]
@@ -51,31 +49,9 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    moto = pytest.importorskip("moto.server", reason="no S3 server: pip install 'moto[server]'")
-    from werkzeug.serving import make_server
-
-    answer = moto.DomainDispatcherApplication(moto.create_backend_app)
     server = Server()
-
-    def counted(environment: dict[str, Any], start: Callable[..., Any]) -> Any:
-        server.requests.append(f"{environment['REQUEST_METHOD']} {environment['PATH_INFO']}")
-        return answer(environment, start)
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    listening = make_server("127.0.0.1", 0, counted, threaded=True)
-    server.port = listening.server_port
-    thread = threading.Thread(target=listening.serve_forever, daemon=True)
-    thread.start()
-    with pytest.MonkeyPatch.context() as context:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            context.setenv(name, "somebody")
-        context.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        options = {"endpoint_override": f"127.0.0.1:{server.port}", "scheme": "http", "region": "us-east-1"}
-        fs.S3FileSystem(**options, allow_bucket_creation=True).create_dir(BUCKET)
+    with serving_s3(BUCKET, server.requests.append) as server.port:
         yield server
-    listening.shutdown()
-    listening.server_close()
-    thread.join()
 
 
 def _id(number: int) -> str:
@@ -219,3 +195,17 @@ def test_the_command_that_resumes_is_printed_without_the_secret() -> None:
     assert resume_command(["space.py", "--results", f"s3://key:{SECRET}@{BUCKET}/r"]) == (
         f"clops-sweep space.py --results 's3://key:***@{BUCKET}/r'"
     )
+
+
+def test_models_lie_there_too(server: Server, finished_tables: Tables) -> None:
+    store = RunStore(server.store("models").uri, keep=["models"])
+    store.open_for_writing()
+    for run_id in (_id(0), _id(1)):
+        store.write_finished(run_id, finished_tables(run_id, RunConfig()), {3: b"weights"})
+    assert set(store.statuses()) == {_id(0), _id(1)}
+    assert store.models.read(_id(0)) == b"weights"
+    assert list(store.models.faults()) == []
+    delete(store.uri, f"run_id == '{_id(0)}'")
+    assert store.models.runs("last") == {_id(1)}
+    left = store.files.system.get_file_info(fs.FileSelector(f"{store.files.root}/models", recursive=True))
+    assert [info.base_name for info in left if info.is_file] == ["last.json", "task_3.safetensors"]

@@ -29,16 +29,19 @@ class Found:
         moments: how many there were.
     """
 
-    def __init__(self, image: Path, tables: dict[str, dict[str, pa.Table]]) -> None:
+    def __init__(self, image: Path, tables: dict[str, dict[str, pa.Table]], every: int) -> None:
         self.written: list[str] = []
         self.states: list[int] = []
         self.moments = 0
+        self._every = every
         self._image = image
         self._tables = tables
         self._draw = random.Random(3)
 
     def __call__(self, power: Power) -> None:
         self.moments += 1
+        if self.moments % self._every > 1:  # two in a row: without and with what was not flushed
+            return
         power.image(self._image, None if self.moments % 2 else self._draw)
         store = RunStore(self._image / "results")
         assert not without_damage(store, IDS, pytest.fail)
@@ -62,11 +65,12 @@ class Found:
             assert found.equals(pa.concat_tables(expected)) if expected else found.num_rows == 0
 
 
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
 def test_what_was_recorded_is_there_and_nothing_else_is(
-    tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:
     tables = {run_id: finished_tables(run_id, RunConfig(seed=seed)) for seed, run_id in enumerate(IDS)}
-    found = Found(tmp_path / "image", tables)
+    found = Found(tmp_path / "image", tables, every)
     (tmp_path / "disk").mkdir()
     with monkeypatch.context() as context:
         power = Power(tmp_path / "disk", found, context)

@@ -313,7 +313,7 @@ def test_a_writer_killed_at_any_moment_leaves_no_torn_part(
     results = tmp_path / "results"
     moments = random.Random(0)
     torn = kills = 0
-    while kills < 4 or (torn == 0 and kills < 40):  # whether a kill comes before the end of a write is chance
+    while kills < 2 or (torn == 0 and kills < 40):  # whether a kill comes before the end of a write is chance
         writer = commands.start(tmp_path, environment, str(results), program=WRITER)
         try:
             assert writer.stdout.readline() == "ready\n"

@@ -57,7 +57,7 @@ def test_every_flipped_bit_of_a_run_is_seen(store: RunStore, table: str) -> None
     path = _part(store, table)
     whole = path.read_bytes()
     draw = random.Random(table)
-    positions = [*range(0, len(whole), 37), *range(len(whole) - 60, len(whole))]
+    positions = [*range(0, len(whole), 111), *range(len(whole) - 20, len(whole))]
     for position in positions:
         _flip(path, position, draw.randrange(8))
         with pytest.raises(DamagedStore, match=path.name):
@@ -72,7 +72,7 @@ def test_every_flipped_bit_of_a_compacted_part_is_found_by_a_check(store: RunSto
     path = _part(store, table)
     whole = path.read_bytes()
     draw = random.Random(table)
-    for position in [*range(0, len(whole), 97), *range(len(whole) - 30, len(whole))]:
+    for position in [*range(0, len(whole), 291), *range(len(whole) - 10, len(whole))]:
         _flip(path, position, draw.randrange(8))
         (found,) = damages(RunStore(store.uri))
         assert found.table == table

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from clops_sweep.data.catalog import DATASETS, OptionValue, Rules
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.declared_files import declared_files
-from clops_sweep.data.declared.declared_function import DeclaredFunction
-from clops_sweep.data.declared.file_recording import FileRecording
-from clops_sweep.data.declared.in_memory import InMemory
+from clops_sweep.data.declared.declared_function import declaration, recordings_of
+from clops_sweep.data.declared.portions import Portion
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.frames import VALIDATION
-from clops_sweep.data.records import Common, Index, Source
+from clops_sweep.data.records import Common, Index, Source, Windows
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.splits.known_splits import known_split
 from clops_sweep.data.splits.split_program import balanced_split, uncovered_classes
@@ -26,6 +25,9 @@ from clops_sweep.errors import UsageError, listed
 
 FEW_PATIENTS: Final = 60
 """Up to so many are split by the integer programme of `balanced_split`; it takes seconds, and more with more."""
+
+Run = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
+"""An ordered map, in several processes perhaps."""
 
 _OWN: Final = Rules(tolerates_repeats=True)
 
@@ -42,6 +44,7 @@ class DataSet:
         common: what its recordings share; of a user's data set known once they are found.
         given_split: whether the split is the publisher's, and the same for every split seed.
         sampling_rate: samples a second of the frames, where it is known.
+        frame_seconds: how long a frame lasts, known once records are met.
         parallel: whether several processes may read records at a time.
 
     Raises:
@@ -60,15 +63,16 @@ class DataSet:
         declared = DATASETS.declared(name)
         self.rules = (declared and declared.rules) or _OWN
         self.chosen = _chosen(name, self.rules, options or {})
-        self.common = Common((), (), "")
+        self.common = Common((), (), "", name=name)
         self.given_split = False
         self.sampling_rate: float | None = None
+        self.frame_seconds: float | None = None
         self.parallel = self.built_in and self.rules.reads_files
         self._member = declared.member if declared else None
-        self._parts: dict[str, int] = {}
+        self._parts: dict[str, int | None] = {}
+        self._first: tuple[str, int, float] | None = None
         self._root: Path | None = None
         self._tables: tuple[Path, ...] = ()
-        self._function = DeclaredFunction(name)
         if self.built_in and declared:
             said = declared.recording
             kind = np.int16 if self.rules.integers else np.float32
@@ -88,33 +92,51 @@ class DataSet:
         if self.built_in:
             return self._tables
         self._root = data_root
-        return tuple(declared_files(self.name, self._function.declared().files, data_root).values())
+        return tuple(declared_files(self.name, declaration(self.name).files, data_root).values())
 
-    def find(self, data_root: Path | None) -> list[Source]:
-        """The records under `data_root` in a fixed order, looked at but for their samples; UsageError without any."""
+    def find(self, data_root: Path | None) -> Iterable[Source]:
+        """The records under `data_root` in a fixed order: a list, unless they are in memory; UsageError without any."""
         if self.built_in:
             assert self._member is not None
             found: list[Source] = self._member(data_root, **self.chosen)
             self._tables = tuple(dict.fromkeys(table for source in found for table in source.tables))
             return found
         self.look(data_root)
-        self.common, listed_ones = self._function.call(self._root)
+        self.common, sources = recordings_of(self.name, self._root)
         reference = DATASETS[self.name].reference_lead
         if reference is not None and reference not in self.common.channels:
-            raise self._function.refused(
-                f"reference_channel: {reference!r} is none of {', '.join(self.common.channels)}"
-            )
-        sources, first = [], None
-        try:
-            for source in listed_ones:
-                first = self._looked_at(source, first)
-                sources.append(source)
-        except UsageError as problem:
-            raise self._function.refused(str(problem)) from None
-        self.given_split = bool(self._parts)
-        self.parallel = all(source.files for source in sources)
-        self.sampling_rate = self.common.rate or (None if first is None else first[2])
+            raise self.common.refused(f"reference_channel: {reference!r} is none of {', '.join(self.common.channels)}")
+        self.parallel = isinstance(sources, list)
         return sources
+
+    def met(self, source: Source, windows: Windows) -> None:
+        """Remembers the splits that are given, once a source of a user's data set is seen to be like the first.
+
+        Raises:
+            UsageError: its frames are of another length or sampling rate.
+        """
+        name, rate = source.record, windows.rate
+        frame = self.common.frame_samples(windows.width, rate)
+        if self.frame_seconds is None:
+            self.frame_seconds = frame / (self.common.rate or rate)
+        if not isinstance(source, Portion):
+            return
+        if source.columns.parts is not None:
+            self._parts |= dict(zip(source.columns.patients, source.columns.parts, strict=True))
+        self.given_split = bool(self._parts)
+        if self._first is None:
+            self._first, self.sampling_rate = (name, frame, rate), self.common.rate or rate
+        first, expected, its_rate = self._first
+        if self.common.rate is None and rate != its_rate:
+            raise self.common.refused(
+                f"sampling_rate: recording {shorten(name)!r} has {rate:g} samples a second where "
+                f"{shorten(first)!r} has {its_rate:g}; give resample_to to have one rate for all"
+            )
+        if frame != expected:
+            raise self.common.refused(
+                f"signals: recording {shorten(name)!r} makes frames of {frame} samples where "
+                f"{shorten(first)!r} makes frames of {expected}; give window_seconds to cut frames of one length"
+            )
 
     def file_key(self, file: Path) -> str:
         """The key of a source file in the manifest: its name, or its path under the data root."""
@@ -145,11 +167,10 @@ class DataSet:
             found = None
         return known_split(self.counts(index), seed) if found is None else found
 
-    def select(self, index: Index) -> tuple[NDArray[np.bool_], Mapping[str, int]]:
-        """Which of all offered frames to keep [n] bool, and what goes for which reason."""
-        if self.rules.select is not None:
-            return self.rules.select(index, self.chosen)
-        return np.ones(len(index), bool), self.common.left_out
+    def select(self, sources: Iterable[Source], run: Run) -> Iterable[Source]:
+        """The sources with only those frames that the data set's rules keep."""
+        chosen = self.rules.select
+        return sources if chosen is None else chosen(self.common, sources, self.chosen, run)
 
     def too_few(self, index: Index, dropped: Mapping[str, int]) -> str | None:
         """Which class has no frame, if that is so. `dropped` counts what was left out by reason."""
@@ -160,7 +181,7 @@ class DataSet:
         try:
             checks.require_every_class(self.common.classes, counts, "frame", dropped)
         except UsageError as problem:
-            return str(self._function.refused(str(problem)))
+            return str(self.common.refused(str(problem)))
         return None
 
     def notes(self, index: Index, split: NDArray[np.int8]) -> list[str]:
@@ -183,20 +204,6 @@ class DataSet:
             return index.counts_per_patient(index.labels.shape[1])
         return index.counts_per_patient(max(len(self.common.classes), int(index.labels.max(initial=0)) + 1))
 
-    def _looked_at(self, source: Source, first: tuple[str, int, float] | None) -> tuple[str, int, float] | None:
-        """Name, frame length and rate of the first of the recordings, once a source is seen to be like it."""
-        if isinstance(source, InMemory):
-            self._parts |= dict(zip(source.patients, source.parts or (), strict=False))
-            return _of_one_length(self.common, source.record, source.array.shape[2], source.rate, first)
-        assert isinstance(source, FileRecording)
-        if source.part is not None:
-            self._parts[source.patient] = source.part
-        try:
-            samples, rate = source.extent()
-        except (UsageError, OSError):
-            return first  # reading it says why it cannot be read
-        return _of_one_length(self.common, source.record, samples, rate, first)
-
 
 def _chosen(name: str, rules: Rules, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
     for key in options:
@@ -214,38 +221,3 @@ def _chosen(name: str, rules: Rules, options: Mapping[str, OptionValue]) -> dict
             )
         chosen[key] = kind(value)
     return chosen
-
-
-def _of_one_length(
-    common: Common, name: str, samples: int, rate: float, first: tuple[str, int, float] | None
-) -> tuple[str, int, float]:
-    """Sees whether a recording makes frames as long as the first, of which name, samples and rate are returned."""
-    checks.positive("sampling_rate", rate)
-    argument = "signals"
-    if common.window is not None:
-        samples, argument = round(common.window * rate), "window_seconds"
-    frame = common.frame_samples(samples, rate)
-    if not 2 <= frame <= checks.MOST_SAMPLES:
-        argument = "resample_to" if 2 <= samples <= checks.MOST_SAMPLES else argument
-    if min(samples, frame) < 2 or max(samples, frame) > checks.MOST_SAMPLES:
-        count = samples if 2 <= frame <= checks.MOST_SAMPLES else frame
-        raise UsageError(
-            f"{argument}: frames of {count:,} samples come of it at {rate:g} samples a second; expected 2 to "
-            f"{checks.MOST_SAMPLES:,}"
-        )
-    if common.stride is not None and round(common.stride * rate) < 1:
-        raise UsageError(f"stride_seconds: {common.stride:g} is less than a sample at {rate:g} samples a second")
-    if first is None:
-        return name, frame, rate
-    its_name, expected, its_rate = first
-    if common.rate is None and rate != its_rate:
-        raise UsageError(
-            f"sampling_rate: recording {shorten(name)!r} has {rate:g} samples a second where "
-            f"{shorten(its_name)!r} has {its_rate:g}; give resample_to to have one rate for all"
-        )
-    if frame != expected:
-        raise UsageError(
-            f"signals: recording {shorten(name)!r} makes frames of {frame} samples where "
-            f"{shorten(its_name)!r} makes frames of {expected}; give window_seconds to cut frames of one length"
-        )
-    return first

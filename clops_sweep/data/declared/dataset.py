@@ -1,4 +1,4 @@
-"""`@dataset`: how a file of the user's declares a data set of its own. Needs no numpy, as search-space files do not."""
+"""`@dataset`: how a file of the user's declares a data set of its own."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import hashlib
 import inspect
 import json
 import numbers
-import sys
 from collections.abc import Callable, Sequence
 from datetime import date
 from os import PathLike, fspath
 from pathlib import PurePath
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeVar, get_args
 
 from clops_sweep.data.catalog import (
     DATASETS,
@@ -22,6 +21,7 @@ from clops_sweep.data.catalog import (
     Normalization,
     Rules,
 )
+from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.data.source_code import code_hash, source_file
 from clops_sweep.errors import UsageError, shown
@@ -104,32 +104,34 @@ def dataset(
         raise UsageError(f'dataset {_kind(name)}: expected the name that configs call it by, as in @dataset("mine")')
     if not (name.isidentifier() and name.isascii()):
         raise UsageError(f"dataset {shown(name)}: expected a name of letters, digits and underscores")
-    check = _Checks(f"dataset {name!r}")
+    try:
+        for key in ("classes", "channels"):
+            given[key] = None if given[key] is None else checks.names(key, given[key])
+        found = DatasetInfo(
+            name=name,
+            title=_text("title", title) or f"{name}, declared by a search-space file",
+            licence=_text("licence", licence),
+            source=_text("source", source),
+            size=_text("size", size),
+            scenarios=_scenarios("scenarios", scenarios),
+            classes=None if classes is None else len(given["classes"]),
+            batch_size=_whole("batch_size", batch_size),
+            simultaneous_leads=0 if channels is None else len(given["channels"]),
+            learning_rate=checks.positive("learning_rate", learning_rate),
+            normalize=_one_of("normalize", normalize, get_args(Normalization)),
+            perturbation_std=checks.positive("perturbation_std", perturbation_std),
+            epochs_per_task=None if epochs_per_task is None else _whole("epochs_per_task", epochs_per_task),
+            reference_lead=None if reference_channel is None else _text("reference_channel", reference_channel),
+            terms=_dates("terms", terms),
+            leads=_one_of("leads", leads, get_args(Leads)),
+        )
+        checks.windowing(window_seconds, stride_seconds, resample_to)
+        checks.optional_positive("sampling_rate", sampling_rate)
+        checks.units("" if units is None else units)
+        patterns = _files("files", files)
+    except UsageError as problem:
+        raise UsageError(f"dataset {name!r}: {problem}") from None
     recording = {key: given[key] for key in OF_RECORDINGS if given[key] is not None}
-    found = DatasetInfo(
-        name=name,
-        title=check.text("title", title) or f"{name}, declared by a search-space file",
-        licence=check.text("licence", licence),
-        source=check.text("source", source),
-        size=check.text("size", size),
-        scenarios=check.identifiers("scenarios", scenarios),
-        classes=None if classes is None else len(check.names("classes", classes)),
-        batch_size=check.whole("batch_size", batch_size),
-        simultaneous_leads=0 if channels is None else len(check.names("channels", channels)),
-        learning_rate=check.positive("learning_rate", learning_rate),
-        normalize=cast(Normalization, check.one_of("normalize", normalize, get_args(Normalization))),
-        perturbation_std=check.positive("perturbation_std", perturbation_std),
-        epochs_per_task=None if epochs_per_task is None else check.whole("epochs_per_task", epochs_per_task),
-        reference_lead=None if reference_channel is None else check.text("reference_channel", reference_channel),
-        terms=check.dates("terms", terms),
-        leads=cast(Leads, check.one_of("leads", leads, get_args(Leads))),
-    )
-    for key in ("sampling_rate", "window_seconds", "stride_seconds", "resample_to"):
-        if key in recording:
-            check.positive(key, recording[key])
-    if units is not None:
-        check.text("units", units)
-    patterns = check.files("files", files)
     if rules is not None and name not in DATASETS.built_in:
         raise UsageError(f"dataset {name!r}: rules: only built-in data sets have them; expected none")
 
@@ -162,77 +164,56 @@ def _check_member(name: str, member: Any) -> None:
         ) from None
 
 
-class _Checks:
-    """Arguments of a declaration, each looked at, with one sentence where it is not as it should be."""
+def _text(argument: str, value: Any) -> str:
+    if not isinstance(value, str) or not (value.isprintable() and len(value) <= 500):
+        raise checks.refused(argument, "a line of text", value)
+    return value
 
-    def __init__(self, what: str) -> None:
-        self._what = what
 
-    def _refuse(self, argument: str, expected: str, value: Any) -> UsageError:
-        return UsageError(f"{self._what}: {argument}: expected {expected}, not {shown(value)}")
+def _whole(argument: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= int(value) < 2**31:
+        raise checks.refused(argument, "a whole number from 1", value)
+    return int(value)
 
-    def text(self, argument: str, value: Any) -> str:
-        if not isinstance(value, str) or not (value.isprintable() and len(value) <= 500):
-            raise self._refuse(argument, "a line of text", value)
-        return value
 
-    def whole(self, argument: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= int(value) < 2**31:
-            raise self._refuse(argument, "a whole number from 1", value)
-        return int(value)
+def _one_of(argument: str, value: Any, known: Sequence[str]) -> Any:
+    if value not in known:
+        raise checks.refused(argument, f"one of {', '.join(known)}", value)
+    return value
 
-    def positive(self, argument: str, value: Any) -> float:
-        number: Any = value
-        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < number <= sys.float_info.max:
-            raise self._refuse(argument, "a number above 0", value)
-        return float(number)
 
-    def one_of(self, argument: str, value: Any, known: Sequence[str]) -> str:
-        if value not in known:
-            raise self._refuse(argument, f"one of {', '.join(known)}", value)
-        return str(value)
+def _scenarios(argument: str, value: Any) -> tuple[str, ...]:
+    names = checks.names(argument, value, least=1)
+    for each in names:
+        if not each.isidentifier():
+            raise checks.refused(argument, 'names of scenarios such as "class_il"', each)
+    return names
 
-    def names(self, argument: str, value: Any) -> tuple[str, ...]:
-        if isinstance(value, str) or not isinstance(value, Sequence) or not len(value):
-            raise self._refuse(argument, "a list of names", value)
-        for each in value:
-            if not (isinstance(each, str) and each.strip() and each.isprintable()):
-                raise self._refuse(argument, "names that can be printed", each)
-        if len(set(value)) < len(value):
-            twice = next(each for place, each in enumerate(value) if each in value[:place])
-            raise UsageError(f"{self._what}: {argument}: {shown(twice)} is there twice; expected each once")
-        return tuple(value)
 
-    def identifiers(self, argument: str, value: Any) -> tuple[str, ...]:
-        names = self.names(argument, value)
-        for each in names:
-            if not each.isidentifier():
-                raise self._refuse(argument, 'names of scenarios such as "class_il"', each)
-        return names
+def _dates(argument: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise checks.refused(argument, 'a list of dates such as "2020-01-31"', value)
+    for each in value:
+        try:
+            date.fromisoformat(each)
+        except (TypeError, ValueError):
+            raise checks.refused(argument, 'dates such as "2020-01-31"', each) from None
+    if list(value) != sorted(set(value)):
+        raise checks.refused(argument, "dates that rise", list(value))
+    return tuple(value)
 
-    def dates(self, argument: str, value: Any) -> tuple[str, ...]:
-        if isinstance(value, str) or not isinstance(value, Sequence):
-            raise self._refuse(argument, 'a list of dates such as "2020-01-31"', value)
-        for each in value:
-            try:
-                date.fromisoformat(each)
-            except (TypeError, ValueError):
-                raise self._refuse(argument, 'dates such as "2020-01-31"', each) from None
-        if list(value) != sorted(set(value)):
-            raise self._refuse(argument, "dates that rise", list(value))
-        return tuple(value)
 
-    def files(self, argument: str, value: Any) -> tuple[str, ...]:
-        given = [value] if isinstance(value, str | PathLike) else value
-        if not isinstance(given, Sequence):
-            raise self._refuse(argument, "a list of paths under the data root", value)
-        found = []
-        for each in given:
-            path = PurePath(fspath(each)) if isinstance(each, str | PathLike) else None
-            if path is None or path.is_absolute() or ".." in path.parts or path == PurePath():
-                raise self._refuse(argument, "paths, folders or patterns under the data root", each)
-            found.append(path.as_posix())
-        return tuple(found)
+def _files(argument: str, value: Any) -> tuple[str, ...]:
+    given = [value] if isinstance(value, str | PathLike) else value
+    if not isinstance(given, Sequence):
+        raise checks.refused(argument, "a list of paths under the data root", value)
+    found = []
+    for each in given:
+        path = PurePath(fspath(each)) if isinstance(each, str | PathLike) else None
+        if path is None or path.is_absolute() or ".." in path.parts or path == PurePath():
+            raise checks.refused(argument, "paths, folders or patterns under the data root", each)
+        found.append(path.as_posix())
+    return tuple(found)
 
 
 def _kind(value: object) -> str:

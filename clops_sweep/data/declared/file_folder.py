@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.declared.file_recording import FileRecording, Signal, stored_as
 from clops_sweep.data.declared.label_table import (
     Fields,
     Labels,
     Table,
     by_name,
-    known_of,
+    columns_of,
     of_header,
     read_rows,
 )
+from clops_sweep.data.declared.portions import Columns, Portion, Signal, stored_as
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.records import Common
 from clops_sweep.errors import UsageError, one_line, shown
@@ -32,26 +32,20 @@ _ENDINGS = (".csv", ".npy", ".parquet")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SignalFile(FileRecording):
-    """One file: `columns` are those of its channels in CSV and Parquet, None for all."""
+class SignalFile(Portion):
+    """One file: `wanted` are the columns of its channels in CSV and Parquet, None for all."""
 
-    columns: tuple[str, ...] | None
+    wanted: tuple[str, ...] | None
     rate: float
     gain: NDArray[np.float64]
 
-    def extent(self) -> tuple[int, float]:
-        """Samples, and samples a second."""
-        return length_of(self.files[0]), self.rate
-
-    def read(self) -> Signal:
+    def signal(self) -> Signal:
         """The samples of all channels."""
-        stored = read_signal(self.files[0], self.columns)
-        if len(stored) != len(self.gain):
-            raise UsageError(f"{self.place}: has {len(stored)} channels; expected {len(self.gain)}")
-        return Signal(stored, self.gain, np.zeros(len(self.gain)))
+        stored = read_signal(self.files[0], self.wanted)
+        return Signal(stored[None], self.rate, self.gain, np.zeros(len(stored)))
 
 
-def folder_items(
+def signal_files(
     folder: str | PathLike[str],
     pattern: str,
     fields: Fields,
@@ -63,7 +57,7 @@ def folder_items(
     units: str,
     gain: Any,
     windowing: tuple[float | None, float | None, float | None],
-) -> tuple[Common, list[SignalFile]]:
+) -> tuple[Common, list[SignalFile], Columns]:
     """What the files have in common, and each of them; see `Recordings.from_folder`."""
     place = Path(folder)
     if not isinstance(pattern, str) or not pattern.endswith(_ENDINGS):
@@ -95,19 +89,17 @@ def folder_items(
     narrow = stored_as(sample.dtype, windowing[2]) is np.int16
     factor = checks.gains(gain, len(columns))
     wanted = None if first.suffix == ".npy" else columns
-    recordings = []
-    for row, file in listed:
-        label = labels.of(row["label"])
-        if label is not None:
-            known = known_of(row["name"], row)
-            recordings.append(
-                SignalFile((row["name"],), (file,), label=label, columns=wanted, rate=rate, gain=factor, **known)
-            )
+    used = [(row, file, label) for row, file in listed if (label := labels.of(row["label"])) is not None]
+    known = columns_of([row for row, _, _ in used], labels.classes, [label for _, _, label in used])
+    recordings = [
+        SignalFile((row["name"],), (file,), columns=known.rows(n, n + 1), wanted=wanted, rate=rate, gain=factor)
+        for n, (row, file, _) in enumerate(used)
+    ]
     common = Common(
         labels.classes, columns, units, labels.multi_label, np.int16 if narrow else np.float32, *windowing,
         left_out=dict(labels.left_out),
     )  # fmt: skip
-    return common, recordings
+    return common, recordings, known
 
 
 def _columns(file: Path, channels: Sequence[str] | None) -> tuple[tuple[str, ...], NDArray[Any]]:
@@ -121,18 +113,6 @@ def _columns(file: Path, channels: Sequence[str] | None) -> tuple[tuple[str, ...
         return names, sample
     names = named or tuple(_titles(file))
     return names, read_signal(file, names)
-
-
-def length_of(path: Path) -> int:
-    """How many samples a channel of a file has."""
-    with one_sentence(path), open_regular(path):
-        if path.suffix == ".npy":
-            return int(_npy(path).shape[-1])
-        if path.suffix == ".parquet":
-            return int(_parquet(path, lambda pq: pq.read_metadata(path)).num_rows)
-        with open(path, "rb") as file:
-            lines = sum(1 for line in file if line.strip())
-        return lines - _has_titles(path)
 
 
 def read_signal(path: Path, columns: Sequence[str] | None) -> NDArray[Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.data.declared.portions import Columns
+from clops_sweep.data.files.csv_table import csv_lines
+from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, shown
-from clops_sweep.regular_files import open_regular
 
 _UNDECODED = "\ufffd"
 """What stands for bytes that are no UTF-8."""
@@ -80,47 +79,29 @@ def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, 
         path = next((place for place in (folder / table, Path(table)) if place.is_file()), None)
         if path is None:
             raise UsageError(f"table: {shorten(folder / table)} is not there; expected a CSV file")
-        titles, lines, numbers, what = *_of_file(path, wanted), shorten(path)
+        rows, what = csv_lines(path, "expected a CSV file"), shorten(path)
+        named = bool(rows) and any(isinstance(column, str) for column in wanted.values())
+        titles = [title.strip() for title in rows.pop(0)[1]] if named else []
     elif hasattr(table, "itertuples"):
         path, what, titles = None, "table", [str(column) for column in table.columns]
-        rows = zip(table.itertuples(index=False, name=None), table.isna().to_numpy(), strict=True)
-        lines = [["" if no else str(it) for it, no in zip(row, absent, strict=True)] for row, absent in rows]
-        numbers = list(range(1, len(lines) + 1))
+        texts = table.astype(object).where(table.notna(), "").astype(str)
+        rows = list(enumerate(texts.values.tolist(), 1))
     else:
         raise checks.refused("table", "a CSV file or a pandas DataFrame", table)
-    if not lines:
+    if not rows:
         raise UsageError(f"{what}: the table has no rows; expected one for each recording")
-    places = {argument: _place(what, argument, column, titles, len(lines[0])) for argument, column in wanted.items()}
-    for number, cells in zip(numbers, lines, strict=True):
-        if len(cells) != len(lines[0]):
-            raise UsageError(f"{what}: line {number} has {len(cells)} cells; expected {len(lines[0])}")
+    width = len(rows[0][1])
+    places = {argument: _place(what, argument, column, titles, width) for argument, column in wanted.items()}
+    for number, cells in rows:
+        if len(cells) != width:
+            raise UsageError(f"{what}: line {number} has {len(cells)} cells; expected {width}")
         for argument, place in places.items():
             if _UNDECODED in cells[place]:
                 raise UsageError(
                     f"{what}: line {number}, {argument}: {shown(cells[place])} is not UTF-8; save the table as UTF-8, "
                     "or give table=pandas.read_csv(..., encoding=...)"
                 )
-    return path, [{argument: cells[place].strip() for argument, place in places.items()} for cells in lines]
-
-
-def _of_file(path: Path, wanted: Mapping[str, Column]) -> tuple[list[str], list[list[str]], list[int]]:
-    """Titles, none where every column is asked for by position; rows of a CSV file; and the line that each ends in."""
-    lines, numbers = [], []
-    try:
-        with one_sentence(path), open_regular(path) as binary:
-            reader = csv.reader(
-                io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline=""),
-                delimiter="\t" if path.suffix == ".tsv" else ",",
-            )
-            for cells in reader:
-                if cells:
-                    lines.append(cells)
-                    numbers.append(reader.line_num)
-    except csv.Error as error:
-        raise UsageError(f"{shorten(path)}: not a readable table ({error}); expected a CSV file") from None
-    named = bool(lines) and any(isinstance(column, str) for column in wanted.values())
-    titles = [title.strip() for title in lines.pop(0)] if named else []
-    return titles, lines, numbers[1:] if named else numbers
+    return path, [{argument: cells[place].strip() for argument, place in places.items()} for _, cells in rows]
 
 
 def _place(what: str, argument: str, column: Column, titles: Sequence[str], width: int) -> int:
@@ -192,19 +173,19 @@ class Labels:
         return found
 
 
-def known_of(name: str, row: Mapping[str, str]) -> dict[str, Any]:
-    """What a row of a table, or its header, says about a recording, by the fields of `FileRecording`."""
-    try:
-        columns = {key: [value] for key, value in row.items() if key.startswith("domains[")}
-        domains = checks.domains({key[9:-2]: value for key, value in columns.items()}, 1)
-        return {
-            "patient": checks.text("patient", row["patient"]) if "patient" in row else name,
-            "time": checks.moments("time", [row["time"]], 1)[0] if "time" in row else None,
-            "domains": {key: value for key, (value,) in domains.items()},
-            "part": checks.parts([row["split"]], 1)[0] if "split" in row else None,
-        }
-    except UsageError as problem:
-        raise UsageError(f"recording {shown(name)}: {problem}") from None
+def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels: Sequence[Any] | None) -> Columns:
+    """What the rows of a table, or headers, say about recordings; no labels where the files themselves say them."""
+
+    def column(argument: str) -> list[str] | None:
+        return [row[argument] for row in rows] if rows and argument in rows[0] else None
+
+    names = [row["name"] for row in rows]
+    listed = [argument for argument in (rows[0] if rows else ()) if argument.startswith("domains[")]
+    domains = {argument[9:-2]: column(argument) for argument in listed}
+    return checks.columns(
+        names, classes, labels, column("patient") or names, column("time"), domains,
+        column("split"), one=True,
+    )  # fmt: skip
 
 
 def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:

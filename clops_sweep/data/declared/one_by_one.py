@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.declared.file_recording import stored_as
-from clops_sweep.data.declared.in_memory import InMemory, stacked
+from clops_sweep.data.declared.portions import Columns, InMemory, stacked, stored_as
 from clops_sweep.data.records import Common
 from clops_sweep.errors import UsageError, shown
 
@@ -98,17 +96,12 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
 
 def _checked(common: Common, groups: Iterator[InMemory]) -> Iterator[InMemory]:
     """The recordings, which after the last one are looked at as a whole."""
-    names: list[str] = []
-    patients: list[str] = []
-    labels: list[NDArray[Any]] = []
-    parts: list[int | None] = []
+    seen: list[Columns] = []
     for group in groups:
-        names += group.names
-        patients += group.patients
-        labels.append(group.labels)
-        parts += group.parts or [None] * len(group)
+        columns = group.columns
+        seen.append(replace(columns, parts=columns.parts or [None] * len(columns)))
         yield group
-    checks.together(common.classes, names, patients, np.concatenate(labels), parts)
+    checks.together(common.classes, Columns.joined(seen))
 
 
 def _item(recording: Any, place: int, common: Common, usual: float, first: Recording) -> InMemory:
@@ -130,22 +123,23 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
         raise UsageError(f"sampling_rate: {rate:g} where the first has {usual:g}; give resample_to to have one for all")
     if _is_row(recording.label) != common.multi_label:
         raise UsageError("label: expected one label, or 0 and 1 for each class, for all recordings alike")
-    labels = checks.labels([recording.label], 1, common.classes)
     if (recording.time is None) != (first.time is None):
         raise UsageError("time: expected a date for all recordings, or for none")
     if not isinstance(recording.domains, Mapping | None):
         raise checks.refused("domains", 'a mapping such as {"site": "A"}', recording.domains)
-    columns = checks.domains({name: [value] for name, value in (recording.domains or {}).items()}, 1)
-    if set(columns) != set(first.domains or {}):
-        raise UsageError(f"domains: has {sorted(columns)} where the first has {sorted(first.domains or {})}")
-    return InMemory(
+    domains = recording.domains or {}
+    if set(domains) != set(first.domains or {}):
+        raise UsageError(f"domains: has {sorted(domains)} where the first has {sorted(first.domains or {})}")
+    columns = checks.columns(
         [str(place) if recording.name is None else checks.text("name", recording.name)],
-        patients=[checks.text("patient", recording.patient, whole=True)],
-        labels=labels,
-        array=array.copy()[None],  # the function may fill it anew
-        rate=rate,
-        gain=checks.gains(recording.gain, len(array)),
-        times=None if recording.time is None else checks.moments("time", [recording.time], 1),
-        domains=columns,
-        parts=None if recording.split is None else checks.parts([recording.split], 1),
+        common.classes,
+        [recording.label],
+        [recording.patient],
+        None if recording.time is None else [recording.time],
+        {name: [value] for name, value in domains.items()},
+        None if recording.split is None else [recording.split],
+        one=True,
     )
+    # The array is copied, as the function may fill it anew.
+    gain = checks.gains(recording.gain, len(array))
+    return InMemory(columns.names, columns=columns, array=array.copy()[None], rate=rate, gain=gain)

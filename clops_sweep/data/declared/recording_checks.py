@@ -11,16 +11,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.frames import TEST, TRAINING, VALIDATION
 from clops_sweep.errors import UsageError, shown
 
 SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION, "test": TEST}
 
-MOST_SAMPLES: Final = 2**26
-"""Samples of the longest frame: it and its spectrum then fit into memory."""
-
 _RESERVED: Final = ("lead", "channel")
-_LONGEST_NAME: Final = 200
 _LEAST, _MOST = 1e-9, 1e9
 """Bounds of rates and durations. Their products and quotients then stay finite."""
 _FLOAT32: Final = np.finfo(np.float32)
@@ -60,7 +57,7 @@ def names(argument: str, value: Any, least: int = 1) -> tuple[str, ...]:
 
 
 def positive(argument: str, value: Any) -> float:
-    """A rate or duration above 0."""
+    """A number above 0, such as a rate or a duration."""
     number: Any = value
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < number < math.inf:
         raise refused(argument, "a number above 0", value)
@@ -227,12 +224,23 @@ def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
             raise TypeError
         found = np.asarray(value, "datetime64[s]")
     except (TypeError, ValueError):
-        raise UsageError(f'{argument}: expected dates such as "2020-01-31" or numpy.datetime64') from None
+        what = f'{argument}: expected dates such as "2020-01-31" or numpy.datetime64'
+        raise UsageError(what + _no_date(value)) from None
     if found.shape != (count,):
         raise UsageError(f"{argument}: have the shape {list(found.shape)}; expected one for each of {count} recordings")
     if np.isnat(found).any():
         raise UsageError(f"{argument}: recording {int(np.flatnonzero(np.isnat(found))[0])} (from 0) has no date")
     return found
+
+
+def _no_date(value: Any) -> str:
+    """Names the first text of several that is no date."""
+    for each in value if isinstance(value, list) else ():
+        try:
+            np.datetime64(each, "s")
+        except (TypeError, ValueError):
+            return f", not {shown(each)}"
+    return ""
 
 
 def domains(value: Any, count: int) -> dict[str, list[str]]:
@@ -244,8 +252,6 @@ def domains(value: Any, count: int) -> dict[str, list[str]]:
     for name in value:
         if not (isinstance(name, str) and name.isidentifier() and name.isascii()) or name in _RESERVED:
             raise refused("domains", f"names of letters and digits, and none of {', '.join(_RESERVED)}", name)
-        if len(name) > _LONGEST_NAME:
-            raise UsageError(f"domains: {shown(name)} has {len(name)} letters; expected {_LONGEST_NAME} at most")
     return {name: texts(f"domains[{name!r}]", column, count) for name, column in value.items()}
 
 
@@ -258,27 +264,57 @@ def parts(value: Any, count: int) -> list[int]:
     return [SPLITS[each] for each in found]
 
 
-def together(
-    classes: Sequence[str],
+def columns(
     names: Sequence[str],
-    patients: Sequence[str],
-    labels: NDArray[Any] | None,
-    parts: Sequence[int | None] | None,
-) -> None:
-    """Looks at all recordings together; labels [n], or [n, C] of 0 and 1, None where their files say them.
+    classes: Sequence[str],
+    written: Any,
+    patients: Any,
+    times: Any,
+    sites: Any,
+    split: Any,
+    *,
+    one: bool = False,
+) -> Columns:
+    """What is known of recordings of these names.
+
+    Args:
+        names: of the recordings.
+        classes: their names.
+        written: the labels, None where files say them.
+        patients: as in `Recordings`, as are `times` and `split`.
+        times: see there.
+        sites: the domains.
+        split: see there.
+        one: whether messages name arguments in the singular.
+    """
+    ending, count = ("" if one else "s"), len(names)
+    found = None if written is None else labels(written, count, classes)
+    return Columns(
+        names,
+        texts(f"patient{ending}", patients, count, whole=True),
+        found,
+        None if times is None else moments(f"time{ending}", times, count),
+        domains(sites, count),
+        None if split is None else parts(split, count),
+    )
+
+
+def together(classes: Sequence[str], columns: Columns) -> None:
+    """Looks at all recordings together.
 
     Raises:
         UsageError: there is no recording, two have one name, a class or a split has none, a patient is in two splits or
             in none, or there are too few patients to be split.
     """
+    names, labels = columns.names, columns.labels
     if not names:
         raise UsageError("signals: there is no recording")
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise UsageError(f"names: {shown(twice)} is there twice; expected a name of its own for each recording")
-    given: Sequence[int | None] = parts or [None] * len(names)
+    given: Sequence[int | None] = columns.parts or [None] * len(names)
     parts_of: dict[str, set[int | None]] = {}
-    for patient, part in dict.fromkeys(zip(patients, given, strict=True)):
+    for patient, part in dict.fromkeys(zip(columns.patients, given, strict=True)):
         parts_of.setdefault(patient, set()).add(part)
     in_use = set(given) - {None}
     for patient, found in parts_of.items():

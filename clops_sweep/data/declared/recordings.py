@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.declared.file_recording import FileRecording, stored_as
-from clops_sweep.data.declared.in_memory import InMemory, stacked
 from clops_sweep.data.declared.label_table import Fields, Table
+from clops_sweep.data.declared.portions import STACK_BYTES, Columns, InMemory, Portion, stacked, stored_as
 from clops_sweep.data.records import Common, Source
 from clops_sweep.errors import UsageError, shown
 
@@ -67,66 +66,48 @@ class Recordings:
     ) -> None:
         rate = checks.positive("sampling_rate", sampling_rate)
         channel_names, class_names = checks.names("channels", channels), checks.names("classes", classes, least=2)
-        window, stride, new_rate = checks.windowing(window_seconds, stride_seconds, resample_to)
-        arrays = _arrays(signals, len(channel_names), window)
+        windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
+        arrays = _arrays(signals, len(channel_names), windowing[0])
         count = len(arrays)
-        found = checks.labels(labels, count, class_names)
-        people = checks.texts("patients", patients, count, whole=True)
         called = [str(number) for number in range(count)] if names is None else checks.texts("names", names, count)
-        when = None if times is None else checks.moments("times", times, count)
-        columns = checks.domains(domains, count)
-        parts = None if split is None else checks.parts(split, count)
+        self.columns = checks.columns(called, class_names, labels, patients, times, domains, split)
         factor = checks.gains(gain, len(channel_names))
-        checks.together(class_names, called, people, found, parts)
+        checks.together(class_names, self.columns)
         kinds = {array.dtype for array in arrays} if isinstance(arrays, list) else {arrays.dtype}
-
-        def held(array: Any, part: slice) -> InMemory:
-            return InMemory(
-                called[part], patients=people[part], labels=found[part], array=array, rate=rate, gain=factor,
-                times=None if when is None else when[part],
-                domains={name: column[part] for name, column in columns.items()},
-                parts=None if parts is None else parts[part],
-            )  # fmt: skip
-
-        self.recordings: InMemory | Sequence[FileRecording | InMemory] = (
-            [held(array[None], slice(place, place + 1)) for place, array in enumerate(arrays)]
-            if isinstance(arrays, list)
-            else held(arrays, slice(None))
-        )
-        narrow = all(stored_as(kind, new_rate) is np.int16 for kind in kinds)
+        narrow = all(stored_as(kind, windowing[2]) is np.int16 for kind in kinds)
         self.common = Common(
             class_names,
             channel_names,
             checks.units(units),
-            found.ndim == 2,
+            self.columns.labels is not None and self.columns.labels.ndim == 2,
             np.int16 if narrow else np.float32,
-            window,
-            stride,
-            new_rate,
+            *windowing,
         )
+        self._files: Sequence[Portion] = ()
+        self._arrays, self._rate, self._gain = arrays, rate, factor
 
     def __len__(self) -> int:
-        return len(self.recordings)
+        return len(self.columns)
 
-    def sources(self) -> Iterator[Source]:
-        """The recordings, those in memory many at a time."""
-        if isinstance(self.recordings, InMemory):
-            return self.recordings.portions()
-        held = [each for each in self.recordings if isinstance(each, InMemory)]
-        return stacked(held) if held else iter(self.recordings)
+    def sources(self) -> Iterable[Source]:
+        """The recordings: those in memory many at a time, those in files one by one."""
+        if self._files:
+            return self._files
+        if isinstance(self._arrays, list):
+            return stacked(
+                self._held(array[None], self.columns.rows(place, place + 1)) for place, array in enumerate(self._arrays)
+            )
+        return self._held(self._arrays, self.columns).portions(max(1, STACK_BYTES // self._arrays[0].nbytes))
+
+    def _held(self, array: Any, columns: Columns) -> InMemory:
+        return InMemory(columns.names, columns=columns, array=array, rate=self._rate, gain=self._gain)
 
     @classmethod
-    def _of(cls, common: Common, recordings: Sequence[FileRecording], labels_known: bool) -> Recordings:
+    def _of(cls, common: Common, files: Sequence[Portion], columns: Columns) -> Recordings:
         """Recordings in files, looked at as a whole."""
-        checks.together(
-            common.classes,
-            [each.record for each in recordings],
-            [each.patient for each in recordings],
-            np.array([each.label for each in recordings]) if labels_known else None,
-            [each.part for each in recordings],
-        )
+        checks.together(common.classes, columns)
         made = cls.__new__(cls)
-        made.recordings, made.common = recordings, common
+        made.common, made.columns, made._files = common, columns, files
         return made
 
     @classmethod
@@ -175,12 +156,11 @@ class Recordings:
         Raises:
             UsageError: a folder, table, column or record that is not as described.
         """
-        from clops_sweep.data.declared.wfdb_folder import wfdb_items
+        from clops_sweep.data.declared.wfdb_folder import wfdb_files
 
         fields = Fields(label, name, patient, time, split, domains or {})
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
-        common, items = wfdb_items(folder, fields, table, classes, separator, channels, windowing)
-        return cls._of(common, items, labels_known=all(item.label is not None for item in items))
+        return cls._of(*wfdb_files(folder, fields, table, classes, separator, channels, windowing))
 
     @classmethod
     def from_folder(
@@ -233,17 +213,18 @@ class Recordings:
         Raises:
             UsageError: a folder, table, column or file that is not as described.
         """
-        from clops_sweep.data.declared.file_folder import folder_items
+        from clops_sweep.data.declared.file_folder import signal_files
 
         fields = Fields(label, name, patient, time, split, domains or {})
         rate, windowing = (
             checks.positive("sampling_rate", sampling_rate),
             checks.windowing(window_seconds, stride_seconds, resample_to),
         )
-        common, items = folder_items(
-            folder, pattern, fields, table, classes, separator, channels, rate, checks.units(units), gain, windowing
+        return cls._of(
+            *signal_files(
+                folder, pattern, fields, table, classes, separator, channels, rate, checks.units(units), gain, windowing
+            )
         )
-        return cls._of(common, items, labels_known=True)
 
 
 def _arrays(signals: Any, channels: int, window: float | None) -> Any:

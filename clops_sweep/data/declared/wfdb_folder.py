@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -12,64 +11,55 @@ from typing import Any
 import numpy as np
 
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.declared.file_recording import FileRecording, Signal
 from clops_sweep.data.declared.label_table import (
     Fields,
     Labels,
     Table,
     by_name,
-    known_of,
+    columns_of,
     of_header,
     read_rows,
 )
+from clops_sweep.data.declared.portions import Columns, Portion, Signal
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.rhythm_segments import rhythm_segments
 from clops_sweep.data.files.wfdb_records import Header, physical, read_annotations, read_header, read_stored
 from clops_sweep.data.records import Common, Stretch
 from clops_sweep.errors import UsageError, shown
-from clops_sweep.regular_files import open_regular
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WfdbRecord(FileRecording):
+class WfdbRecord(Portion):
     """One record, of some of its channels.
 
     `notes` is the ending of its annotation file and what its rhythm notes stand for, by position in the classes.
     """
 
-    header: Path
     channels: tuple[str, ...]
     integers: bool
     notes: tuple[str, Mapping[str, int]] | None = None
 
-    def extent(self) -> tuple[int, float]:
-        """As the first line of the header has them."""
-        record = _record_line(self.header)
-        try:
-            return int(record[3]), float(record[2].partition("/")[0])
-        except (IndexError, ValueError):
-            header = read_header(self.header, lenient=True)
-            return header.samples, header.rate
-
-    def stretches(self) -> list[Stretch] | None:
-        """The stretches of its rhythms, those alone that are used: a rhythm lasts until the next note."""
-        if self.notes is None:
-            return None
-        ending, places = self.notes
-        samples, symbols, notes = read_annotations(self.header.with_suffix(ending))
-        found = rhythm_segments(samples, symbols, notes, self.extent()[0])
-        return [Stretch(each.begin, each.end, places[each.rhythm]) for each in found if each.rhythm in places]
-
-    def read(self) -> Signal:
+    def signal(self) -> Signal:
         """The publisher's integers with gain and baseline; in units, where a sample is missing or they are wider."""
-        header = read_header(self.header, lenient=True)
+        header = read_header(self.files[0], lenient=True)
+        stretches = self._stretches(header)
         leads = positions(header, self.channels)
         stored = read_stored(header, wide=bool((header.missing < -(2**15)).any()))
         gain, baseline = header.gain[leads], header.baseline[leads]
         if self.integers and not (stored[:, leads] == header.missing[leads]).any():
-            return Signal(stored[:, leads].T, 1 / gain, -baseline / gain)
+            return Signal(stored[:, leads].T[None], header.rate, 1 / gain, -baseline / gain, stretches)
+        in_units = np.stack([physical(stored, header, lead) for lead in leads])
         ones = np.ones(len(leads))
-        return Signal(np.stack([physical(stored, header, lead) for lead in leads]), ones, 0 * ones)
+        return Signal(in_units[None], header.rate, ones, 0 * ones, stretches)
+
+    def _stretches(self, header: Header) -> list[Stretch] | None:
+        """The stretches of its rhythms, those alone that are used: a rhythm lasts until the next note."""
+        if self.notes is None:
+            return None
+        ending, places = self.notes
+        samples, symbols, notes = read_annotations(header.path.with_suffix(ending))
+        found = rhythm_segments(samples, symbols, notes, header.samples)
+        return [Stretch(each.begin, each.end, places[each.rhythm]) for each in found if each.rhythm in places]
 
 
 def positions(header: Header, channels: Sequence[str]) -> list[int]:
@@ -90,7 +80,7 @@ def positions(header: Header, channels: Sequence[str]) -> list[int]:
     return [lowered.index(name.lower()) for name in channels]
 
 
-def wfdb_items(
+def wfdb_files(
     folder: str | PathLike[str],
     fields: Fields,
     table: Table | None,
@@ -98,7 +88,7 @@ def wfdb_items(
     separator: str | None,
     channels: Sequence[str] | None,
     windowing: tuple[float | None, float | None, float | None],
-) -> tuple[Common, list[WfdbRecord]]:
+) -> tuple[Common, list[WfdbRecord], Columns]:
     """What the records have in common, and each of them; see `Recordings.from_wfdb`."""
     place = Path(folder)
     with one_sentence(place):
@@ -116,7 +106,7 @@ def wfdb_items(
             'the header such as "#Dx", or for label the ending of annotation files such as ".atr"'
         )
     rows = _rows(place, headers, fields, table, from_notes)
-    written = [] if from_notes else [row["label"] for _, _, row in rows]
+    written = [] if from_notes else [row["label"] for row, _ in rows]
     labels = Labels(classes, separator, written)
     first = read_header(rows[0][1], lenient=True)
     names = _own(first.leads) if channels is None else checks.names("channels", channels)
@@ -127,40 +117,40 @@ def wfdb_items(
     if from_notes:
         mapping = classes if isinstance(classes, Mapping) else {name: name for name in labels.classes}
         notes = (str(fields.label), {note: labels.classes.index(name) for note, name in mapping.items()})
+    found = [(row, header, None if from_notes else labels.of(row["label"])) for row, header in rows]
+    used = [each for each in found if from_notes or each[2] is not None]
+    known = columns_of(
+        [row for row, _, _ in used], labels.classes, None if from_notes else [label for _, _, label in used]
+    )
     recordings = []
-    for name, header, row in rows:
-        label = None if from_notes else labels.of(row["label"])
-        if label is not None or from_notes:
-            signals = (file for file in (header.with_suffix(end) for end in (".dat", ".mat")) if file.is_file())
-            files = (header, *signals, *([] if notes is None else [header.with_suffix(notes[0])]))
-            known = known_of(name, row)
-            recordings.append(
-                WfdbRecord(
-                    (name,), files, label=label, header=header, channels=names, integers=integers, notes=notes, **known
-                )
+    for n, (row, header, _) in enumerate(used):
+        signals = (file for file in (header.with_suffix(end) for end in (".dat", ".mat")) if file.is_file())
+        files = (header, *signals, *([] if notes is None else [header.with_suffix(notes[0])]))
+        recordings.append(
+            WfdbRecord(
+                (row["name"],), files, columns=known.rows(n, n + 1), channels=names, integers=integers, notes=notes
             )
+        )
     common = Common(
         labels.classes, names, ", ".join(units), labels.multi_label, np.int16 if integers else np.float32, *windowing,
         left_out=dict(labels.left_out),
     )  # fmt: skip
-    return common, recordings
+    return common, recordings, known
 
 
 def _rows(
     folder: Path, headers: Mapping[str, Path], fields: Fields, table: Table | None, from_notes: bool
-) -> list[tuple[str, Path, dict[str, str]]]:
-    """Name, header and fields of every record: those of the table, or all of the folder without one."""
+) -> list[tuple[dict[str, str], Path]]:
+    """Fields and header of every record: those of the table, or all of the folder without one."""
     commented = {argument: str(column)[1:] for argument, column in fields.columns.items() if of_header(column)}
     if table is None:
         files = dict.fromkeys(headers.values())
-        listed = [(_short_name(file, folder, headers), file, dict[str, str]()) for file in files]
+        listed = [({"name": _short_name(file, folder, headers)}, file) for file in files]
     else:
         _, rows = read_rows(folder, table, replace(fields, label=fields.name) if from_notes else fields)
-        listed = []
-        for row in rows:
-            file = headers.get(row["name"], folder / f"{row['name']}.hea")  # where it is not there, its reader says so
-            listed.append((row["name"], file, row))
-    for _, file, row in listed:
+        # Where a header is not there, its reader says so.
+        listed = [(row, headers.get(row["name"], folder / f"{row['name']}.hea")) for row in rows]
+    for row, file in listed:
         if commented and file.is_file():
             said = _comments(file)
             for argument, key in commented.items():
@@ -182,13 +172,6 @@ def _comments(header: Path) -> dict[str, str]:
         lines = header.read_text(encoding="utf-8", errors="replace").splitlines()
     pairs = (line[1:].partition(":") for line in lines if line.startswith("#"))
     return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-def _record_line(header: Path) -> list[str]:
-    """The fields of a header's first line."""
-    with one_sentence(header), open_regular(header) as binary:
-        file = io.TextIOWrapper(binary, encoding="utf-8", errors="replace")
-        return next((line.split() for line in file if line.strip() and not line.startswith("#")), [])
 
 
 def _own(names: Sequence[str]) -> tuple[str, ...]:

@@ -1,49 +1,56 @@
-"""Tables that a publisher ships as CSV files beside the signals, read whole or refused."""
+"""CSV files, read whole or refused."""
 
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
 
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.errors import UsageError
+from clops_sweep.regular_files import open_regular
+
+_AGAIN = "download it again"
+
+
+def csv_lines(path: Path, remedy: str) -> list[tuple[int, list[str]]]:
+    """The rows of a CSV file, or of one with tabs (.tsv), each with the line that it ends in; blank lines are left out.
+
+    Bytes that are no UTF-8 become U+FFFD.
+
+    Raises:
+        UsageError: the file cannot be read; ends in `remedy`.
+    """
+    try:
+        with one_sentence(path), open_regular(path) as binary:
+            text = io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline="")
+            reader = csv.reader(text, delimiter="\t" if path.suffix == ".tsv" else ",")
+            return [(reader.line_num, cells) for cells in reader if cells]
+    except csv.Error as error:
+        raise UsageError(f"{shorten(path)}: not a readable table ({error}); {remedy}") from None
 
 
 def read_table(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    """The rows of a CSV file by column name.
+    """The rows of a publisher's CSV file by column name.
 
     Raises:
-        UsageError: the file or one of `columns` is missing, it has no rows, or a row lacks a cell, as in a
-            file that was cut.
+        UsageError: the file or one of `columns` is missing, it has no rows, or a row lacks a cell, as in a file that
+            was cut.
     """
     if not path.is_file():
-        raise UsageError(f"{shorten(path)}: the table is missing; download it again")
-    try:
-        with one_sentence(path), open(path, newline="", encoding="utf-8", errors="replace") as file:
-            return _rows(path, file, columns)
-    except csv.Error as error:
-        raise UsageError(f"{shorten(path)}: not a readable table ({error}); download it again") from None
-
-
-def _rows(path: Path, file: TextIO, columns: Sequence[str]) -> list[dict[str, str]]:
-    reader = csv.reader(file)
-    names = next(reader, [])
+        raise UsageError(f"{shorten(path)}: the table is missing; {_AGAIN}")
+    (_, names), *rows = csv_lines(path, _AGAIN) or [(1, [])]
     for column in columns:
-        if column not in names:
-            raise UsageError(f"{shorten(path)}: column {column!r} is missing; use the table as published")
-        if names.count(column) > 1:
-            raise UsageError(f"{shorten(path)}: column {column!r} is there twice; use the table as published")
-    rows = []
-    for cells in reader:
-        if len(cells) not in (0, len(names)):
+        if names.count(column) != 1:
+            fault = "there twice" if column in names else "missing"
+            raise UsageError(f"{shorten(path)}: column {column!r} is {fault}; use the table as published")
+    for number, cells in rows:
+        if len(cells) != len(names):
             raise UsageError(
-                f"{shorten(path)}: the row that ends in line {reader.line_num} has {len(cells)} instead of "
-                f"{len(names)} cells, as in a truncated or damaged file; download it again"
+                f"{shorten(path)}: the row that ends in line {number} has {len(cells)} instead of {len(names)} cells, "
+                f"as in a truncated or damaged file; {_AGAIN}"
             )
-        if cells:
-            rows.append(dict(zip(names, cells, strict=True)))
     if not rows:
-        raise UsageError(f"{shorten(path)}: the table has no rows; download it again")
-    return rows
+        raise UsageError(f"{shorten(path)}: the table has no rows; {_AGAIN}")
+    return [dict(zip(names, cells, strict=True)) for _, cells in rows]

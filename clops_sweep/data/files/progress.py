@@ -8,7 +8,7 @@ from typing import TypeVar
 _Item = TypeVar("_Item")
 
 
-def with_progress(items: Iterable[_Item], total: int, description: str, show: bool) -> Iterator[_Item]:
+def with_progress(items: Iterable[_Item], total: int | None, description: str, show: bool) -> Iterator[_Item]:
     """The items one by one, and a bar of how many of `total` have gone by; none off a terminal."""
     if show:
         from rich.console import Console

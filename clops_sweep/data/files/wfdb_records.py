@@ -1,9 +1,8 @@
-"""WFDB records through the wfdb package, with what it says about a bad file turned into one sentence."""
+"""WFDB records: headers, signals, and annotations; what the wfdb package says of a bad file becomes one sentence."""
 
 from __future__ import annotations
 
 import math
-import re
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,8 +15,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.files.annotation_end import require_end
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
-from clops_sweep.data.files.plain_wfdb import Packing, plain_record
-from clops_sweep.data.files.wfdb_header_lines import check_header_lines
+from clops_sweep.data.files.wfdb_header import HeaderLines, header_lines
 from clops_sweep.errors import UsageError
 
 _MISSING = {"8": -128, "80": -128, "212": -2048, "310": -512, "311": -512, "24": -(2**23), "32": -(2**31)}
@@ -31,21 +29,27 @@ class Header:
     """What a .hea file says: rate (Hz), samples per signal, leads, and per lead the unit, gain and baseline."""
 
     path: Path
-    rate: float
-    samples: int
+    lines: HeaderLines
     leads: tuple[str, ...]
     units: tuple[str, ...]
     gain: NDArray[np.float64]
     baseline: NDArray[np.float64]
-    comments: tuple[str, ...]
     files: tuple[Path, ...]
     """The signal file of every lead."""
     missing: NDArray[np.int64]
     """The stored value of every lead that stands for a sample that was not recorded."""
     checksums: tuple[int | None, ...]
     """The sum of the stored values of every lead, to compare modulo 2^16; None where it is not known."""
-    packing: Packing | None = None
-    """How the samples lie in the one signal file, where they do so plainly; None leaves it to the wfdb package."""
+
+    @property
+    def rate(self) -> float:
+        """Samples a second."""
+        return self.lines.rate
+
+    @property
+    def samples(self) -> int:
+        """Samples of a lead."""
+        return self.lines.samples
 
 
 def read_header(path: Path, lenient: bool = False) -> Header:
@@ -61,50 +65,41 @@ def read_header(path: Path, lenient: bool = False) -> Header:
     """
     if not path.is_file():
         raise UsageError(f"{shorten(path)}: the header is missing; download the record again")
-    text = path.read_text(encoding="utf-8", errors="replace")
-    check_header_lines(path, text, any_unit=lenient)
-    record: Any = plain_record(text)
-    if record is None:
-        record = _dated_or_not(path, (), path, "header", lambda wfdb, stem: wfdb.rdheader(stem))
-    if not record.n_sig or not record.sig_len or not record.fs:
-        raise UsageError(f"{shorten(path)}: the header promises no samples; download the record again")
-    files = tuple(path.parent / name for name in record.file_name)
+    lines = header_lines(path, path.read_text(encoding="utf-8", errors="replace"), any_unit=lenient)
+    signals = lines.signals
     header = Header(
         path,
-        float(record.fs),
-        int(record.sig_len),
-        tuple(name or f"lead {number + 1}" for number, name in enumerate(record.sig_name)),
-        tuple(record.units),
-        np.array(record.adc_gain, float),
-        np.array(record.baseline, float),
-        tuple(record.comments or ()),
-        files,
-        np.array([_MISSING.get(str(form), -(2**15)) for form in record.fmt], np.int64),
-        tuple(None if lenient and each == 0 else each for each in _checksums(record)),
-        Packing.of(record),
+        lines,
+        tuple(signal.name or f"lead {number + 1}" for number, signal in enumerate(signals)),
+        tuple(signal.unit for signal in signals),
+        np.array([signal.gain for signal in signals], float),
+        np.array([signal.baseline for signal in signals], float),
+        tuple(path.parent / signal.file for signal in signals),
+        np.array([_MISSING.get(signal.form, -(2**15)) for signal in signals], np.int64),
+        # What wfdb returns of a skewed signal, or of several samples a frame, is not what was summed.
+        tuple(
+            None if signal.skewed or signal.per_frame != 1 or (lenient and signal.checksum == 0) else signal.checksum
+            for signal in signals
+        ),
     )
-    _check_signal_files(header, record)
+    _check_signal_files(header)
     return header
 
 
 def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
     """The samples as the publisher stored them, [samples, leads] int16, or int32 of formats that are `wide`.
 
+    The wfdb package reads what does not lie plainly in one file of format 16 or 212.
+
     Raises:
         UsageError: a signal file cannot be decoded, or does not have the checksum that the header gives.
     """
-    stored: NDArray[Any]
-    if header.packing is not None and not wide:
-        stored = header.packing.samples(header.files[0], header.samples, len(header.leads))
-    else:
-        record = _dated_or_not(
-            header.path,
-            header.files,
-            header.files[0],
-            "signal file",
-            lambda wfdb, stem: wfdb.rdrecord(stem, physical=False, return_res=32 if wide else 16),
-        )
-        stored = record.d_signal
+    first = header.lines.signals[0]
+    packing = {
+        (signal.file, signal.form, signal.offset, signal.per_frame, signal.skewed) for signal in header.lines.signals
+    }
+    plain = packing == {(first.file, first.form, first.offset, 1, False)} and first.form in ("16", "212")
+    stored = _unpacked(header) if plain and not wide else _by_the_package(header, wide)
     for lead, file, expected, found in zip(
         header.leads, header.files, header.checksums, stored.sum(0, dtype=np.int64), strict=True
     ):
@@ -114,6 +109,35 @@ def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
                 f"{shorten(file)}: lead {lead} does not have the checksum that {header.path.name} gives; "
                 "download the record again"
             )
+    return stored
+
+
+def _unpacked(header: Header) -> NDArray[np.int16]:
+    """The stored samples [samples, leads] of a file that holds the leads in turn, in format 16 or 212."""
+    shape, first = (header.samples, len(header.leads)), header.lines.signals[0]
+    count = shape[0] * shape[1]
+    if first.form == "16":
+        found = np.fromfile(header.files[0], "<i2", count, offset=first.offset)
+        return found.astype(np.int16, copy=False).reshape(shape)
+    # Two samples of 12 bits in three bytes: the low eight of the first, the high four of both, those of the second.
+    packed = np.fromfile(header.files[0], np.uint8, -(-count * 3 // 2), offset=first.offset)
+    low, high, second = np.append(packed, np.zeros(-len(packed) % 3, np.uint8)).reshape(-1, 3).T.astype(np.int16)
+    pairs = np.stack([low | (high << 8), second | (high << 4 & 0xF00)], axis=1).reshape(-1)[:count]
+    return ((pairs << 4) >> 4).reshape(shape)  # the sign is the twelfth bit
+
+
+def _by_the_package(header: Header, wide: bool) -> NDArray[Any]:
+    """The same of any other record, by a copy of its header without the dates that the wfdb package refuses."""
+    with tempfile.TemporaryDirectory() as folder:
+        copied = Path(folder) / header.path.name
+        copied.write_text(header.lines.undated, encoding="utf-8")
+        for file in dict.fromkeys(header.files):
+            (Path(folder) / file.name).symlink_to(file.resolve())
+        stem, bits = str(copied.with_suffix("")), 32 if wide else 16
+        record = _quietly(
+            header.files[0], "signal file", lambda wfdb: wfdb.rdrecord(stem, physical=False, return_res=bits)
+        )
+    stored: NDArray[Any] = record.d_signal
     return stored
 
 
@@ -167,7 +191,7 @@ def diagnoses(header: Header) -> list[str]:
     Raises:
         UsageError: there is no such comment, or nothing in it.
     """
-    for comment in header.comments:
+    for comment in header.lines.comments:
         key, _, value = comment.partition(":")
         if key.strip() == "Dx" and (names := [name.strip() for name in value.split(",") if name.strip()]):
             return names
@@ -176,16 +200,7 @@ def diagnoses(header: Header) -> list[str]:
     )
 
 
-def _checksums(record: Any) -> tuple[int | None, ...]:
-    """The checksum of every signal; None where the samples that wfdb returns are not those that were summed."""
-    given = record.checksum or [None] * record.n_sig
-    as_stored = [
-        not skew and (frame or 1) == 1 for skew, frame in zip(record.skew, record.samps_per_frame, strict=True)
-    ]
-    return tuple(None if sum_ is None or not kept else int(sum_) for sum_, kept in zip(given, as_stored, strict=True))
-
-
-def _check_signal_files(header: Header, record: Any) -> None:
+def _check_signal_files(header: Header) -> None:
     for file in dict.fromkeys(header.files):
         if not file.is_file():
             raise UsageError(f"{shorten(file)}: the signal file is missing; download the record again")
@@ -194,49 +209,18 @@ def _check_signal_files(header: Header, record: Any) -> None:
                 f"{shorten(header.path)}: names {shorten(file.name)}, the signal file of another record; "
                 "use the record as its publisher ships it"
             )
-        signals = [number for number, other in enumerate(header.files) if other == file]
-        form = str(record.fmt[signals[0]])
+        signals = [signal for signal, other in zip(header.lines.signals, header.files, strict=True) if other == file]
+        form = signals[0].form
         if form not in _BYTES_PER_SAMPLE:
             continue
-        skipped = record.byte_offset[signals[0]] or 0
-        per_frame = sum(record.samps_per_frame[number] or 1 for number in signals)
-        needed = skipped + math.ceil(header.samples * per_frame * _BYTES_PER_SAMPLE[form])
+        per_frame = sum(signal.per_frame for signal in signals)
+        needed = signals[0].offset + math.ceil(header.samples * per_frame * _BYTES_PER_SAMPLE[form])
         size = file.stat().st_size
         if size < needed:
             raise UsageError(
                 f"{shorten(file)}: truncated, {size:,} bytes where its header promises {needed:,}; "
                 "download the record again"
             )
-
-
-def _dated_or_not(path: Path, files: Sequence[Path], named: Path, what: str, read: Callable[[Any, str], Any]) -> Any:
-    """Reads a record by its header; where wfdb cannot, once more by a copy of the header without time and date.
-
-    Headers of the PhysioNet/CinC Challenge hold dates such as 05-May-2020, which some releases of wfdb refuse.
-    """
-    try:
-        return _quietly(named, what, lambda wfdb: read(wfdb, str(path.with_suffix(""))))
-    except UsageError:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        undated = [_without_date(line) for line in lines]
-        if undated == lines:
-            raise
-    with tempfile.TemporaryDirectory() as folder:
-        copied = Path(folder) / path.name
-        copied.write_text("\n".join(undated) + "\n", encoding="utf-8")
-        for file in dict.fromkeys(files):
-            (Path(folder) / file.name).symlink_to(file.resolve())
-        return _quietly(named, what, lambda wfdb: read(wfdb, str(copied.with_suffix(""))))
-
-
-_RECORD_LINE = re.compile(r"^(\S+\s+\d+\s+\S+\s+\d+)\s+\S.*$")
-
-
-def _without_date(line: str) -> str:
-    """A header's record line without time and date; any other line unchanged."""
-    match = _RECORD_LINE.match(line)
-    looks_dated = match is not None and re.search(r"\d:\d|[-/]\w+[-/]\d", line) is not None
-    return match.group(1) if match is not None and looks_dated and not line.startswith("#") else line
 
 
 def load_wfdb() -> Any:

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.files.folder import one_sentence
 from clops_sweep.data.files.hashes import file_sha256, hash_of, npy_sha256
@@ -48,7 +50,7 @@ class Manifest:
         content_hash: SHA-256 over the arrays (dtype, shape, bytes), the classes and the leads: the part of a run's data
             hash that depends on neither the split nor the normalisation.
         data_hash: the data hash for split seed 0 without normalisation.
-        frame_seconds: length of a frame; None if the sampling rate is not known.
+        frame_seconds: length of a frame.
         samples: of a frame.
         sampling_rate: samples a second, if known.
         domains: names that the codes of each domain count.
@@ -87,25 +89,16 @@ class Manifest:
     given_split: bool = False
     whole_moments: bool = False
     fingerprint: str | None = None
-    info: Mapping[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        if self.frame_seconds is None and self.fingerprint is None:
-            usual = DATASETS[self.name].frame_seconds if self.name in DATASETS else None
-            seconds = self.options.get("window_seconds", usual)
-            object.__setattr__(self, "frame_seconds", seconds)
+    info: DatasetInfo | None = None
 
     def dataset_info(self) -> DatasetInfo | None:
         """What is known of the data set, from when it was prepared or else from the catalogue."""
-        if self.info is None:
-            return DATASETS.get(self.name)
-        fields: dict[str, Any] = {key: tuple(it) if isinstance(it, list) else it for key, it in self.info.items()}
-        return DatasetInfo(**fields)
+        return self.info or DATASETS.get(self.name)
 
     def to_json(self) -> bytes:
         """The manifest as JSON, a line for each entry: indenting names by the hundred thousand would take its time."""
         files = {name: asdict(record) for name, record in self.files.items()}
-        entries = {**vars(self), "files": files}
+        entries = {**vars(self), "files": files, "info": None if self.info is None else asdict(self.info)}
         entries[CHECKSUM] = _checksum(entries)
         lines = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in entries.items()]
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
@@ -132,12 +125,7 @@ def read_manifest(folder: Path) -> Manifest | None:
             return None
         if values.pop(CHECKSUM) != _checksum(values):
             raise DamagedStore(f"{path}: its content has changed since it was written; {remedy(folder)}")
-        values["files"] = {name: FileRecord(**record) for name, record in values["files"].items()}
-        for key in ("classes", "lead_names", "patient_names", "notes"):
-            values[key] = tuple(values[key])
-        values["domains"] = {name: tuple(names) for name, names in values.get("domains", {}).items()}
-        values["skipped"] = tuple((record, reason) for record, reason in values["skipped"])
-        return Manifest(**values)
+        return TypeAdapter(Manifest).validate_python(values)
     except DamagedStore:
         raise
     except (KeyError, TypeError, AttributeError, ValueError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -141,8 +141,9 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
     return "raw"
 
 
-def source_files(data: DataSet, sources: Sequence[Source], data_root: Path | None) -> list[Path]:
+def source_files(data: DataSet, found: Iterable[Source], data_root: Path | None) -> list[Path]:
     """The publisher's files that frames are made from; of a record that is there twice, those of the first."""
+    sources = list(found)
     first = {source.record: source for source in reversed(sources)}
     return [
         *(file for source in sources if first[source.record] is source for file in source.files),

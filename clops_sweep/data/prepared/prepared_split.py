@@ -22,6 +22,7 @@ from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.records import Index
 from clops_sweep.data.splits.dealing import fold_split, validation_share
 from clops_sweep.data.splits.fold_names import fold_of
+from clops_sweep.data.splits.split_program import balanced_split
 from clops_sweep.errors import UsageError
 from clops_sweep.regular_files import open_regular
 
@@ -70,15 +71,13 @@ def split_of(
     """`split_at_hand`, also where it takes a solver: such a split is kept in the prepared folder.
 
     Raises:
-        UsageError: as `split_at_hand`, or the process that solves it was killed.
+        UsageError: as `split_at_hand`.
     """
     found = split_at_hand(prepared, seed, split, validation)
     key = (prepared.manifest.content_hash, seed)
     if found is None:
-        from clops_sweep.data.prepared.split_apart import split_apart
-
         index = frame_index(prepared)
-        found = _SOLVED[key] = _of_frames(split_apart(prepared.manifest.name, _counts(prepared, index), seed), index)
+        found = _SOLVED[key] = _of_frames(balanced_split(_counts(prepared, index), seed), index)
     if found is _SOLVED.get(key):  # not in the folder yet
         _keep(_path(prepared, seed), found)
     return found
@@ -88,7 +87,7 @@ def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -
     """Sees to it that `split_at_hand` has the split of each of these seeds.
 
     Raises:
-        UsageError: a process that solves one was killed, or the prepared set is damaged.
+        UsageError: the prepared set is damaged.
     """
     # What this process has solved is perhaps in no folder, or in one that has been made anew since.
     solved = {seed for content, seed in _SOLVED if content == prepared.manifest.content_hash}

@@ -25,31 +25,26 @@ _Result = TypeVar("_Result")
 def record_pool(
     name: str, records: int, workers: int | None
 ) -> Iterator[Callable[[Callable[..., _Result], Iterable[Any]], Iterator[_Result]]]:
-    """An ordered map over records: in this process, or in several where there is enough to read."""
+    """An ordered map over records: in this process, or in several where there is enough to read.
+
+    These have one thread each. They end with the block, and with this process should it be killed.
+    """
     available = available_cores()
     count = workers if workers is not None else available
     if count < 2 or records < _WORTH_PARALLEL:
         yield map
         return
-    with processes(count) as pool:
-        try:
-            yield partial(_in_order, pool, count * 4)
-        except BrokenProcessPool:
-            raise UsageError(
-                f"{name}: a process that read records was killed; start again, or with less at once"
-            ) from None
-
-
-@contextmanager
-def processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes of one thread each that end with the block, and with this process should it be killed."""
     # Spawned, not forked: the calling process may hold threads (torch, Ray) whose locks a fork would copy.
     with (
         _script_left_out(),
         ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_begin) as pool,
     ):
         try:
-            yield pool
+            yield partial(_in_order, pool, count * 4)
+        except BrokenProcessPool:
+            raise UsageError(
+                f"{name}: a process that read records was killed; start again, or with less at once"
+            ) from None
         finally:
             pool.shutdown(cancel_futures=True)
 

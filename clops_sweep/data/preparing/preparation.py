@@ -1,16 +1,15 @@
-"""How a prepared folder is made: windows of all records, caps, signals (in parallel), split, manifest."""
+"""How a prepared folder is made: records are read (in parallel), frames written, then split and manifest."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 
-from clops_sweep.data.declared.data_set import DataSet
+from clops_sweep.data.declared.data_set import DataSet, Run
 from clops_sweep.data.files.folder import appearing_folder, is_file, one_sentence
 from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.files.progress import with_progress
@@ -20,13 +19,11 @@ from clops_sweep.data.prepared.manifest import FRAMES
 from clops_sweep.data.prepared.record_pool import record_pool
 from clops_sweep.data.preparing.frame_file import FrameFile
 from clops_sweep.data.preparing.prepared_files import by_key, remember_files, write_rest
-from clops_sweep.data.preparing.reading import apart_where_bad, looked_at, read_frames, windows_or_reason
-from clops_sweep.data.preparing.record_problems import Problems, with_names, without_duplicates
-from clops_sweep.data.records import Index, Offer, OnError, Source
+from clops_sweep.data.preparing.reading import records_read
+from clops_sweep.data.preparing.record_problems import Problems, named_once
+from clops_sweep.data.records import Index, OnError, Source
 from clops_sweep.data.same_samples import SeenSamples
 from clops_sweep.errors import UsageError
-
-_Result = TypeVar("_Result")
 
 
 def make_prepared_folder(
@@ -45,29 +42,32 @@ def make_prepared_folder(
     """
     with one_sentence(data_root or folder):
         before = {} if data.built_in else states_of(by_key(data, data.tables(data_root)))
-        sources = data.find(data_root)
+        found = data.find(data_root)
         tables = data.tables(data_root)
-    problems = Problems(on_error)
-    sources = without_duplicates(with_names(sources, problems), problems)
+    problems = Problems(on_error, tolerant=on_error == "stop")
+    sources = named_once(found, problems) if isinstance(found, list) else found
+    many = len(sources) if isinstance(sources, list) else None
     with (
         appearing_folder(folder) as staging,
-        record_pool(data.name, len(sources), workers if data.parallel else 1) as run,
+        record_pool(data.name, many or 0, workers if data.parallel else 1) as run,
     ):
-        going = _Preparation(data, problems, run, progress)
-        offered, index = going.selected(going.offered(sources))
-        with FrameFile(staging / FRAMES, np.dtype(data.common.stored_as), len(index)) as file:
-            columns = going.written(offered, index, file)
+        made = _Made()
+        with FrameFile(staging / FRAMES, np.dtype(data.common.stored_as)) as file:
+            shown = with_progress(data.select(sources, run), many, data.name, progress)
+            columns = _write_frames(data, shown, run, problems, file, made)
         # Also records without a frame: once they are others, the set is to be made again.
-        keyed = by_key(data, {*(file for source in sources for file in source.files), *tables})
-        sums = {data.file_key(file): sha256 for file, sha256 in going.hashes.items()}
-        sums |= {key: file_sha256(file) for key, file in keyed.items() if key not in sums and is_file(file)}
-        write_rest(data, staging, file, columns, sums, going.notes, going.dropped, problems)
+        listed = found if isinstance(found, list) else ()
+        keyed = by_key(data, {*(path for source in listed for path in source.files), *tables})
+        sums = {data.file_key(path): sha256 for path, sha256 in made.hashes.items()}
+        sums |= {key: file_sha256(path) for key, path in keyed.items() if key not in sums and is_file(path)}
+        write_rest(data, staging, file, columns, sums, made.notes, made.dropped, problems)
         if not data.built_in:
             remember_files(data, staging, data_root, before, {key: keyed[key] for key in sums})
 
 
-class _Preparation:
-    """A data set that is being prepared, and what was met on the way.
+@dataclass
+class _Made:
+    """What was met on the way.
 
     Attributes:
         hashes: SHA-256 of the files that were read.
@@ -75,92 +75,47 @@ class _Preparation:
         notes: what a user should know, one sentence each.
     """
 
-    def __init__(self, data: DataSet, problems: Problems, run: Callable[..., Any], progress: bool) -> None:
-        self._data, self._problems, self._run, self._progress = data, problems, run, progress
-        self.hashes: dict[Path, str] = {}
-        self.dropped: Counter[str] = Counter()
-        self.notes: list[str] = []
-        self._seen = SeenSamples()
+    hashes: dict[Path, str] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
 
-    def offered(self, sources: list[Source]) -> list[Offer]:
-        """All readable sources that have frames, with these."""
-        found = []
-        results = self._run(partial(windows_or_reason, self._data.common), sources)
-        for source, result in self._shown(zip(sources, results, strict=True), len(sources), "labels"):
-            if isinstance(result, str):
-                self._problems.note(source.record, result)
-                continue
-            self.dropped.update(result.dropped)
-            if len(result):
-                found.append((source, result))
-        if not found:
-            raise _no_frame(self._data, self.dropped, self._problems)
-        return found
 
-    def selected(self, offered: list[Offer]) -> tuple[list[Offer], Index]:
-        """Those frames that the data set's rules keep, and the same as one index."""
-        index = Index.of(offered)
-        keep, reasons = self._data.select(index)
-        self.dropped += Counter(reasons)
-        if not keep.all():
-            ends = np.cumsum([len(windows) for _, windows in offered])
-            rows = [np.flatnonzero(part) for part in np.split(keep, ends[:-1])]
-            each = zip(offered, rows, strict=True)
-            offered = [(source, windows.take(kept)) for (source, windows), kept in each if len(kept)]
-            index = Index.of(offered)
-        self._require_enough(index)
-        return offered, index
-
-    def written(self, offered: list[Offer], index: Index, file: FrameFile) -> FrameColumns:
-        """Writes the frames that are whole and not a flat line; returns what is known of each.
-
-        A record with a lead that has no such frame is a problem, and left out as a whole: each lead then has the same
-        records. So is a record with the samples of an earlier one, unless the publisher ships such.
-        """
-        gains, offsets, statistics, kept = [], [], [], []
-        tolerant = self._data.rules.tolerates_repeats and self._problems.on_error == "stop"
-        first = 0
-        results = self._run(partial(read_frames, self._data.common), offered)
-        for (source, windows), result in self._shown(zip(offered, results, strict=True), len(offered), "signals"):
-            for single, its, read in apart_where_bad(self._data.common, source, windows, result):
-                begin, first = first, first + len(its)
-                if isinstance(read, str):
-                    self._problems.note(single.record, read)
-                    continue
-                self.hashes |= read.hashes
-                wrong, unusable = looked_at(self._data, single, its, read, self._seen, tolerant)
-                if wrong:
-                    self._problems.note(single.record, wrong[0])
-                    continue
-                bad = np.zeros(len(its), bool)
-                for reason, of_reason in unusable.items():
-                    if of_reason.any():
-                        self.dropped[reason] += int(of_reason.sum())
-                        bad |= of_reason
-                if bad.all():
-                    continue
-                good = np.flatnonzero(~bad)
-                rows = good if bad.any() else slice(None)
-                file.append(read.signals.stored[rows])
-                gains.append(read.signals.gain[rows])
-                offsets.append(read.signals.offset[rows])
-                statistics.append(read.statistics[rows])
-                kept.append(begin + good)
-        if not kept:
-            raise _no_frame(self._data, self.dropped, self._problems)
-        index = index.of_rows(np.concatenate(kept))
-        self._require_enough(index)
-        gain, offset = (np.concatenate(each).astype(np.float32) for each in (gains, offsets))
-        per_patient = self._data.split(index, 0)
-        self.notes = [*self._data.notes(index, per_patient), *self._seen.note()]
-        return FrameColumns(index, gain, offset, np.concatenate(statistics), per_patient[index.patients])
-
-    def _shown(self, results: Iterable[_Result], many: int, what: str) -> Iterable[_Result]:
-        return with_progress(results, many, f"{self._data.name}: {what}", self._progress)
-
-    def _require_enough(self, index: Index) -> None:
-        if problem := self._data.too_few(index, self.dropped):
-            raise UsageError(problem)
+def _write_frames(
+    data: DataSet, sources: Iterable[Source], run: Run, problems: Problems, file: FrameFile, made: _Made
+) -> FrameColumns:
+    """Writes the frames that are whole and not a flat line; returns what is known of each."""
+    gains, offsets, statistics, kept, windows = [], [], [], [], []
+    first, seen = 0, SeenSamples()
+    for source, read, unusable in records_read(data, sources, run, problems, seen):
+        frames = read.frames
+        made.hashes |= read.hashes
+        made.dropped.update(frames.windows.dropped)
+        bad = np.zeros(len(frames), bool)
+        for reason, of_reason in unusable.items():
+            if of_reason.any():
+                made.dropped[reason] += int(of_reason.sum())
+                bad |= of_reason
+        if bad.all():
+            continue
+        good = np.flatnonzero(~bad)
+        rows = good if bad.any() else slice(None)
+        file.append(frames.stored[rows])
+        gains.append(frames.gain[rows])
+        offsets.append(frames.offset[rows])
+        statistics.append(read.statistics[rows])
+        kept.append(first + good)
+        windows.append((source.names, frames.windows))
+        first += len(frames)
+    made.dropped.update(data.common.left_out)
+    if not kept:
+        raise _no_frame(data, made.dropped, problems)
+    index = Index.of(windows).of_rows(np.concatenate(kept))
+    if problem := data.too_few(index, made.dropped):
+        raise UsageError(problem)
+    gain, offset = (np.concatenate(each).astype(np.float32) for each in (gains, offsets))
+    per_patient = data.split(index, 0)
+    made.notes = [*data.notes(index, per_patient), *seen.note()]
+    return FrameColumns(index, gain, offset, np.concatenate(statistics), per_patient[index.patients])
 
 
 def _no_frame(data: DataSet, dropped: Counter[str], problems: Problems) -> UsageError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.folder import shorten, write_file
-from clops_sweep.data.files.hashes import array_sha256, file_sha256, hash_of
+from clops_sweep.data.files.hashes import array_sha256, file_sha256, hash_of, npy_sha256
 from clops_sweep.data.prepared.counts import count_table
 from clops_sweep.data.prepared.frame_table import FrameColumns
 from clops_sweep.data.prepared.freshness import State, remember, states_of
@@ -61,7 +61,9 @@ def write_rest(
     if index.times is not None:
         arrays["times"] = index.times
     arrays |= {f"domain_{name}": codes for name, (codes, _) in index.domains.items()}
-    hashes = {name: array_sha256(array) for name, array in arrays.items()} | {"frames": frames.sha256()}
+    hashes = {name: array_sha256(array) for name, array in arrays.items()}
+    shape = (frames.count, frames.samples)
+    hashes["frames"] = str(npy_sha256(frames.path, frames.dtype.str, shape))
     declared = None if data.built_in else DATASETS.declared(data.name)
     own = _of_declared(data, index)
     content_hash = hash_of(arrays=hashes, classes=common.classes, leads=common.channels, unit=common.units, **own)
@@ -84,7 +86,7 @@ def write_rest(
             FRAMES: FileRecord(
                 (staging / FRAMES).stat().st_size,
                 hashes["frames"],
-                (frames.dtype.str, (frames.count, frames.samples)),
+                (frames.dtype.str, shape),
             ),
             INDEX: FileRecord((staging / INDEX).stat().st_size, file_sha256(staging / INDEX)),
         },
@@ -93,14 +95,14 @@ def write_rest(
         data_hash=frames_hash(content_hash, array_sha256(split), "none"),
         samples=frames.samples,
         sampling_rate=data.sampling_rate,
-        frame_seconds=frames.samples / data.sampling_rate if data.sampling_rate else None,
+        frame_seconds=data.frame_seconds,
         domains={name: names for name, (_, names) in index.domains.items()},
         multi_label=index.labels.ndim == 2,
         dated=index.times is not None,
         given_split=data.given_split,
         whole_moments=not data.built_in,
         fingerprint=declared.fingerprint if declared else None,
-        info=asdict(_info_of(data)) if declared else None,
+        info=_info_of(data) if declared else None,
     )
     write_file(staging / MANIFEST, manifest.to_json())
 

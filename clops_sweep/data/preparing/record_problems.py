@@ -12,12 +12,21 @@ from clops_sweep.errors import UsageError
 
 @dataclass
 class Problems:
-    """Records that could not be read: the first one ends everything (`stop`), or they are collected (`skip`)."""
+    """Records that could not be read: the first one ends everything (`stop`), or they are collected (`skip`).
+
+    Attributes:
+        on_error: which of both.
+        tolerant: whether records with the samples of an earlier one are kept where the publisher ships such.
+        skipped: each of them, with the first reason.
+        every: all that is wrong, one sentence each.
+    """
 
     on_error: OnError
+    tolerant: bool
     skipped: list[tuple[str, str]] = field(default_factory=list)
+    every: list[str] = field(default_factory=list)
 
-    def note(self, record: str, reason: str) -> None:
+    def note(self, record: str, reason: str, *more: str) -> None:
         """One more of them.
 
         Raises:
@@ -26,25 +35,17 @@ class Problems:
         if self.on_error == "stop":
             raise UsageError(f"{reason}; or leave such records out with data prepare --on-error skip")
         self.skipped.append((record, reason))
+        self.every += [reason, *more]
 
 
-def with_names(sources: Sequence[Source], problems: Problems) -> list[Source]:
-    """The sources whose names can be written down."""
-    named = []
-    for source in sources:
-        if source.record.isprintable():
-            named.append(source)
-        else:
-            reason = f"{source.place}: the record's name holds characters that cannot be printed; rename it"
-            problems.note(shorten(source.record), reason)
-    return named
-
-
-def without_duplicates(sources: Sequence[Source], problems: Problems) -> list[Source]:
-    """The sources, of each record the first."""
+def named_once(sources: Sequence[Source], problems: Problems) -> list[Source]:
+    """The sources whose names can be written down, of each record the first."""
     first: dict[str, Source] = {}
     for source in sources:
-        if (other := first.setdefault(source.record, source)) is not source:
+        if not source.record.isprintable():
+            reason = f"{source.place}: the record's name holds characters that cannot be printed; rename it"
+            problems.note(shorten(source.record), reason)
+        elif (other := first.setdefault(source.record, source)) is not source:
             problems.note(source.record, _is_there_twice(other, source))
     return list(first.values())
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.checksums import published_sums, unlike
-from clops_sweep.data.files.folder import is_file, one_sentence
-from clops_sweep.data.files.wfdb_records import read_header, read_stored
+from clops_sweep.data.files.folder import is_file
 from clops_sweep.data.prepared.prepared_folder import prepared_problems, prepared_set, source_files
-from clops_sweep.data.preparing.reading import looked_at, read_frames
+from clops_sweep.data.preparing.reading import records_read
+from clops_sweep.data.preparing.record_problems import Problems
 from clops_sweep.data.published.mitbih_vfdb import vfdb_records
 from clops_sweep.data.records import Source
 from clops_sweep.data.same_samples import SeenSamples
-from clops_sweep.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -41,40 +40,19 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
         UsageError: neither the publisher's files nor a prepared set are there.
     """
     data = DataSet("mitbih_vfdb" if name == "vfdb" else name)
-    sources: list[Source] = []
+    sources: Iterable[Source] = []
     if data_root is not None or not data.rules.reads_files or prepared_set(name, prepared_root, data_root) is None:
         sources = vfdb_records(data_root, 5.0) if name == "vfdb" else data.find(data_root)
-    files = source_files(data, sources, data_root)
-    seen = SeenSamples()
-    problems = [
-        problem
-        for source in sources
-        if data.rules.reads_files
-        for single in source.apart()
-        for problem in _record_problems(data, single, seen)
-    ]
+    files = source_files(data, sources, data_root) if isinstance(sources, list) else list(data.tables(data_root))
+    problems = Problems("skip", tolerant=True)
+    read = records_read(data, sources if data.rules.reads_files else [], map, problems, SeenSamples(), hashed=False)
+    records = sum(len(source.names) for source, _, _ in read) + len(problems.skipped)
+    if not data.rules.reads_files:
+        records = sum(len(source.names) for source in sources)
     published, unlike_published = _against_published_sums(files)
     unlike_prepared = prepared_problems(data, prepared_root=prepared_root, files=files)
-    every = dict.fromkeys((*problems, *unlike_published, *(unlike_prepared or ())))
-    return Verification(
-        sum(len(source.names) for source in sources), published, unlike_prepared is not None, tuple(every)
-    )
-
-
-def _record_problems(data: DataSet, source: Source, seen: SeenSamples) -> list[str]:
-    """What is wrong with a record as preparing it would find, and with the signal of one that gives no frame."""
-    try:
-        with one_sentence(source.origin):
-            windows = source.windows(data.common)
-            if len(windows):
-                read = read_frames(data.common, (source, windows), hashed=False)
-                tolerant = data.rules.tolerates_repeats
-                return [read] if isinstance(read, str) else looked_at(data, source, windows, read, seen, tolerant)[0]
-            if source.files and source.files[0].suffix == ".hea":
-                read_stored(read_header(source.files[0]))
-    except UsageError as problem:
-        return [str(problem)]
-    return []
+    every = dict.fromkeys((*problems.every, *unlike_published, *(unlike_prepared or ())))
+    return Verification(records, published, unlike_prepared is not None, tuple(every))
 
 
 def _against_published_sums(files: Sequence[Path]) -> tuple[int, list[str]]:

@@ -18,7 +18,7 @@ from clops_sweep.data.catalog import DATASETS, Rules
 from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.folder import is_file, shorten
 from clops_sweep.data.published.locate import find_folder
-from clops_sweep.data.records import Common, Signals, Source, Windows
+from clops_sweep.data.records import Common, Frames, Source
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.synthetic.rhythms import RHYTHMS
@@ -51,8 +51,11 @@ def cardiology(data_root: Path | None) -> list[Source]:
 class CardiologyRecord(Source):
     """Non-overlapping frames of 256 samples (1.28 s), resampled to 2500, in the recorder's unit."""
 
-    def windows(self, common: Common) -> Windows:
-        """Whole frames, each labelled by the rhythm at its first sample; those in SUDDEN_BRADY are dropped."""
+    def read(self, common: Common) -> Frames:
+        """Whole frames, each labelled by the rhythm at its first sample; those in SUDDEN_BRADY are dropped.
+
+        Resampled from 256 to 2500 samples by scipy.signal.resample, rounded to multiples of 1/256.
+        """
         signal, *labels = self.files
         if not labels:
             raise UsageError(
@@ -77,16 +80,13 @@ class CardiologyRecord(Source):
         onsets = np.array([onset for onset, _ in episodes])
         names = [episodes[i][1] for i in np.searchsorted(onsets, begins + 1, side="right") - 1]
         kept = [i for i, name in enumerate(names) if name != _LEFT_OUT]
-        return common.offered(
+        windows = common.offered(
             begins[kept], [CLASSES.index(names[i]) for i in kept], WINDOW, RATE,
             patient=self.record.split("_")[0],
             dropped=Counter({f"rhythm {_LEFT_OUT}": len(names) - len(kept)}) if len(kept) < len(names) else {},
         )  # fmt: skip
-
-    def signals(self, common: Common, windows: Windows) -> Signals:
-        """Resampled from 256 to 2500 samples by scipy.signal.resample, rounded to multiples of 1/256."""
-        raw = np.fromfile(self.files[0], dtype="<i2")
-        return Signals.resampled(windows.cut(raw[None]), GRID, samples_digest(raw))
+        raw = np.fromfile(signal, dtype="<i2")
+        return Frames.resampled(windows, windows.cut(raw[None]), GRID, samples_digest(raw))
 
 
 def _require_size(path: Path) -> None:

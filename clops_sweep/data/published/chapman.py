@@ -28,7 +28,7 @@ from clops_sweep.data.files.wfdb_records import (
 from clops_sweep.data.published.chapman_files import SAMPLES, read_csv, read_diagnostics
 from clops_sweep.data.published.locate import find_folder, wfdb_files
 from clops_sweep.data.published.twelve_leads import LEADS, RATE, whole_windows
-from clops_sweep.data.records import Common, Index, Signals, Source, Windows
+from clops_sweep.data.records import Common, Frames, Index, Source
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.scenarios import term_of
 from clops_sweep.data.splits import random_split
@@ -74,34 +74,39 @@ class ChapmanRecord(Source):
 
     rhythm: str = ""
 
-    def windows(self, common: Common) -> Windows:
-        """One frame per lead, labelled by the group of the recording's rhythm."""
+    def read(self, common: Common) -> Frames:
+        """One frame per lead, labelled by the group of the recording's rhythm.
+
+        Resampled by scipy.signal.resample; a lead with a missing sample is all NaN, and then dropped.
+        """
         file = self.files[0]
         if file.suffix == ".csv":
             if not is_file(file):
                 missing = f"{shorten(file)}: the recording is missing, and {DIAGNOSTICS} lists it"
                 raise UsageError(f"{missing}; download it again")
-            rhythm, time, samples = self.rhythm, acquired(self.record, file), SAMPLES
+            rhythm, time = self.rhythm, acquired(self.record, file)
         else:
             header = read_header(file)
             require_rate(header, RATE)
-            require_leads(header, LEADS)
+            order = require_leads(header, LEADS)
             rhythms = [SNOMED[code] for code in diagnoses(header) if code in SNOMED]
             found = {GROUPS[rhythm] for rhythm in rhythms}
             if len(found) > 1:
                 raise UsageError(
                     f"{shorten(file)}: rhythms of several groups ({', '.join(sorted(found))}); expected one"
                 )
-            rhythm, time, samples = next(iter(rhythms), ""), None, header.samples
+            rhythm, time = next(iter(rhythms), ""), None
         if rhythm not in GROUPS:
             what = f"rhythm {rhythm!r} is unknown" if rhythm else "no rhythm is given for this recording"
             raise UsageError(f"{shorten(file)}: {what}; expected one of {', '.join(GROUPS)}")
-        return whole_windows(common, samples, SAMPLES, CLASSES.index(GROUPS[rhythm]), patient=self.record, time=time)
-
-    def signals(self, common: Common, windows: Windows) -> Signals:
-        """The leads resampled by scipy.signal.resample; a lead with a missing sample is all NaN, and then dropped."""
-        leads = read_csv(self.files[0]) if self.files[0].suffix == ".csv" else _read_wfdb(self.files[0])
-        return Signals.resampled(windows.cut(leads), GRID, samples_digest(leads))
+        if file.suffix == ".csv":
+            leads = read_csv(file)
+        else:
+            stored = read_stored(header)
+            leads = np.stack([1000 * physical(stored, header, lead) for lead in order])  # microvolt
+        label = CLASSES.index(GROUPS[rhythm])
+        windows = whole_windows(common, leads.shape[1], SAMPLES, label, patient=self.record, time=time)
+        return Frames.resampled(windows, windows.cut(leads), GRID, samples_digest(leads))
 
 
 def _split(index: Index, seed: int) -> NDArray[np.int8]:
@@ -149,10 +154,3 @@ def acquired(record: str, path: Path) -> np.datetime64:
         raise UsageError(
             f"{shorten(path)}: no date in the name, expected one such as MUSE_20180113_171327_27000"
         ) from None
-
-
-def _read_wfdb(path: Path) -> NDArray[np.float64]:
-    """The twelve leads of a WFDB record in microvolt, [12, samples]."""
-    header = read_header(path)
-    stored = read_stored(header)
-    return np.stack([1000 * physical(stored, header, lead) for lead in require_leads(header, LEADS)])

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS, OptionValue, Rules
+from clops_sweep.data.declared.data_set import Run
 from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.rhythm_segments import Segment, rhythm_segments
@@ -28,7 +30,7 @@ from clops_sweep.data.files.wfdb_records import (
     require_rate,
 )
 from clops_sweep.data.published.locate import find_folder, recording_names
-from clops_sweep.data.records import Common, Index, Signals, Source, Windows
+from clops_sweep.data.records import Common, Frames, Index, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.splits.balance import keep_evenly
@@ -63,12 +65,13 @@ class MitBihRecord(Source):
     """MLII where it was recorded, else the first lead; windows of 5 s resampled to 2500 samples, mV.
 
     `rate` is what the record is published with. `rhythms` are the notes that are a class by themselves; an empty class
-    name means: by beats.
+    name means: by beats. `capped` are the windows that the caps have left, once these are known.
     """
 
     window_seconds: float
     rate: float = RATE
     rhythms: Mapping[str, str] = field(default_factory=lambda: RHYTHM_CLASSES)
+    capped: Windows | None = None
 
     def windows(self, common: Common) -> Windows:
         """Windows that do not overlap, each inside one rhythm (or centred on a short one), with their class."""
@@ -102,24 +105,44 @@ class MitBihRecord(Source):
             dropped=dropped,
         )
 
-    def signals(self, common: Common, windows: Windows) -> Signals:
+    def read(self, common: Common) -> Frames:
         """Millivolt, resampled by scipy.signal.resample and rounded to multiples of 2^-16 mV."""
+        windows = self.windows(common) if self.capped is None else self.capped
         header = read_header(self.files[0])
         channel, _ = _lead(header, common.channels)
         stored = read_stored(header)
         volts = physical(stored, header, channel)
-        cut = np.stack([volts[begin : begin + windows.width] for begin in windows.begin])
-        return Signals.resampled(cut, GRID, samples_digest(stored[:, channel]))
+        cut = np.array([volts[begin : begin + windows.width] for begin in windows.begin]).reshape(-1, windows.width)
+        return Frames.resampled(windows, cut, GRID, samples_digest(stored[:, channel]))
 
 
-def _select(index: Index, options: Mapping[str, OptionValue]) -> tuple[NDArray[np.bool_], Mapping[str, int]]:
-    """At most so many frames per patient and class and about so many per class, evenly over each recording."""
+def _placed(common: Common, record: MitBihRecord) -> MitBihRecord:
+    """The record with its windows; one whose files are bad as it is, as reading it says why."""
+    try:
+        return replace(record, capped=record.windows(common))
+    except (UsageError, OSError):
+        return record
+
+
+def _select(
+    common: Common, records: Sequence[MitBihRecord], options: Mapping[str, OptionValue], run: Run
+) -> list[MitBihRecord]:
+    """At most so many windows per patient and class and about so many per class, evenly over each recording."""
+    found = list(run(partial(_placed, common), records))
+    windows = {record.record: record.capped for record in found if record.capped is not None}
+    if not windows:
+        return found
     keep = keep_evenly(
-        index,
+        Index.of([((), each) for each in windows.values()]),
         per_patient_and_class=int(options["frames_per_patient_and_class"]),
         per_class=int(options["frames_per_class"]),
     )
-    return keep, {"over the cap per patient and class": int((~keep).sum())}
+    parts = np.split(keep, np.cumsum([len(each) for each in windows.values()])[:-1])
+    capped = {
+        name: each.take(np.flatnonzero(part), "over the cap per patient and class")
+        for (name, each), part in zip(windows.items(), parts, strict=True)
+    }
+    return [replace(record, capped=capped.get(record.record)) for record in found]
 
 
 RULES: Final = Rules(

@@ -13,7 +13,7 @@ from typing import Final
 from clops_sweep.data.catalog import DATASETS, Rules
 from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.data.files.wfdb_records import diagnoses
+from clops_sweep.data.files.wfdb_records import Header, diagnoses
 from clops_sweep.data.published.locate import find_folder, wfdb_files
 from clops_sweep.data.published.twelve_leads import LEADS, IntegerRecord
 from clops_sweep.data.records import Common, Source, Windows
@@ -41,9 +41,8 @@ CLASSES: Final = ("AF", "I-AVB", "LBBB", "Normal", "PAC", "PVC", "RBBB", "STD", 
 class ChallengeRecord(IntegerRecord):
     """Non-overlapping frames of 2500 samples (5 s at 500 Hz) in the publisher's integers; a recording is a patient."""
 
-    def windows(self, common: Common) -> Windows:
+    def windows(self, common: Common, header: Header) -> Windows:
         """Every whole frame of every lead, with the labels of the recording as [m, 9] multi-hot."""
-        header = self.header()
         names = [SNOMED.get(diagnosis, diagnosis) for diagnosis in diagnoses(header)]
         for name in names:
             if name not in CLASSES:

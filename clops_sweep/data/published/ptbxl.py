@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,7 @@ from clops_sweep.data.catalog import DATASETS, Rules
 from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.csv_table import read_table
 from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.files.wfdb_records import Header
 from clops_sweep.data.published.locate import find_folder
 from clops_sweep.data.published.twelve_leads import LEADS, IntegerRecord
 from clops_sweep.data.records import Common, Source, Windows
@@ -44,15 +45,14 @@ class PtbXlRecord(IntegerRecord):
     row: Mapping[str, str]
     superclass: Mapping[str, str]
 
-    def windows(self, common: Common) -> Windows:
+    def windows(self, common: Common, header: Header) -> Windows:
         """Every whole frame of every lead, labels [m, 5] multi-hot; recordings without a superclass are dropped."""
         row, database = self.row, self.tables[0]
-        header = self.header()
         names = _classes(row, self.superclass, database)
         windows = self.whole(common, header, names, time=_date(row, database), patient=_patient(row, database))
         if any(name in CLASSES for name in names):
             return windows
-        return replace(windows.take(np.zeros(0, np.int64)), dropped={"no diagnostic superclass": len(windows)})
+        return windows.take(np.zeros(0, np.int64), "no diagnostic superclass")
 
 
 @dataset(

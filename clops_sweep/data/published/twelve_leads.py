@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.declared.file_recording import SHORT
+from clops_sweep.data.declared.portions import SHORT
 from clops_sweep.data.files.wfdb_records import Header, read_header, read_stored, require_leads, require_rate
 from clops_sweep.data.frames import FRAME_LENGTH
-from clops_sweep.data.records import Common, Signals, Source, Windows
+from clops_sweep.data.records import Common, Frames, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
 
 RATE: Final = 500.0
@@ -33,25 +34,25 @@ def whole_windows(common: Common, samples: int, width: int, label: NDArray[Any] 
 class IntegerRecord(Source):
     """Frames of 2500 samples of twelve leads at 500 Hz as the publisher stored them."""
 
-    def header(self) -> Header:
-        """The record's header; UsageError where the sampling rate is another or a lead is missing."""
-        header = read_header(self.files[0])
-        require_rate(header, RATE)
-        require_leads(header, LEADS)
-        return header
+    @abstractmethod
+    def windows(self, common: Common, header: Header) -> Windows:
+        """Every whole frame of every lead, with the classes of the recording as [m, C] multi-hot."""
 
     def whole(self, common: Common, header: Header, names: Iterable[str], **known: Any) -> Windows:
-        """Every whole frame of every lead, with the classes of these names as [m, C] multi-hot."""
+        """The same, from the names of the classes."""
         label = np.isin(common.classes, [*names]).astype(np.uint8)
         return whole_windows(common, header.samples, FRAME_LENGTH, label, **known)
 
-    def signals(self, common: Common, windows: Windows) -> Signals:
+    def read(self, common: Common) -> Frames:
         """The publisher's integers with the header's gain and baseline: nothing is lost."""
         header = read_header(self.files[0])
+        require_rate(header, RATE)
         positions = np.array(require_leads(header, LEADS))
+        windows = self.windows(common, header)
         stored = read_stored(header)[:, positions]
         cut, leads = windows.cut(stored.T), positions[windows.leads]
-        return Signals(
+        return Frames(
+            windows,
             cut,
             (1 / header.gain[leads]).astype(np.float32),
             (-header.baseline[leads] / header.gain[leads]).astype(np.float32),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.catalog import Rules
 from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.frames import FRAME_LENGTH, TEST, TRAINING, VALIDATION
-from clops_sweep.data.records import Common, Index, Signals, Source, Windows
+from clops_sweep.data.records import Common, Frames, Index, Source
 from clops_sweep.data.synthetic.ecg_model import LEAD_NAMES, lead_matrix
 from clops_sweep.data.synthetic.episodes import AMBULATORY, ARTEFACT_LEVEL, CLINIC, Difficulty, draw_dipole
 from clops_sweep.data.synthetic.rhythms import FRAME_SECONDS, RHYTHMS, Patient, draw_patient
@@ -104,16 +104,13 @@ class GeneratedPerson(Source):
     person: Person
     difficulty: Difficulty
 
-    def windows(self, common: Common) -> Windows:
-        """Frames of a person, rhythm by rhythm, each in all twelve leads."""
+    def read(self, common: Common) -> Frames:
+        """The generated samples of a person: frames rhythm by rhythm, each in all twelve leads."""
         codes = np.repeat(np.arange(len(common.classes)), self.person.frames)
         day = np.datetime64(TERM_ENDS[self.person.term], "s") - np.timedelta64(1 + self.number % 360, "D")
         begins = np.arange(len(codes)) * FRAME_LENGTH
         rate = FRAME_LENGTH / FRAME_SECONDS
-        return common.offered(begins, codes, FRAME_LENGTH, rate, patient=self.record, time=day)
-
-    def signals(self, common: Common, windows: Windows) -> Signals:
-        """The generated samples of a person's frames."""
+        windows = common.offered(begins, codes, FRAME_LENGTH, rate, patient=self.record, time=day)
         patient = draw_patient(np.random.default_rng([SEED, self.number]))
         recorder = RECORDERS[self.person.term]
         frames = [
@@ -121,13 +118,12 @@ class GeneratedPerson(Source):
                 common.classes[code], patient, recorder, np.random.default_rng([SEED, self.number, frame]),
                 self.difficulty,
             )
-            for frame, code in enumerate(windows.labels[:: len(common.channels)])
+            for frame, code in enumerate(codes)
         ]  # fmt: skip
         stored = np.rint(np.concatenate(frames) / _MICROVOLT)
         gain = np.full(len(stored), _MICROVOLT, np.float32)
-        return Signals(
-            np.clip(stored, -32768, 32767).astype(np.int16), gain, np.zeros_like(gain), np.zeros(len(gain), bool)
-        )
+        whole = np.clip(stored, -32768, 32767).astype(np.int16)
+        return Frames(windows, whole, gain, np.zeros_like(gain), np.zeros(len(gain), bool))
 
 
 def _rules(population: Sequence[Person]) -> Rules:

@@ -44,7 +44,7 @@ class JobRunner:
     def __init__(self, workplace: Workplace) -> None:
         for info in workplace.datasets:
             DATASETS.register(info)
-        store = RunStore(workplace.store_uri, keep_predictions=workplace.keep_predictions)
+        store = RunStore(workplace.store_uri, keep=workplace.keep)
         self._events: deque[Event] = deque()
         self._runner = LockstepRunner(workplace, store, self._events.extend if workplace.is_observed else None)
         for registry, members in workplace.plugins.items():

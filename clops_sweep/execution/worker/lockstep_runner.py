@@ -43,7 +43,6 @@ from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.learning.frame_bank import LastBank
 from clops_sweep.learning.process_state import ProcessState
-from clops_sweep.learning.replay.checked import BadScores
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
 from clops_sweep.store.checkpoint import CheckpointFile, ForeignCheckpoint
@@ -157,12 +156,12 @@ class LockstepRunner:
         job, runs = self._job, len(self._job.run_ids)
         self._process.restore()
         self._run = self._taken_up = None
-        if isinstance(error, Diverged | BadScores) and len(error.runs) < runs:
+        if isinstance(error, Diverged) and len(error.runs) < runs:
             self._record_failure(job.part(error.runs))
             if job.until is None:
                 return self._fall_apart(job.part(run for run in range(runs) if run not in error.runs))
             return Failed(self._runs_failed)
-        own_fault = isinstance(error, UsageError | Diverged | BadScores)
+        own_fault = isinstance(error, UsageError | Diverged)
         certain = own_fault or (isinstance(error, torch.OutOfMemoryError) and runs > 1)
         if self._retries_left and not certain:
             self._retries_left -= 1
@@ -268,9 +267,15 @@ class LockstepRunner:
             return self._new_run(device), False
 
     def _new_run(self, device: torch.device) -> ContinualRun:
-        configs, keep = self._job.configs, self._workplace.keep_predictions
-        frames = self._frames[configs[0].data_key]
-        return ContinualRun(configs, frames, device, keep_predictions=keep, bank_of=self._bank_of)
+        configs, store = self._job.configs, self._store
+        return ContinualRun(
+            configs,
+            self._frames[configs[0].data_key],
+            device,
+            keep_predictions=store.keep_predictions,
+            keep_models=store.keep_models,
+            bank_of=self._bank_of,
+        )
 
     def _facts(self) -> dict[str, Any]:
         """Where the job is computed, as columns of the `runs` table."""

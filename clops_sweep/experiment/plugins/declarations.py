@@ -76,6 +76,7 @@ SHARED: Mapping[str, Option] = {
     "perturbation_std": FloatOption(_perturbation_std, gt=0),  # sigma, in the unit of the frames
     "memory_fraction": FloatOption(0.25, gt=0, le=1),  # of the training instances of all tasks together
     "memory_size": IntOption(None, ge=1, le=LARGEST),  # instances, in place of memory_fraction
+    "projection_size": IntOption(1000, ge=1, le=LARGEST),  # M: random features that a head without gradients sees
     "memory_division": ChoiceOption("reservoir", choices=("reservoir", "task_balanced", "class_balanced")),
 }
 """The options that several built-in plug-ins share. Defaults are those of the paper (CLOPS)."""
@@ -175,6 +176,15 @@ STRATEGIES: Mapping[str, Declaration] = {
     ),
     "agem": Declaration(_using("memory_fraction", "memory_size") | {"agem_batch_size": IntOption(256, ge=1)}),
     "gdumb": Declaration(_using("memory_fraction", "memory_size")),
+    "icarl": Declaration(_using("memory_fraction", "memory_size"), per_class_outputs=True),
+    "ncm": Declaration(per_class_outputs=True),
+    "slda": Declaration({"slda_shrinkage": FloatOption(1e-4, gt=0, le=1, log=True)}, per_class_outputs=True),
+    "ranpac": Declaration(
+        _using("projection_size") | {"ranpac_ridge": FloatOption(0.01, gt=0, log=True)}, per_class_outputs=True
+    ),
+    "acil": Declaration(
+        _using("projection_size") | {"acil_ridge": FloatOption(0.1, gt=0, log=True)}, per_class_outputs=True
+    ),
 }
 """Defaults are the authors': of Kirkpatrick et al. those for Atari games, of Zenke et al. those for split MNIST.
 
@@ -199,6 +209,8 @@ SCENARIOS: Mapping[str, Declaration] = {
     "time_il": Declaration(own_classes=False),
     "domain_il": Declaration(fields=("domain",), own_classes=False),
 }
+
+MLP = Declaration({"mlp_width": IntOption(256, ge=1, le=LARGEST)})
 
 AUGMENTATIONS: Mapping[str, Declaration] = {
     "jitter": Declaration({"jitter_std": FloatOption(0.05, gt=0)}),

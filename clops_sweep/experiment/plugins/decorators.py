@@ -134,17 +134,24 @@ def _called_with(kind: str, arguments: Sequence[str]) -> Callable[[str, Any, Dec
 
     def check(name: str, member: Any, declaration: Declaration) -> None:
         keywords = [*declaration.fields, *declaration.options]
-        try:
-            inspect.signature(member).bind(*arguments, **dict.fromkeys(keywords))
-        except TypeError as error:
-            written = ", ".join([*arguments, *(["*", *keywords] if keywords else [])])
-            raise UsageError(
-                f"{kind} {name!r}: expected a function ({written}); {described(member)} cannot be called so ({error})"
-            ) from None
-        except ValueError:  # what is written in C need not have a signature
-            return
+        written = ", ".join([*arguments, *(["*", *keywords] if keywords else [])])
+        _must_take(f"{kind} {name!r}: expected a function ({written})", member, *arguments, **dict.fromkeys(keywords))
 
     return check
+
+
+def _must_take(expected: str, member: Any, *arguments: Any, **options: Any) -> None:
+    """See whether a member can be called with some arguments.
+
+    Raises:
+        UsageError: it cannot; the sentence begins with what is expected.
+    """
+    try:
+        inspect.signature(member).bind(*arguments, **options)
+    except TypeError as error:
+        raise UsageError(f"{expected}; {described(member)} cannot be called so ({error})") from None
+    except ValueError:  # what is written in C need not have a signature
+        return
 
 
 def augmentation(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
@@ -208,12 +215,7 @@ def _check_network(name: str, member: Any, declaration: Declaration) -> None:
     expected = f"network {name!r}: expected a function ({arguments}) that makes a torch.nn.Module"
     if not isinstance(member, type) and callable(getattr(member, "forward", None)):
         raise UsageError(f"{expected}, a new one for each run; this is a module itself")
-    try:
-        inspect.signature(member).bind(1, 1, 1, **options)
-    except TypeError as error:
-        raise UsageError(f"{expected}; {described(member)} cannot be called with these ({error})") from None
-    except ValueError:  # what is written in C need not have a signature
-        return
+    _must_take(expected, member, 1, 1, 1, **options)
 
 
 def observer(name: str) -> Callable[[Member], Member]:
@@ -250,13 +252,8 @@ def _check_observer(name: str, member: Any, _: Declaration) -> None:
         raise UsageError(
             f"observer {name!r}: {described(member)} has no method __call__; expected one that takes an event"
         )
-    try:
-        inspect.signature(member).bind(*((None, "") if made else (None,)))
-    except TypeError as error:
-        expected = "a class made with target and folder" if made else "a function of an event"
-        raise UsageError(f"observer {name!r}: expected {expected}; {described(member)} is none ({error})") from None
-    except ValueError:  # what is written in C need not have a signature
-        return
+    expected = "a class made with target and folder" if made else "a function of an event"
+    _must_take(f"observer {name!r}: expected {expected}", member, *((None, "") if made else (None,)))
 
 
 def scenario(name: str, *, options: Listed = (), headline: Sequence[str] = PAPER) -> Callable[[Member], Member]:

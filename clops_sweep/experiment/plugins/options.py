@@ -75,17 +75,6 @@ class _NumberOption(Option):
     log: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("gt", "ge", "lt", "le"):
-            bound = getattr(self, name)
-            if bound is not None:
-                if not self._of_this_kind(bound):
-                    raise UsageError(f"{name} = {shown(bound)}: expected {self._what}, or None")
-                object.__setattr__(self, name, self._stored(bound))
-        for one, other in (("gt", "ge"), ("lt", "le")):
-            if getattr(self, one) is not None and getattr(self, other) is not None:
-                raise UsageError(f"{one} and {other} are both there; expected one of them")
-        if not isinstance(self.log, bool):
-            raise UsageError(f"log = {shown(self.log)}: expected True or False")
         _store_default(self)
         if self.log and isinstance(self.default, float | int) and not self.default > 0:
             raise UsageError(f"default = {shown(self.default)}: expected more than 0 on a logarithmic scale")

@@ -215,6 +215,11 @@ _CLASSES = {
     "derpp": "derpp:DarkExperienceReplay",
     "agem": "agem:AveragedGEM",
     "gdumb": "gdumb:GreedyDumb",
+    "icarl": "icarl:IncrementalClassifier",
+    "ncm": "ncm:NearestClassMean",
+    "slda": "slda:StreamingLDA",
+    "ranpac": "ranpac:RandomProjections",
+    "acil": "acil:AnalyticLearning",
 }
 STRATEGIES = Registry(
     "strategy",
@@ -229,6 +234,8 @@ NETWORKS = Registry(
     "network",
     {
         PAPER_NETWORK: ("clops_sweep.learning.networks.network:PaperNetwork", NOTHING),
+        "linear": ("clops_sweep.learning.networks.shallow:linear", NOTHING),
+        "mlp": ("clops_sweep.learning.networks.shallow:mlp", declarations.MLP),
         "inception_time": ("clops_sweep.learning.networks.inception_time:InceptionTime", NOTHING),
         "resnet1d_wang": ("clops_sweep.learning.networks.resnet1d_wang:ResNet1dWang", NOTHING),
     },

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-import sys
 from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any
 
 from clops_sweep.errors import shown
@@ -38,8 +36,6 @@ def length(values: Any) -> int | None:
     """How many values a list, range, array or mapping has; None for what has no length."""
     try:
         return len(values)
-    except OverflowError:  # a range beyond the largest index
-        return sys.maxsize
     except TypeError:
         return None
 
@@ -50,23 +46,21 @@ def as_list(values: Any) -> list[Any]:
     Raises:
         ValueError: it is something else, such as text, a mapping, a set or an iterator.
     """
-    count = length(values)
-    if count is not None and not isinstance(values, Sequence):
-        values = as_python(values)
-    if count is None or not isinstance(values, Sequence) or isinstance(values, str | bytes | bytearray):
+    values = as_python(values)
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes | bytearray):
         raise ValueError(f"expected a list of values, not {kind_in_words(values)}")
-    return [as_python(value) for value in islice(values, count)]  # a sequence of the user's may have no end
+    return [as_python(value) for value in values]
 
 
 def has_twice(values: Sequence[Any]) -> bool:
     """Whether two values are equal, as 1, 1.0 and True are.
 
     Raises:
-        ValueError: a value is a list that contains itself, or of some other type that cannot be compared.
+        ValueError: a value is of a type that cannot be compared.
     """
     try:
         return len({_hashable(value) for value in values}) < len(values)
-    except (TypeError, RecursionError):
+    except TypeError:
         raise ValueError("expected numbers, text or lists of them") from None
 
 

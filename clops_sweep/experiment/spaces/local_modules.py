@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import builtins
 import importlib
 import os
 import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
 
-from clops_sweep.errors import UsageError, streams_kept
-
-_ENDINGS = (".py", *EXTENSION_SUFFIXES)
 _INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
@@ -27,9 +22,6 @@ def importable(folder: Path) -> Iterator[None]:
     have some of the same names. Whoever holds on to them keeps them, and what is handed to workers takes with it what
     it needs of them: they need not lie on the workers' machines. So they are to be imported where the file begins, and
     not in a function that is called later.
-
-    Raises:
-        UsageError: a module from there is a compiled one, which cannot be handed to workers.
     """
     folder = folder.resolve()
     offered = {name for name in _names_in(folder) if _is_replaceable(name)}
@@ -41,41 +33,12 @@ def importable(folder: Path) -> Iterator[None]:
     importlib.invalidate_caches()  # a module may have been written a moment ago
     try:
         yield
-        _refuse_compiled(folder, before)
     finally:
         if place in sys.path:
             sys.path.remove(place)
         for name in _imported(folder, before):
             del sys.modules[name]
         sys.modules.update(hidden)
-
-
-@contextmanager
-def unharmed() -> Iterator[None]:
-    """Around the execution of a user's file: refuse changes that would break the rest of the command.
-
-    Raises:
-        UsageError: the file closes standard output or error, lowers Python's recursion limit, or replaces a built-in
-            function or class.
-    """
-    limit, before = sys.getrecursionlimit(), dict(vars(builtins))
-    replaced, lowered = list[str](), limit
-    with streams_kept() as streams:
-        try:
-            yield
-        finally:
-            lowered = sys.getrecursionlimit()
-            sys.setrecursionlimit(max(lowered, limit))
-            replaced = [
-                name for name, value in before.items() if vars(builtins).get(name) is not value and name[0] != "_"
-            ]
-            vars(builtins).update({name: before[name] for name in replaced})
-    if lowered < limit:
-        raise UsageError(f"lowers Python's recursion limit to {lowered}; expected {limit} or more")
-    if replaced:
-        raise UsageError(f"replaces the built-in {replaced[0]!r}; give your own function another name")
-    if streams.closed:
-        raise UsageError("closes standard output or standard error, which the command writes to")
 
 
 def _names_in(folder: Path) -> Iterator[str]:
@@ -87,7 +50,8 @@ def _names_in(folder: Path) -> Iterator[str]:
     for name in names:
         if (folder / name / "__init__.py").is_file():
             yield name
-        yield from (name.removesuffix(end) for end in _ENDINGS if name.endswith(end))
+        if name.endswith(".py"):
+            yield name.removesuffix(".py")
 
 
 def _is_replaceable(name: str) -> bool:
@@ -106,16 +70,6 @@ def _imported(folder: Path, before: set[str]) -> list[str]:
         name for name in set(packages.values()) - before if name in sys.modules and _place(sys.modules[name]) == folder
     }
     return [name for name, package in packages.items() if package in roots]
-
-
-def _refuse_compiled(folder: Path, before: set[str]) -> None:
-    for name in _imported(folder, before):
-        origin = getattr(sys.modules[name], "__file__", None)
-        if origin and origin.endswith(tuple(EXTENSION_SUFFIXES)):
-            raise UsageError(
-                f"imports {Path(origin).name}, a compiled module beside it, which cannot be handed to workers; install "
-                "it as a package"
-            )
 
 
 def _place(module: ModuleType) -> Path | None:

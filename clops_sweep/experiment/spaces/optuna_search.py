@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -39,9 +38,6 @@ _MOST_CHOICES = 10_000
 
 MAX_COMBINATIONS = 2_000
 """Up to so many combinations of categories are checked beforehand; of more, every category by itself."""
-
-_IN_MEMORY = re.compile(r"sqlite(\+\w+)?://(/?(\?.*)?$|.*(:memory:|mode=memory))", re.IGNORECASE)
-"""URLs of SQLite databases that have no file."""
 
 _LIMITS = {"n_trials": IntOption(1, ge=1), "sampler_seed": IntOption(0, ge=0), "max_concurrent": IntOption(1, ge=1)}
 
@@ -156,11 +152,6 @@ class OptunaSearch:
                 raise UsageError(f"OptunaSearch: {name} = {shown(value)}: expected a mapping from names")
         if self.storage is not None and not (isinstance(self.storage, str) and self.storage.strip()):
             raise UsageError(f"OptunaSearch: storage = {shown(self.storage)}: expected the URL of a database")
-        if self.storage is not None and _IN_MEMORY.match(self.storage):
-            raise UsageError(
-                f"OptunaSearch: storage = {shown(self.storage)}: a study in memory is lost when the command ends; "
-                "expected a file, such as sqlite:///optuna.db, or another database"
-            )
         for name in self.parameters:
             if not name.strip():
                 raise UsageError(f"OptunaSearch: parameter {shown(name)}: expected text")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import runpy
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -13,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.errors import UsageError, calling, listed, one_line, several, shown
-from clops_sweep.experiment.config import RunConfig, any_combination, default_plugin, known_key, nearest, owners
+from clops_sweep.experiment.config import SEED, RunConfig, any_combination, default_plugin, known_key, nearest, owners
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import REGISTRIES, has_metric, headline, may_use, used_options
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, kind_in_words, length
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
-from clops_sweep.experiment.spaces.grid import Grid
-from clops_sweep.experiment.spaces.local_modules import importable, unharmed
+from clops_sweep.experiment.spaces.grid import OfAnySeed
+from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 
 _LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
@@ -95,11 +94,12 @@ class SearchSpace:
         object.__setattr__(self, "axes", {axis: self._plain_axis(axis, it) for axis, it in self.axes.items()})
         if not self.name or any(character in self.name for character in "/\\\0") or self.name.startswith("."):
             raise UsageError(f"search space name {self.name!r}: expected a name that can stand in a file name")
-        if len(self.name) > _LONGEST_NAME:
-            raise UsageError(f"search space name {self.name[:20]!r}...: expected {_LONGEST_NAME} characters at most")
+        if len(self.name.encode("utf-8", "replace")) > _LONGEST_NAME:
+            raise UsageError(f"search space name {self.name[:20]!r}...: expected {_LONGEST_NAME} bytes at most")
         if not len(self.seeds):
             raise UsageError(f"search space {self.name!r}: seeds has no values")
         _check_twice(f"search space {self.name!r}: seeds", self.seeds)
+        object.__setattr__(self, "seeds", tuple(map(self._checked_seed, self.seeds)))
         for what, function in (("where", self.where), ("resolve", self.resolve)):
             if function is not None and not callable(function):
                 raise UsageError(
@@ -117,6 +117,13 @@ class SearchSpace:
         of_base = (name for name in given if may_use(name, given))  # others are left from `replace`
         self._check_used([*of_base, *of_axes, *of_search], given)
 
+    def _checked_seed(self, seed: Any) -> int:
+        try:
+            checked: int = SEED.checked(seed)
+        except ValueError as error:
+            raise UsageError(f"search space {self.name!r}: seed = {shown(seed)}: {error}") from None
+        return checked
+
     def _check_types(self) -> None:
         if not isinstance(self.name, str):
             raise UsageError(f"search space name {shown(self.name)}: expected text")
@@ -133,8 +140,7 @@ class SearchSpace:
 
     def _check_count(self, what: str, runs: int, hint: str = "") -> None:
         if runs > MOST_RUNS:
-            count = f"{runs:,}" if runs < sys.maxsize else "too many"
-            raise UsageError(f"search space {self.name!r}: {what} {count} runs; expected {MOST_RUNS:,} at most{hint}")
+            raise UsageError(f"search space {self.name!r}: {what} {runs:,} runs; expected {MOST_RUNS:,} at most{hint}")
 
     def _plain_axis(self, axis: Any, values: Any) -> Axis:
         """An axis with its values as Python's own, so that labels, ids and JSON are the same for equal values."""
@@ -168,8 +174,6 @@ class SearchSpace:
             if not has_metric(scenario, name):
                 known = ", ".join(it for it in MEASURES if has_metric(scenario, it))
                 raise UsageError(f"{where}: objective {name!r}: {scenario} has no such metric; it has those of {known}")
-        for seed in self.seeds:
-            self.base.replace(seed=seed)
         try:
             search.check(self.base)
         except UsageError as error:
@@ -228,9 +232,12 @@ class SearchSpace:
     def _requests(self) -> Iterator[RunRequest]:
         if self.search is not None:
             return
-        grid = Grid(self.base)
-        for seed, (labels, settings) in itertools.product(self.seeds, self._cells()):
-            config = grid.config(settings, seed) or self._config(labels, {**settings, "seed": seed})
+        checked: dict[int, OfAnySeed] = {}  # by the place of the cell: no check of several fields looks at the seed
+        for seed, (place, (labels, settings)) in itertools.product(self.seeds, enumerate(self._cells())):
+            if place in checked:
+                config: RunConfig | None = checked[place].with_seed(seed)
+            elif (config := self._config(labels, {**settings, "seed": seed})) is not None:
+                checked[place] = OfAnySeed(config)
             if config is not None and (self.where is None or self._keeps(self.where, config)):
                 yield RunRequest(self._resolved(config), self.name, labels, config)
 
@@ -371,7 +378,7 @@ def names_in(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UsageError(f"{path}: no such search-space file")
     try:
-        with importable(path.resolve().parent), unharmed():
+        with importable(path.resolve().parent):
             return runpy.run_path(str(path), run_name="clops_sweep_search_space")
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,12 +20,6 @@ from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace, 
 from clops_sweep.experiment.spaces.where import Where
 
 _Loaded = TypeVar("_Loaded")
-
-_LONGEST_FILE_NAME = 150
-"""In bytes: figures and tables add their own names to that of a search space, and file names end at 255 bytes."""
-
-_CONTROLS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""What turns the direction of writing, so that a text is not what it seems to be."""
 
 
 @dataclass(frozen=True)
@@ -200,21 +193,14 @@ def check_names(spaces: Sequence[SearchSpace]) -> None:
     """Sees to it that search spaces can be written about: on a terminal, in a database, and in files beside each other.
 
     Raises:
-        UsageError: a name or label with characters that only a terminal would obey, a name that is too long for a file,
-            or two that would be one on some file system.
+        UsageError: a name or label with characters that cannot be printed, or two names that would be one file.
     """
     names: dict[str, str] = {}
     for space in spaces:
         for what, text in _texts(space):
-            if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in _CONTROLS for c in text):
+            if not text.isprintable():
                 raise UsageError(f"{what} {shown(text)}: expected characters that can be printed")
-        own = file_name(space.name)
-        if len(own.encode()) > _LONGEST_FILE_NAME:
-            raise UsageError(
-                f"search space {shown(space.name)}: a name for files may have {_LONGEST_FILE_NAME} bytes, and this one "
-                f"has {len(own.encode())}; expected a shorter one"
-            )
-        key = unicodedata.normalize("NFC", own).casefold()
+        key = file_name(space.name).casefold()
         if key in names:
             raise UsageError(
                 f"search spaces {shown(names[key])} and {shown(space.name)}: their files would have one name; expected "

@@ -1,17 +1,15 @@
-"""Conditions on config fields, as `--where` takes them: expressions of Python's grammar, and nothing more of Python.
+"""Conditions on config fields, as `--where` takes them: expressions in Python's grammar that cannot call anything.
 
 Comparisons (also chained, `in` and `not in`), arithmetic, `and`, `or`, `not` (and pandas's `&`, `|`, `~`), numbers,
-text, lists, True and False, and the names of config fields. No calls, attributes or subscripts: what a user pastes
-from somewhere must not be a program. A field that is not set, and an option of a plug-in that the run does not use, are
-as nan is: they equal nothing, and a comparison with them is false.
+text, lists, True and False, and the names of config fields. Calls, attributes and subscripts are refused, because what
+a user pastes from somewhere must not be a program. A field that is not set, and an option that the run does not use,
+equals nothing, and comparing it gives False.
 """
 
 from __future__ import annotations
 
 import ast
-import math
-import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from typing import Any, Protocol
 
 from clops_sweep.errors import UsageError, one_line, shown
@@ -19,31 +17,12 @@ from clops_sweep.experiment.config import known_key, nearest
 
 _LONGEST_REASON = 80
 
-_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda value, values: value in values,
-    ast.NotIn: lambda value, values: value not in values,
-}
-_ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-_LOGIC: Mapping[type[ast.operator], Callable[[bool, bool], bool]] = {ast.BitAnd: operator.and_, ast.BitOr: operator.or_}
-_SIGNS: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos}
-_LONGEST = 10_000
-"""Characters; Python's own grammar takes deeper expressions than its stack does."""
-
-_LARGEST = 2**128
-"""Whole numbers of Python have any number of digits, and take any time."""
+_ALLOWED = (
+    *(ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd, ast.Invert),
+    *(ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.BitAnd, ast.BitOr),
+    *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn),
+    *(ast.Expression, ast.Name, ast.Load, ast.List, ast.Tuple),
+)
 
 
 class _Named(Protocol):
@@ -60,26 +39,24 @@ class Where:
         columns: what it may name; by default the fields of a config.
 
     Raises:
-        UsageError: it is no such expression, or names a field that there is not.
+        UsageError: it is no such expression, or names an unknown field.
     """
 
     def __init__(self, expression: str, columns: Collection[str] | None = None) -> None:
         self.expression = expression
         self._columns = columns
-        if len(expression) > _LONGEST:
-            raise self._wrong(f"it is longer than {_LONGEST:,} characters")
         try:
-            self._tree = ast.parse(expression.strip(), mode="eval").body
+            tree = ast.parse(expression.strip(), mode="eval")
+            self._names = sorted({name for node in ast.walk(tree) if (name := self._checked(node))})
+            self._code = compile(ast.fix_missing_locations(_WordsForSigns().visit(tree)), "a condition", "eval")
         except SyntaxError as error:
             single = "=" in expression and not any(sign in expression for sign in ("==", "<=", ">=", "!="))
             raise self._wrong(
                 "a condition compares with == and not with =" if single else one_line(error.msg)[:_LONGEST_REASON]
             ) from None
+        except UsageError as error:
+            raise self._wrong(str(error)) from None
         except (ValueError, RecursionError, MemoryError):  # a zero byte; brackets inside brackets
-            raise self._wrong("Python cannot read it") from None
-        try:
-            self._check(self._tree)
-        except RecursionError:
             raise self._wrong("Python cannot read it") from None
 
     def __call__(self, config: _Named) -> bool:
@@ -88,90 +65,35 @@ class Where:
         Raises:
             UsageError: values cannot be compared so, or it is neither true nor false.
         """
+        values = {name: _value(config.get(name)) for name in self._names}
         try:
-            kept = self._value(self._tree, config)
-        except (TypeError, ArithmeticError, RecursionError) as error:
+            kept = eval(self._code, {"__builtins__": {}}, values)  # nothing but what `_ALLOWED` lists
+        except (TypeError, ArithmeticError, RecursionError, MemoryError) as error:
             raise self._wrong(one_line(error)[:_LONGEST_REASON]) from None
-        if not isinstance(kept, bool):
+        if not isinstance(kept, bool | _Unset):
             raise self._wrong("neither true nor false for a run")
-        return kept
+        return bool(kept)
 
-    def _check(self, node: ast.AST) -> None:
-        """Everything that is in it, before it is computed for the first run."""
+    def _checked(self, node: ast.AST) -> str | None:
+        """The field that a node names, if it is a name.
+
+        Raises:
+            UsageError: a condition may not hold such a node, or the field is unknown.
+        """
         match node:
-            case ast.Constant(value=int(value)) if abs(value) > _LARGEST:
-                raise self._wrong("a number in it is too large")
+            case ast.Name(id=name):
+                if self._columns is None:
+                    return known_key(name)
+                if name not in self._columns:
+                    raise UsageError(f"there is no column {name!r}{nearest(name, dict.fromkeys(self._columns))}")
+                return name
             case ast.Constant(value=bool() | int() | float() | str()):
-                return
-            case ast.Name(id=name):
-                try:
-                    self._check_name(name)
-                except UsageError as error:
-                    raise self._wrong(str(error)) from None
-                return
-            case ast.BinOp(op=op) if type(op) not in {*_ARITHMETIC, *_LOGIC}:
-                raise self._wrong("it takes + - * / // % and the words and, or, not")
-            case ast.Compare(ops=ops) if any(type(op) not in _COMPARISONS for op in ops):
-                raise self._wrong("it compares with == != < <= > >= in and not in")
-            case ast.BoolOp() | ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.List() | ast.Tuple():
-                for child in ast.iter_child_nodes(node):
-                    if isinstance(child, ast.expr):
-                        self._check(child)
-            case _:
-                raise self._wrong("it takes comparisons, arithmetic, lists and the words and, or, not, in")
-
-    def _check_name(self, name: str) -> None:
-        if self._columns is None:
-            known_key(name)
-        elif name not in self._columns:
-            raise UsageError(f"there is no column {name!r}{nearest(name, dict.fromkeys(self._columns))}")
-
-    def _value(self, node: ast.expr, config: _Named) -> Any:
-        match node:
-            case ast.Constant(value=value):
-                return value
-            case ast.Name(id=name):
-                value = config.get(name)
-                return math.nan if value is None else value
-            case ast.List(elts=items) | ast.Tuple(elts=items):
-                return tuple(self._value(item, config) for item in items)
-            case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
-                return not self._truth(operand, config)
-            case ast.UnaryOp(op=op, operand=operand):
-                return _SIGNS[type(op)](self._number(operand, config))
-            case ast.BinOp(op=op, left=left, right=right) if type(op) in _LOGIC:
-                return _LOGIC[type(op)](self._truth(left, config), self._truth(right, config))
-            case ast.BinOp(op=op, left=left, right=right):
-                number = _ARITHMETIC[type(op)](self._number(left, config), self._number(right, config))
-                if isinstance(number, int) and abs(number) > _LARGEST:
-                    raise OverflowError("a number becomes too large")
-                return number
-            case ast.BoolOp(op=op, values=values):
-                wanted = isinstance(op, ast.Or)
-                return wanted if any(self._truth(value, config) is wanted for value in values) else not wanted
-            case ast.Compare(left=left, ops=ops, comparators=others):
-                value = self._value(left, config)
-                for comparison, other in zip(ops, others, strict=True):
-                    following = self._value(other, config)
-                    if not _compared(comparison, value, following):
-                        return False
-                    value = following
-                return True
-        raise AssertionError(ast.dump(node))
-
-    def _number(self, node: ast.expr, config: _Named) -> int | float:
-        value = self._value(node, config)
-        if not isinstance(value, int | float):  # text times a number could be made as long as memory is
-            raise TypeError(f"{shown(value)} is no number")
-        return value
-
-    def _truth(self, node: ast.expr, config: _Named) -> bool:
-        value = self._value(node, config)
-        if _is_nan(value):
-            return False
-        if not isinstance(value, bool):
-            raise TypeError(f"{shown(value)} is neither true nor false")
-        return value
+                return None
+            case ast.BoolOp(values=operands) if any(_is_no_truth(operand) for operand in operands):
+                raise UsageError("and, or take comparisons: repeat the field, as in seed == 1 or seed == 2")
+        if not isinstance(node, _ALLOWED):
+            raise UsageError("it takes comparisons, arithmetic, lists and the words and, or, not, in")
+        return None
 
     def _wrong(self, what: str) -> UsageError:
         if self._columns is not None:
@@ -182,12 +104,49 @@ class Where:
         )
 
 
-def _compared(comparison: ast.cmpop, value: Any, following: Any) -> bool:
-    """Whether two values compare so; nan, which also text and lists are compared with, equals nothing."""
-    if _is_nan(value) or _is_nan(following):
-        return isinstance(comparison, ast.NotEq | ast.NotIn)
-    return bool(_COMPARISONS[type(comparison)](value, following))
+class _WordsForSigns(ast.NodeTransformer):
+    """Puts `and`, `or` and `not` where pandas has &, | and ~, and tuples, which configs hold, where lists are."""
+
+    def visit_List(self, node: ast.List) -> ast.expr:
+        self.generic_visit(node)
+        return ast.Tuple(node.elts, node.ctx)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        words = {ast.BitAnd: ast.And, ast.BitOr: ast.Or}
+        word = words.get(type(node.op))
+        return node if word is None else ast.BoolOp(word(), [node.left, node.right])
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        return ast.UnaryOp(ast.Not(), node.operand) if isinstance(node.op, ast.Invert) else node
 
 
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+def _is_no_truth(node: ast.expr) -> bool:
+    """Whether it is text or a number, as in ``strategy == 'er' or 'clops'``."""
+    return isinstance(node, ast.Constant) and not isinstance(node.value, bool)
+
+
+class _Unset:
+    """A value that is missing: equal to nothing, without an order, false."""
+
+    def _false(self, _: object) -> bool:
+        return False
+
+    def _self(self, _: object = None) -> _Unset:
+        return self
+
+    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _false
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _self
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __pos__ = _self
+    __hash__ = None  # type: ignore[assignment]
+
+    def __ne__(self, _: object) -> bool:
+        return True
+
+    def __bool__(self) -> bool:
+        return False
+
+
+def _value(value: Any) -> Any:
+    return _Unset() if value is None or value != value else value

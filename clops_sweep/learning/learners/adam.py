@@ -22,14 +22,18 @@ class Adam:
 
     def __init__(self, values: torch.Tensor, learning_rate: float | Sequence[float]) -> None:
         self.values = values
-        self.learning_rate = learning_rate
-        self._rates = torch.tensor(learning_rate, dtype=torch.float64, device=values.device)
-        if self._rates.dim():
-            self._rates = self._rates[:, None]
+        self.set_rate(learning_rate)
         self.first = torch.zeros_like(values)
         self.second = torch.zeros_like(values)
         self.steps = 0
         """t, the steps that have been taken."""
+
+    def set_rate(self, learning_rate: float | Sequence[float]) -> None:
+        """Take another learning rate for the next steps."""
+        self.learning_rate = learning_rate
+        self._rates = torch.tensor(learning_rate, dtype=torch.float64, device=self.values.device)
+        if self._rates.dim():
+            self._rates = self._rates[:, None]
 
     def step(self, gradient: torch.Tensor) -> None:
         """One step along `gradient`, of the same shape as `values`."""

@@ -12,6 +12,7 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.learning.learners.native_learner import NativeLearner
+from clops_sweep.learning.learners.optimizers import make_optimizer
 from clops_sweep.learning.learners.stacked_learner import StackedLearner, can_be_stacked
 
 
@@ -25,16 +26,21 @@ def make_learner(
     options: Mapping[str, Any] | None = None,
     *,
     together: bool | None = None,
+    optimizer: str = "adam",
+    weight_decay: float = 0.0,
 ) -> Learner:
     """The fastest learner of a network with its options for the device of the bank; arguments as in `Learner`.
 
     Runs of a module are computed in lockstep on a GPU, where that is possible, or wherever `together` says so.
     """
-    if network == PAPER_NETWORK and bank.device.type == "cpu" and not together:
+    plain = optimizer != "sgd" and not weight_decay and not {"norm", "projection"}.intersection(options or {})
+    if network == PAPER_NETWORK and bank.device.type == "cpu" and plain and not together:
         variant = native.chosen()
         if variant is not None:
             return NativeLearner(seeds, kind, outputs, learning_rate, bank, variant)
     wanted = bank.device.type != "cpu" if together is None else together
     can_be = wanted and can_be_stacked(network, (1, *bank.shape)[-2:], outputs, options or {}, bank.device)
     of_modules = StackedLearner if can_be else ModuleLearner
-    return of_modules(seeds, kind, outputs, learning_rate, bank, network, options)
+    learner = of_modules(seeds, kind, outputs, learning_rate, bank, network, options)
+    learner.optimizer = make_optimizer(optimizer, learner.parameters.flat, learning_rate, weight_decay)
+    return learner

@@ -50,7 +50,17 @@ class Learner(RunNetworks):
         self.optimizer = Adam(parameters.flat, learning_rate)
         self._learning_rate = learning_rate
         self._excerpts: dict[tuple[int, ...], Self] = {}
-        self._epoch: Epoch | None = None
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next step."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        if value != self._learning_rate:
+            self._learning_rate = value
+            self.optimizer.set_rate(value)
 
     def apply(self, gradient: torch.Tensor) -> None:
         """One Adam step along a gradient that is laid out like `parameters.flat`."""
@@ -76,11 +86,7 @@ class Learner(RunNetworks):
         self, task: Instances, replay: Replay | None, order: torch.Tensor, batch_size: int, dropout_keys: torch.Tensor
     ) -> Epoch:
         """An epoch on a task, with its dropout keys kept as "dropout keys"; arguments as in `train_epoch`."""
-        replayed = 0 if replay is None else replay.instances.rows.shape[1]
-        epoch = self._epoch
-        if epoch is None or epoch.task is not task or (epoch.replayed, epoch.batch_size) != (replayed, batch_size):
-            epoch = self._epoch = Epoch(task, replayed, batch_size, self.smallest_batch)
-        epoch.load(replay, order)
+        epoch = Epoch(task, replay, order, batch_size, self.smallest_batch)
         epoch.keep("dropout keys", dropout_keys)
         return epoch
 
@@ -199,7 +205,7 @@ class Learner(RunNetworks):
         return part
 
     def copy(self) -> Self:
-        """Networks of the same parameters and running statistics, with an optimiser of their own."""
+        """Networks of the same parameters and running statistics, to be asked and not to be trained."""
         found = self._of_seeds(self.seeds)
         found.restore(self.state())
         return found

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, Self
 
 import torch
+from torch import nn
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK
@@ -18,7 +19,7 @@ from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.networks.dropout import PaperDropout
 from clops_sweep.learning.networks.module_probe import probed
-from clops_sweep.learning.networks.run_module import Mode, RunModule, made, trained
+from clops_sweep.learning.networks.run_module import Mode, RunModule, made, trained, weights_of
 from clops_sweep.learning.parameters import Parameters
 
 _MULTIPLE = 32
@@ -88,35 +89,29 @@ class ModuleLearner(Learner):
         self._at_a_time = (_VALUES if bank.device.type == "cpu" else _VALUES_ON_A_GPU) // (shape[0] * shape[1])
 
     def gradient(
-        self, batch: Batch, dropout_keys: torch.Tensor, *, track_statistics: bool = True
+        self,
+        batch: Batch,
+        dropout_keys: torch.Tensor,
+        *,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `Learner.gradient`; layers draw from a stream of the keys and the place of the batch in its epoch."""
-        found = self._differentiated(batch, dropout_keys, "training", track_statistics=track_statistics)
-        return found, self._gradient.flat
-
-    def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
-        """As `Learner.memory_gradient`."""
-        self._differentiated(batch, dropout_keys, "sampling", track_statistics=True)
-        return self._gradient.flat
-
-    def _differentiated(
-        self, batch: Batch, dropout_keys: torch.Tensor, mode: Mode, *, track_statistics: bool
-    ) -> torch.Tensor:
-        """Leaves the gradient in `_gradient`; returns the losses, float32 [S, B]."""
-        if mode == "training":
+        if batch_statistics:
             self._probed.check_batch(self._network, batch.rows.shape[1])
+        mode = MODES[batch_statistics, True]
         self._gradient.flat.zero_()  # what no gradient reaches in this batch has one of zero
         place, found = int(batch.draws[0]), []
         with self._generators.kept(), torch.enable_grad():
             for run, module in enumerate(self._modules):
                 with nullcontext() if track_statistics else module.buffers_kept():
-                    frames = self._augmented(run, batch.rows[run], mode == "training")
+                    frames = self._augmented(run, batch.rows[run], batch_statistics)
                     with self._random(dropout_keys[run], place, batch.draws):
                         logits = module.logits(frames, mode)
                     of_run = losses.instance_losses(self.kind, logits, batch.targets[run])
                     (batch.weights[run] * of_run).sum().backward()
                 found.append(of_run.detach())
-        return torch.stack(found)
+        return torch.stack(found), self._gradient.flat
 
     def backpropagate(
         self,
@@ -250,6 +245,15 @@ class ModuleLearner(Learner):
                 self.parameters.views[name][run].copy_(parameter)
             module.take_buffers(dict(fresh.named_buffers()))
 
+    def module(self, run: int) -> nn.Module:
+        """As `Learner.module`."""
+        self._modules[run].set("evaluation")
+        return self._modules[run].module
+
+    def weights(self, run: int) -> dict[str, torch.Tensor]:
+        """As `Learner.weights`."""
+        return weights_of(self._network, self._modules[run].module)
+
     def state(self) -> dict[str, Any]:
         """As `Learner.state`."""
         return super().state() | {"buffers": [module.buffers for module in self._modules]}
@@ -267,11 +271,6 @@ class _ModulePasses(Passes):
     def __init__(self, learner: ModuleLearner) -> None:
         super().__init__(learner)
         self._learner = learner
-
-    @property
-    def generators(self) -> GlobalStreams:
-        """As of `Passes`."""
-        return self._learner._generators
 
     def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor:
         del number

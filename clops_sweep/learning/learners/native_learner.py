@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from clops_sweep import native
+from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay
 from clops_sweep.learning.frame_bank import FrameBank
@@ -20,7 +21,7 @@ from clops_sweep.learning.learners.native_passes import NativePasses
 from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.learners.penalty import Penalty
 from clops_sweep.learning.learners.run_networks import Loss
-from clops_sweep.learning.networks.network import CHANNELS, initial_parameters
+from clops_sweep.learning.networks.network import CHANNELS, PaperNetwork, initial_parameters
 
 
 class NativeLearner(Learner):
@@ -79,27 +80,20 @@ class NativeLearner(Learner):
         return NativePasses(self, self._kernels)
 
     def gradient(
-        self, batch: Batch, dropout_keys: torch.Tensor, *, track_statistics: bool = True
+        self,
+        batch: Batch,
+        dropout_keys: torch.Tensor,
+        *,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `Learner.gradient`."""
-        return self._differentiate_batch(
-            batch, dropout_keys, running=False, track=track_statistics
-        ), self._gradient.flat
-
-    def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
-        """As `Learner.memory_gradient`."""
-        self._differentiate_batch(batch, dropout_keys, running=True, track=False)
-        return self._gradient.flat
-
-    def _differentiate_batch(
-        self, batch: Batch, dropout_keys: torch.Tensor, *, running: bool, track: bool
-    ) -> torch.Tensor:
-        losses, frames = torch.empty(batch.rows.shape), None
+        losses, frames, track = torch.empty(batch.rows.shape), None, batch_statistics and track_statistics
         rows, *given = self._given(batch, dropout_keys)
-        if self.augment is not None and not running:
+        if self.augment is not None and batch_statistics:
             rows, frames = self._augmented(batch.rows)
-        self._core.gradient(rows, *given, running, track, losses.numpy(), frames)
-        return losses
+        self._core.gradient(rows, *given, not batch_statistics, track, losses.numpy(), frames)
+        return losses, self._gradient.flat
 
     def _augmented(self, rows: torch.Tensor) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
         """Positions, [S, B], in frames as the augmentation makes them, [S * B, samples]."""
@@ -161,6 +155,20 @@ class NativeLearner(Learner):
         self.parameters.flat.copy_(initial_parameters(self.seeds, self.outputs, task).flat)
         for number, tensor in enumerate(self.statistics):
             tensor.fill_(0 if number < 3 else 1)
+
+    def module(self, run: int) -> torch.nn.Module:
+        """As `Learner.module`."""
+        found = PaperNetwork(1, FRAME_LENGTH, self.outputs).eval()
+        found.load_state_dict(self.weights(run))
+        return found
+
+    def weights(self, run: int) -> dict[str, torch.Tensor]:
+        """As `Learner.weights`."""
+        found = {name: view[run].clone() for name, view in self.parameters.views.items()}
+        for number, values in enumerate(self.statistics):
+            kind = "running_mean" if number < 3 else "running_var"
+            found[f"norm{number % 3 + 1}.{kind}"] = values.view(self.parameters.runs, -1)[run].clone()
+        return found | {f"norm{block}.num_batches_tracked": torch.tensor(0) for block in (1, 2, 3)}
 
     def state(self) -> dict[str, Any]:
         """As `Learner.state`."""

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 from clops_sweep.errors import UsageError
-from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.learners.passes import OpenPass, Passes, WeightedLoss
 from clops_sweep.learning.learners.run_networks import RunNetworks
 
@@ -25,13 +24,7 @@ class NativePasses(Passes):
     def __init__(self, networks: RunNetworks, core_over: Callable[..., Any]) -> None:
         super().__init__(networks)
         self._core_over = core_over
-        self._generators = GlobalStreams(networks.bank.device)
         self._workspaces: list[_Workspace] = []
-
-    @property
-    def generators(self) -> GlobalStreams:
-        """As of `Passes`."""
-        return self._generators
 
     def checked(self, x: object) -> torch.Tensor:
         """As of `Passes`; the kernels know no gradient by the frames."""

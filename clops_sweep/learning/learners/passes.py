@@ -28,6 +28,7 @@ class Passes(ABC):
 
     def __init__(self, networks: RunNetworks) -> None:
         self.parameters = networks.parameters.flat.detach().requires_grad_()
+        self.generators = GlobalStreams(networks.bank.device)
         self.shape = (1, *networks.bank.shape)[-2:]
         self._outputs, self._kind, self._networks = networks.outputs, networks.kind, networks
         self._keys_of: Callable[[int], torch.Tensor] | None = None
@@ -50,11 +51,6 @@ class Passes(ABC):
                 yield
         finally:
             self._keys_of = None
-
-    @property
-    @abstractmethod
-    def generators(self) -> GlobalStreams:
-        """The global generators that computing draws from."""
 
     def begin_step(self) -> None:
         """The next pass is the first of a step."""

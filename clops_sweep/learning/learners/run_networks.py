@@ -8,6 +8,7 @@ from functools import partial
 from typing import Literal
 
 import torch
+from torch import nn
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses
@@ -48,13 +49,19 @@ class RunNetworks(ABC):
 
     @abstractmethod
     def gradient(
-        self, batch: Batch, dropout_keys: torch.Tensor, *, track_statistics: bool = True
+        self,
+        batch: Batch,
+        dropout_keys: torch.Tensor,
+        *,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Loss and gradient of a batch in training mode: batch statistics, dropout on.
 
         Args:
             batch: the instances and their weights.
             dropout_keys: int32 [S, 2].
+            batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
             track_statistics: whether the running statistics take in this batch.
 
         Returns:
@@ -62,9 +69,9 @@ class RunNetworks(ABC):
             `parameters.flat`; the next gradient overwrites it.
         """
 
-    @abstractmethod
     def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
         """The gradient of sum_i weights_i l_i with dropout on and batch norm in evaluation mode; else as `gradient`."""
+        return self.gradient(batch, dropout_keys, batch_statistics=False)[1]
 
     @abstractmethod
     def backpropagate(
@@ -230,6 +237,14 @@ class RunNetworks(ABC):
         Returns:
             float32 [S, m, T, C].
         """
+
+    @abstractmethod
+    def module(self, run: int) -> nn.Module:
+        """The network of a run as a module in evaluation mode, on the device of the bank; not to be changed."""
+
+    @abstractmethod
+    def weights(self, run: int) -> dict[str, torch.Tensor]:
+        """The state dict of the network of a run, as its `nn.Module` has it: copies on the CPU."""
 
     def losses(self, rows: torch.Tensor, targets: torch.Tensor, *, shift: torch.Tensor | None = None) -> torch.Tensor:
         """Losses l_i in evaluation mode, float32 [S, m]; arguments as in `logits`, targets float32 [S, m, C]."""

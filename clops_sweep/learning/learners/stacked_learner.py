@@ -6,16 +6,15 @@ import logging
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import cached_property
 from typing import Any
 
 import torch
 
-from clops_sweep.data.scenarios import LossKind
 from clops_sweep.errors import reason
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import losses, streams
 from clops_sweep.learning.batches import Batch
-from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.learners.module_learner import MODES, ModuleLearner
 from clops_sweep.learning.learners.stacked_modules import StackedModules, Views
@@ -53,28 +52,31 @@ class StackedLearner(ModuleLearner):
 
     backend = "torch-stacked"
 
-    def __init__(
-        self,
-        seeds: Sequence[int],
-        kind: LossKind,
-        outputs: int,
-        learning_rate: float,
-        bank: FrameBank,
-        network: str,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(seeds, kind, outputs, learning_rate, bank, network, options)
-        self._leaves = {name: view.detach().requires_grad_() for name, view in self.parameters.views.items()}
-        self._stack = StackedModules(self._modules, self._leaves, self._dropout or CountedDropout)
+    @cached_property
+    def _leaves(self) -> Views:
+        """The parameters as leaves of autograd."""
+        return {name: view.detach().requires_grad_() for name, view in self.parameters.views.items()}
 
-    def _differentiated(
-        self, batch: Batch, dropout_keys: torch.Tensor, mode: Mode, *, track_statistics: bool
-    ) -> torch.Tensor:
+    @cached_property
+    def _stack(self) -> StackedModules:
+        return StackedModules(self._modules, self._leaves, self._dropout or CountedDropout)
+
+    def gradient(
+        self,
+        batch: Batch,
+        dropout_keys: torch.Tensor,
+        *,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `Learner.gradient`."""
+
         def by_logits(logits: torch.Tensor) -> torch.Tensor:
             return batch.weights[..., None] * losses.loss_gradient(self.kind, logits, batch.targets)
 
+        mode = MODES[batch_statistics, True]
         logits = self._backward(batch.rows, batch.draws, dropout_keys, mode, by_logits, track_statistics)
-        return losses.instance_losses(self.kind, logits, batch.targets)
+        return losses.instance_losses(self.kind, logits, batch.targets), self._gradient.flat
 
     def backpropagate(
         self,

@@ -50,7 +50,8 @@ class PaperNetwork(nn.Module):
         """Takes the initial parameters of a run."""
         views = initial_parameters([seed], self._outputs, task).views
         for name, parameter in self.named_parameters():
-            parameter.copy_(views[name][0])
+            if name in views:  # not that of a layer that replaces one of this class
+                parameter.copy_(views[name][0])
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
         """Float32 [B, 1, 2500] to logits [B, C]."""
@@ -59,7 +60,8 @@ class PaperNetwork(nn.Module):
             assert conv.bias is not None
             # Batch statistics cancel the bias. Its gradient would be rounding noise, which Adam turns into full steps:
             # here it is exactly zero.
-            bias = conv.bias.detach() + 0 * conv.bias if norm.training else conv.bias
+            cancelled = norm.training and isinstance(norm, nn.BatchNorm1d)
+            bias = conv.bias.detach() + 0 * conv.bias if cancelled else conv.bias
             hidden = norm(F.conv1d(hidden, conv.weight, bias, STRIDE))
             hidden = self.dropout(F.max_pool1d(hidden, 2).relu())
         logits: torch.Tensor = self.linear2(self.linear1(hidden.flatten(1)).relu())

@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 from clops_sweep.errors import UsageError, reason, user_code
 from clops_sweep.learning import streams
 from clops_sweep.learning.global_streams import GlobalStreams
+from clops_sweep.learning.networks.head import add_projection
 from clops_sweep.learning.networks.network import PaperNetwork
 from clops_sweep.learning.process_state import torch_state_kept
 
@@ -42,7 +43,7 @@ def made(
         seed: of the run.
         shape: channels and samples of a frame.
         outputs: C.
-        options: the network's own.
+        options: the network's own, and `norm` and `projection` if parts of it are to be replaced.
         task: for which it is made anew.
 
     Raises:
@@ -55,15 +56,49 @@ def made(
         given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
         wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
         with user_code(lambda error: UsageError(f"network {name!r}: raises when made for {wanted} ({reason(error)})")):
-            module: Any = make(*shape, outputs, **options)
+            own = {name: value for name, value in options.items() if name not in ("norm", "projection")}
+            module: Any = make(*shape, outputs, **own)
             if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
                 with torch.no_grad():
                     module.eval()(torch.zeros(2, *shape))
+        if isinstance(module, nn.Module) and "projection" in options:
+            add_projection(name, module, outputs, options["projection"])
     if not isinstance(module, nn.Module):
         raise UsageError(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
+    if "norm" in options:
+        replace_norm(name, module, options["norm"])
     if isinstance(module, PaperNetwork):
         module.draw(seed, task)
     return module
+
+
+def replace_norm(name: str, module: nn.Module, norm: str) -> None:
+    """Replace the batch norm layers of a module in place.
+
+    "layer" is layer norm over the channels and samples of an instance, with a gain and bias per channel; "group" is
+    group norm (Wu and He, 2018) over at most 8 groups of at least two channels; "none" removes the layers.
+
+    Raises:
+        UsageError: the module has no batch norm layer, or is one.
+    """
+    batch_norms = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+    found = False
+    for parent in list(module.modules()):
+        for child, layer in list(parent.named_children()):
+            if isinstance(layer, batch_norms):
+                setattr(parent, child, _other_norm(norm, layer.num_features))
+                found = True
+    if not found:
+        raise UsageError(
+            f"norm = {norm!r}: network {name!r} has no batch norm layer to replace; expected norm = 'batch'"
+        )
+
+
+def _other_norm(norm: str, channels: int) -> nn.Module:
+    if norm == "none":
+        return nn.Identity()
+    most = 1 if norm == "layer" else max(1, min(8, channels // 2))
+    return nn.GroupNorm(max(groups for groups in range(1, most + 1) if channels % groups == 0), channels)
 
 
 class RunModule:
@@ -107,14 +142,20 @@ class RunModule:
         Raises:
             ValueError: they are not.
         """
+        wrong = self.wrong(logits, instances, dtype)
+        if wrong:
+            raise ValueError(f"the network {wrong}")
+
+    def wrong(self, logits: object, instances: int, dtype: torch.dtype = torch.float32) -> str | None:
+        """What is wrong with logits, such as "returned tuple ..."; None if nothing is."""
+        expected = [instances, self._outputs]
+        found = type(logits).__name__
+        if isinstance(logits, torch.Tensor):
+            if list(logits.shape) == expected and logits.layout == torch.strided and logits.dtype == dtype:
+                return None
+            found = f"logits {list(logits.shape)} of {logits.layout} {logits.dtype}"
         kind = str(dtype).removeprefix("torch.")
-        expected = f"for {instances} instances; expected a dense {kind} tensor {[instances, self._outputs]}"
-        if not isinstance(logits, torch.Tensor):
-            raise ValueError(f"the network returned {type(logits).__name__} {expected}")
-        if logits.shape != (instances, self._outputs):
-            raise ValueError(f"the network returned logits {list(logits.shape)} {expected}")
-        if logits.layout != torch.strided or logits.dtype != dtype:
-            raise ValueError(f"the network returned logits of {logits.layout} {logits.dtype} {expected}")
+        return f"returned {found} for {instances} instances; expected a dense {kind} tensor {expected}"
 
     @property
     def buffers(self) -> dict[str, torch.Tensor]:
@@ -151,3 +192,17 @@ class RunModule:
 def trained(module: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters that training changes, by name; those that ask for no gradient stay what they are."""
     return {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+
+
+def weights_of(network: str, module: nn.Module) -> dict[str, torch.Tensor]:
+    """Copies of a module's state dict on the CPU.
+
+    Raises:
+        UsageError: it holds something other than tensors.
+    """
+    found = module.state_dict()
+    if wrong := [name for name, value in found.items() if not isinstance(value, torch.Tensor)]:
+        raise UsageError(
+            f"network {network!r}: its state dict has {wrong[0]!r}, which is no tensor; models of it cannot be kept"
+        )
+    return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in found.items()}

@@ -84,10 +84,12 @@ class MemoryUse:
     Attributes:
         instances: stored instances; one that is stored twice counts twice.
         instance_bytes: bytes of one of them.
+        other_bytes: bytes of what is kept of past data beside instances.
     """
 
     instances: Sequence[int]
     instance_bytes: Sequence[int]
+    other_bytes: Sequence[int] | None = None
 
 
 class LockstepStrategy:
@@ -99,6 +101,9 @@ class LockstepStrategy:
 
     joint: ClassVar[bool] = False
     """Whether all tasks are trained on at once, as a single task of N tau epochs."""
+
+    needs_head: ClassVar[bool] = False
+    """Whether the network must end in an `nn.Linear`, which the strategy replaces."""
 
     stores: ClassVar[Stores | None] = None
     """What it keeps of past data. None derives it: "raw" where it has stored instances, else "nothing"."""

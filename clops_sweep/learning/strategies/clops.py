@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
@@ -64,7 +63,7 @@ class CLOPS(LockstepStrategy):
         for config, runs in self.training.groups:
             seeds = [self.training.seeds[run] for run in runs]
             context = AcquisitionContext(self.training.learner.excerpt(runs), config, seeds, counters)
-            scores = acquisition_scores(config, context, portion.rows[runs], runs)
+            scores = acquisition_scores(config, context, portion.rows[runs])
             chosen[runs] = storage.highest(scores, count)
         return chosen
 
@@ -102,19 +101,11 @@ class CLOPS(LockstepStrategy):
 
     def _with_beta(self, record: InstanceRecord, beta: TaskInstanceParameters) -> InstanceRecord:
         """The record with what beta has become, for the runs that have one."""
-        trajectories, configs = beta.trajectories(), self.training.configs
-        users: dict[tuple[Any, ...], list[int]] = {}
-        for run, config in enumerate(configs):
+        trajectories, s = beta.trajectories(), record.s.clone()
+        for config, runs in self.training.groups:
             if config.storage_order != "random":  # the others have no beta
-                users.setdefault(_storage(config), []).append(run)
-        areas = {storage: storage_scores(configs[runs[0]], trajectories, runs) for storage, runs in users.items()}
-        s = torch.stack(
-            [
-                record.s[run] if config.storage_order == "random" else areas[_storage(config)][run]
-                for run, config in enumerate(configs)
-            ]
-        )
-        without = torch.tensor([config.storage_order == "random" for config in configs], device=s.device)
+                s[runs] = storage_scores(config, trajectories[runs])
+        without = torch.tensor([config.storage_order == "random" for config in self.training.configs], device=s.device)
         return replace(
             record,
             s=s,
@@ -151,8 +142,3 @@ class CLOPS(LockstepStrategy):
             self.begin_task(task)
             assert self._beta is not None
             self._beta.restore(state["beta"])
-
-
-def _storage(config: RunConfig) -> tuple[Any, ...]:
-    """Its storage function and that one's options."""
-    return config.storage_function, *config.options_of("storage_function").items()

@@ -56,10 +56,9 @@ class TinyEpisodicMemory(FixedMemory):
         """Nothing for the whole epoch; chooses what its batches may draw from."""
         config = self.training.config
         if len(self.memory) and self._acquires and epoch % config.acquire_every == 0:
-            runs = list(range(len(self.training.seeds)))
             context = AcquisitionContext(self.training.learner, config, self.training.seeds, (task, epoch, 0))
             rows = self.memory.looked_up(self.memory.instances).rows
-            scores = acquisition_scores(config, context, rows, runs)
+            scores = acquisition_scores(config, context, rows)
             self._pool = highest_of_each(scores, self.groups(), config.acquisition_fraction)
         return None
 
@@ -85,8 +84,8 @@ class TinyEpisodicMemory(FixedMemory):
         if self._beta is None:
             self.offer(task)
         else:
-            trajectories, runs = self._beta.trajectories(), list(range(len(self.training.seeds)))
-            s = storage_scores(self.training.config, trajectories, runs)
+            trajectories = self._beta.trajectories()
+            s = storage_scores(self.training.config, trajectories)
             self.offer(task, s if self._storage_order == "top" else -s)
             record = replace(record, s=s, beta=self._beta.values, trajectories=trajectories.transpose(1, 2))
         self._records.append(record)

@@ -48,9 +48,9 @@ class GradientEpisodicMemory(RandomMemory):
 
     def _projected(self, gradients: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
         """Each run's projection: gradients [S, P] and memory gradients [S, J, P] to [S, P]."""
-        projected = project_singly(gradients, memory)
-        self._outcomes += projected.outcomes
-        return projected.gradients
+        followed, outcomes = project_singly(gradients, memory)
+        self._outcomes += outcomes
+        return followed
 
     def counts(self) -> dict[str, list[int]]:
         """How often a past task objected, and how often no projection could be found."""

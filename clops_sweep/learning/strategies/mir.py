@@ -51,7 +51,7 @@ class MaximallyInterferedRetrieval(RandomMemory):
         learner = self.training.learner
         keys = current.kept_for("virtual dropout", batch)
         _, gradient = learner.gradient(batch.plain(), keys, track_statistics=False)
-        shift = -self.training.config.learning_rate * gradient
+        shift = -learner.learning_rate * gradient
         parts = [
             portion.replay(self._most_interfered(portion, count, shift, current, batch))
             for portion, count in zip(self.buffer.portions, counts, strict=True)

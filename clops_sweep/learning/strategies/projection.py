@@ -63,33 +63,16 @@ def project(
     return Projected(G.T @ v + g, violated=True, solved=True)
 
 
-@dataclass(frozen=True)
-class ProjectedRuns:
-    """The projections of S runs.
+def project_singly(gradients: torch.Tensor, memory_gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """`project` for one run after another.
 
-    Attributes:
-        gradients: float32 [S, P].
-        outcomes: bool [2, S], for each run whether a past task objected, and whether no solution was found.
-    """
+    Args:
+        gradients: [S, P].
+        memory_gradients: [S, J, P].
 
-    gradients: torch.Tensor
-    outcomes: torch.Tensor
-
-    @property
-    def violated(self) -> torch.Tensor:
-        """As in `Projected`, bool [S]."""
-        return self.outcomes[0]
-
-    @property
-    def solved(self) -> torch.Tensor:
-        """As in `Projected`, bool [S]."""
-        return ~self.outcomes[1]
-
-
-def project_singly(gradients: torch.Tensor, memory_gradients: torch.Tensor) -> ProjectedRuns:
-    """`project` for one run after another: gradients [S, P] and memory gradients [S, J, P].
-
-    Where no run's gradient changes, it is the given tensor that is returned.
+    Returns:
+        The gradients to follow, float32 [S, P], the given tensor where none changes; and bool [2, S], for each run
+        whether a past task objected, and whether no solution was found.
     """
     plain, memory = gradients.cpu().numpy(), memory_gradients.cpu().numpy()
     projected = [project(*pair) for pair in zip(plain, memory, strict=True)]
@@ -97,7 +80,7 @@ def project_singly(gradients: torch.Tensor, memory_gradients: torch.Tensor) -> P
     if any(each.violated and each.solved for each in projected):
         followed = np.stack([each.gradient for each in projected]).astype(plain.dtype)
         gradients = torch.from_numpy(followed).to(gradients.device)
-    return ProjectedRuns(gradients, torch.from_numpy(outcomes).to(gradients.device))
+    return gradients, torch.from_numpy(outcomes).to(gradients.device)
 
 
 def _solve(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: float) -> NDArray[np.float64] | None:

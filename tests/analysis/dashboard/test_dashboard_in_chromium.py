@@ -58,12 +58,10 @@ class Browsed:
 
 @pytest.fixture(scope="module")
 def browsed(
-    chromium: ModuleType, generated: ModuleType, spaces: list[SearchSpace], tmp_path_factory: pytest.TempPathFactory
+    chromium: Any, generated: ModuleType, spaces: list[SearchSpace], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Browsed]:
     """The first runs of a sweep, on a page that looks for others every fifth of a second."""
     pytest.importorskip("dash", reason="Dash is not installed: the dashboard is not opened in a browser")
-    if chromium.executable() is None:
-        pytest.skip("no Chromium on this machine: the dashboard is not opened in a browser")
     folder = tmp_path_factory.mktemp("browsed")
     store = RunStore(folder / "results")
     generated.write_generated_runs(store, spaces, fails=lambda it: it.seed == 2 and it.storage_fraction == 0.1)
@@ -73,10 +71,10 @@ def browsed(
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
     try:
-        with chromium.Page(folder / "profile") as page:
-            page.call("Emulation.setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
-            page.call("Page.navigate", url=server.address)
-            yield Browsed(page, server.address.partition("?")[0], store)
+        chromium.renew()
+        chromium.call("Emulation.setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
+        chromium.call("Page.navigate", url=server.address)
+        yield Browsed(chromium, server.address.partition("?")[0], store)
     finally:
         server.stop()
         thread.join(20)

@@ -12,11 +12,8 @@ import pytest
 
 from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.tracings import describe_tracings, draw_tracings, tracings
-from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.data.published import cardiology, chapman_files, mitbih, twelve_leads
-from clops_sweep.data.synthetic import rhythms
 from clops_sweep.errors import UsageError
 from tests.data.published_formats import write_mitbih_record
 
@@ -204,14 +201,3 @@ def test_the_time_axis_is_that_of_the_prepared_frames(ten_seconds: Path) -> None
     assert low.time[1] == pytest.approx(10 / FRAME_LENGTH)
     axes = draw_tracings([low]).axes[0]
     assert axes.get_xlim()[1] == pytest.approx(10)
-
-
-def test_the_usual_seconds_of_a_frame_are_those_of_the_declarations() -> None:
-    assert DATASETS["cardiology"].frame_seconds == cardiology.WINDOW / cardiology.RATE
-    assert DATASETS["chapman"].frame_seconds == chapman_files.SAMPLES / twelve_leads.RATE
-    for name in ("physionet2020", "ptbxl"):
-        assert DATASETS[name].frame_seconds == FRAME_LENGTH / twelve_leads.RATE
-    for name in ("mitbih", "mitbih_vfdb"):
-        assert DATASETS[name].frame_seconds == mitbih.RULES.options["window_seconds"]
-    for name in ("synthetic", "synthetic_paper"):
-        assert DATASETS[name].frame_seconds == rhythms.FRAME_SECONDS

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,13 +13,11 @@ from clops_sweep.analysis.report.write import ReportPaths
 
 
 @pytest.fixture(scope="module")
-def page(chromium: ModuleType, report: ReportPaths, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    if chromium.executable() is None:
-        pytest.skip("no Chromium on this machine: the page is not opened in a browser")
-    with chromium.Page(tmp_path_factory.mktemp("profile")) as page:
-        page.open(report.index.as_uri())
-        page.address = report.index.as_uri()
-        yield page
+def page(chromium: Any, report: ReportPaths) -> Any:
+    chromium.renew()
+    chromium.address = report.index.as_uri()
+    chromium.open(chromium.address)
+    return chromium
 
 
 def test_no_error_and_no_request_leaves_the_page(page: Any) -> None:

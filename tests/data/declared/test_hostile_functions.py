@@ -15,7 +15,7 @@ from tests.conftest import Command
 from tests.data.declared_files import declare, forget
 
 RETURNING = """
-import builtins, os, sys
+import sys
 X = np.random.default_rng(0).normal(size=(12, 1, 8)).astype(np.float32)
 Y, P = np.arange(12) % 2, np.arange(12)
 
@@ -72,7 +72,6 @@ def _refused(made: Made, template: str, body: str, says: str) -> None:
     [
         ("sys.exit(0)", r"^dataset 'own': the function raises SystemExit in line 16: 0$"),
         ("sys.exit('enough')", "the function raises SystemExit in line 16: enough"),
-        ("return good() if len(calls) == 1 else sys.exit(0)", "the function raises SystemExit"),
         ("raise GeneratorExit", "the function raises GeneratorExit"),
         ("raise type('Mine', (BaseException,), {})('x')", "the function raises Mine in line 16: x"),
     ],
@@ -99,37 +98,13 @@ def test_an_interrupt_passes(made: Made) -> None:
         made(RETURNING, "raise KeyboardInterrupt")
 
 
-CALLED_AGAIN = "the function gives other data when it is called again"
+def test_a_function_is_called_once(made: Made) -> None:
+    assert made(RETURNING, "assert len(calls) == 1\nreturn good()").manifest.frames == 12
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "k = 12 if len(calls) == 1 else 9\nreturn good(X[:k], labels=Y[:k], patients=P[:k])",
-        "k = 12 if len(calls) == 1 else 9\nreturn good(X[:k], labels=Y[:k], patients=P[:k], resample_to=4)",
-        "k = 12 if len(calls) == 1 else 9\nreturn good(list(X[:k]), labels=Y[:k], patients=P[:k])",
-        "k = 12 if len(calls) == 2 else 9\nreturn good(X[:k], labels=Y[:k], patients=P[:k])",
-        "k = 400 if len(calls) == 2 else 200\nn = np.arange(k)\n"
-        "return good(np.resize(X, (k, 1, 4096)), labels=n % 2, patients=n)",
-    ],
-    ids=["fewer", "fewer, resampled", "fewer in a list", "more", "more, in chunks"],
-)
-def test_another_number_of_recordings_the_second_time(made: Made, body: str) -> None:
-    _refused(made, RETURNING, body, f"{CALLED_AGAIN} .*fixed seed$")
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "sys.stdout.close()",
-        "sys.stdout = None",
-        "sys.setrecursionlimit(60)",
-        "builtins.open = None",
-    ],
-)
-def test_what_a_function_does_to_the_process_does_no_harm(tmp_path: Path, body: str, clops_sweep: Command) -> None:
+def test_a_function_that_closes_standard_output_does_no_harm(tmp_path: Path, clops_sweep: Command) -> None:
     text = "import numpy as np\nfrom clops_sweep import Recordings, dataset\n" + RETURNING
-    (tmp_path / "own.py").write_text(text.replace("BODY", f"{body}; return good()"))
+    (tmp_path / "own.py").write_text(text.replace("BODY", "sys.stdout.close(); return good()"))
     done = clops_sweep("data", "prepare", "own", "--plugins", "own.py", "--prepared-root", "prepared")
     assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
     assert "12 frames in prepared/own" in done.stdout
@@ -161,7 +136,6 @@ def test_what_a_function_does_to_the_process_does_no_harm(tmp_path: Path, body: 
         ("labels=np.where(P == 3, np.nan, Y)", r"labels: nan of recording 3 \(from 0\) is no whole number"),
         ("labels=np.where(P == 3, 1e30, Y)", r"labels: 1e\+30 is no position in classes"),
         ("times=2000 + P", "times: expected dates such as"),
-        ("domains={'s' * 300: P}", "has 300 letters; expected 200 at most"),
         ("sampling_rate=1e300", r"sampling_rate: expected a number from 1e-09 to 1e\+09, not 1e\+300"),
         ("sampling_rate=10**400", "sampling_rate: expected a number from 1e-09"),
         ("sampling_rate=1e-300, resample_to=1e300", "sampling_rate: expected a number from 1e-09"),

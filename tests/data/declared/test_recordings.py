@@ -124,8 +124,8 @@ def test_types_that_are_stored() -> None:
 @given(
     samples=st.integers(2, 90),
     rate=st.sampled_from([5.0, 10.0, 12.5]),
-    window=st.floats(0.2, 4),
-    stride=st.none() | st.floats(0.1, 5),
+    window=st.floats(0.4, 4),
+    stride=st.none() | st.floats(0.2, 5),
     notes=st.lists(st.tuples(st.integers(0, 89), st.integers(0, 2)), max_size=4),
 )
 def test_windows_are_those_of_a_loop(
@@ -178,7 +178,7 @@ def test_a_later_recording_that_does_not_go_with_the_first_is_named(what: str) -
 def test_a_generator_is_taken_one_by_one() -> None:
     common, items = one_by_one(_recordings(), {"window_seconds": 1.0})
     assert (common.classes, common.channels, common.window) == (("x", "y", "z"), ("a", "b"), 1.0)
-    assert [label for item in items for label in item.labels.tolist()] == [0, 1, 2] * 2
+    assert [label for item in items for label in item.columns.labels.tolist()] == [0, 1, 2] * 2
     with pytest.raises(UsageError, match="yields no Recording"):
         one_by_one(iter(()), {})
     with pytest.raises(UsageError, match="classes: neither @dataset"):

@@ -59,7 +59,7 @@ def test_a_table_in_latin_1_names_its_line(folder: Path) -> None:
         folder, r"labels\.csv: line 5, patient: 'M.ller' is not UTF-8; save the table as UTF-8, or give table=pandas"
     )
     table = pd.read_csv(folder / "labels.csv", encoding="latin-1")
-    assert _recordings(folder, table=table).recordings[3].patient == "Müller"
+    assert _recordings(folder, table=table).columns.patients[3] == "Müller"
     assert len(_recordings(folder, patient=None)) == 12  # a column that is not used
 
 
@@ -69,7 +69,7 @@ def test_a_comment_of_a_header_in_latin_1(tmp_path: Path) -> None:
         write_wfdb(tmp_path, f"r{number}", 1000 * waves(1, 1, 16, number)[0], 8, comments=comments)
         header = tmp_path / f"r{number}.hea"
         header.write_bytes(header.read_text(encoding="utf-8").encode("latin-1"))
-    with pytest.raises(UsageError, match="recording 'r0': patient: expected text that was decoded without loss"):
+    with pytest.raises(UsageError, match="patient: expected text that was decoded without loss"):
         Recordings.from_wfdb(tmp_path, label="#Dx", patient="#Name")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepared import prepared_split, split_apart
+from clops_sweep.data.prepared import prepared_split
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
 from clops_sweep.data.splits import split_program
@@ -47,13 +47,12 @@ def _prepare(prepared: PreparedSet, *seeds: int, anew: bool = False) -> Prepared
 
 @pytest.fixture
 def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever starts the solver, here or in a process of its own, fails."""
+    """Starting the solver fails."""
 
     def refuse(*_: object) -> NoReturn:
         raise AssertionError("the solver was started")
 
     monkeypatch.setattr(split_program._Programme, "solve", refuse)
-    monkeypatch.setattr(split_apart, "split_apart", refuse)
 
 
 @pytest.fixture(autouse=True)
@@ -66,11 +65,11 @@ def solved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The seeds that the solver is asked for, which puts one patient after another into the three splits."""
     asked: list[int] = []
 
-    def split(reader: object, index: object, seed: int) -> np.ndarray:
+    def split(counts: object, seed: int) -> np.ndarray:
         asked.append(seed)
         return np.roll(np.arange(8, dtype=np.int8) % 3, seed)
 
-    monkeypatch.setattr(split_apart, "split_apart", split)
+    monkeypatch.setattr(prepared_split, "balanced_split", split)
     return asked
 
 

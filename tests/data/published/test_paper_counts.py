@@ -50,7 +50,7 @@ def test_physionet2020_labels_are_those_of_the_reference_list(data_root: Path) -
         }
     data = DataSet("physionet2020")
     for source in data.find(data_root)[::10]:
-        labels = source.windows(data.common).labels[0]
+        labels = source.read(data.common).windows.labels[0]
         assert {data.common.classes[code] for code in np.flatnonzero(labels)} == listed[source.record]
 
 

@@ -1,9 +1,8 @@
-"""A sweep as a job of a cluster of two nodes, with results in an object store; its driver and a node are lost."""
+"""A sweep on a cluster of two nodes, with results in an object store; its driver and a node are lost."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -32,6 +31,7 @@ from launching import (
 )
 from preloaded import SWEEPS, Preloaded, new_tag
 from pyarrow import fs
+from s3_server import CREDENTIALS, serving_s3
 
 from clops_sweep import RunConfig
 from clops_sweep.execution.cluster.forked_worker import PLACE
@@ -52,45 +52,11 @@ def _free_port() -> int:
         return port
 
 
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 @pytest.fixture(scope="module")
-def credentials() -> Iterator[dict[str, str]]:
-    """In the environment of the tests as well: they read the store themselves."""
-    changes = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
-    before = {name: os.environ.get(name) for name in changes}
-    os.environ.update(changes)
-    yield changes
-    for name, value in before.items():
-        if value is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = value
-
-
-@pytest.fixture(scope="module")
-def s3_port() -> Iterator[int]:
-    """The port of a server that is going to speak S3, as soon as it has started."""
-    pytest.importorskip("moto.server", reason="no S3 server: pip install 'moto[server]'")
-    port = _free_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    yield port
-    server.kill()
-    server.wait()
-
-
-@pytest.fixture(scope="module")
-def endpoint(s3_port: int, credentials: dict[str, str]) -> str:
-    """The server's address; it has one bucket."""
-    wait_for(lambda: _answers(s3_port), "the S3 server")
-    endpoint = f"127.0.0.1:{s3_port}"
-    options = {"endpoint_override": endpoint, "scheme": "http", "region": "us-east-1"}
-    fs.S3FileSystem(**options, allow_bucket_creation=True).create_dir(BUCKET)
-    return endpoint
+def endpoint() -> Iterator[str]:
+    """The address of a server that speaks S3; it has one bucket."""
+    with serving_s3(BUCKET) as port:
+        yield f"127.0.0.1:{port}"
 
 
 @pytest.fixture(scope="module")
@@ -99,11 +65,11 @@ def results(endpoint: str) -> str:
 
 
 @pytest.fixture
-def clops_sweep(clops_sweep: Command, credentials: dict[str, str]) -> Command:
-    """The command, as somebody has it who may read the bucket."""
+def clops_sweep(clops_sweep: Command) -> Command:
+    """The command with the credentials of the bucket."""
 
     def run(*arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
-        return clops_sweep(*arguments, **credentials | changes)
+        return clops_sweep(*arguments, **CREDENTIALS | changes)
 
     return run
 
@@ -114,24 +80,22 @@ class Nodes:
 
     tag: str
     environment: dict[str, str]
-    dashboard: str
+    dashboard: str | None
     address: str
     head: str
     other: str
     other_raylet: int
 
 
-@pytest.fixture(scope="module")
-def nodes(
-    environment: dict[str, str], credentials: dict[str, str], s3_port: int, commands: Preloaded
-) -> Iterator[Nodes]:
-    del s3_port  # only so that both start at the same time
+@pytest.fixture(scope="module", params=["launched", pytest.param("submitted as a job", marks=pytest.mark.slow)])
+def nodes(request: pytest.FixtureRequest, environment: dict[str, str], commands: Preloaded) -> Iterator[Nodes]:
+    """The cluster; jobs are submitted to its dashboard, which it has if that is how the first sweep is started."""
     temporary = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # Ray's sockets need a short path
     tag = new_tag()
-    port = _free_port()
+    port = _free_port() if "job" in request.param else 0
     changed = (
         environment
-        | credentials
+        | CREDENTIALS
         | {
             "CLOPS_TEST_TAG": tag,
             "RAY_TMPDIR": temporary,
@@ -155,7 +119,8 @@ def nodes(
     )
     try:
         assert process.stdout is not None
-        yield Nodes(tag, changed, f"http://127.0.0.1:{port}", **json.loads(process.stdout.readline()))
+        dashboard = f"http://127.0.0.1:{port}" if port else None
+        yield Nodes(tag, changed, dashboard, **json.loads(process.stdout.readline()))
     finally:
         kill_all(tag)
         process.communicate()
@@ -167,8 +132,10 @@ class Story:
     """What happened."""
 
     counted: Counted
-    job: list[Beginning] = field(default_factory=list)  # what the job's workers were at when its driver was killed
-    resumed: list[Beginning] = field(default_factory=list)  # and those of the next launch first
+    job: list[Beginning] = field(
+        default_factory=list
+    )  # what the first sweep's workers were at when its driver was killed
+    resumed: list[Beginning] = field(default_factory=list)  # those of the next launch first
     held: list[Beginning] = field(default_factory=list)  # then, when the node was lost
     checkpoints: set[str] = field(default_factory=set)  # when the driver was killed
     last: Sweep | None = None
@@ -195,20 +162,27 @@ def story(
     story.counted.gate.touch()
     drivers = Preloaded(nodes.environment, SWEEPS, commands)
     options = ["--no-report", "--results", results, "--checkpoint-every", str(story.counted.epochs)]
-    sweep = [console_script, str(folder / "space.py"), *options]
-    _submit(drivers, folder, "--address", nodes.dashboard, "--no-wait", "--", *sweep, "--address", "auto")
-    story.job = story.counted.wait_at_gate(workers=3)
-    for number, title in tagged(nodes.tag).items():
-        if results in title and " job " not in title:  # its driver
-            kill(number)
-    wait_for(lambda: not _alive(nodes.tag, story.job), "the end of the job's workers")
+    sweep = [str(folder / "space.py"), *options]
+    if nodes.dashboard is not None:
+        command = [console_script, *sweep, "--address", "auto"]
+        _submit(drivers, folder, "--address", nodes.dashboard, "--no-wait", "--", *command)
+        story.job = story.counted.wait_at_gate(workers=3)
+        for number, title in tagged(nodes.tag).items():
+            if results in title and " job " not in title:  # its driver
+                kill(number)
+    else:
+        first = Sweep(drivers, folder, nodes.environment, *sweep, "--address", nodes.address)
+        story.job = story.counted.wait_at_gate(workers=3)
+        first.kill()
+    workers = {one.tag for one in story.job}
+    wait_for(lambda: not any(_alive(tag, story.job) for tag in workers), "the end of the first sweep's workers")
     files = RunStore(results).files
     found = files.system.get_file_info(fs.FileSelector(f"{BUCKET}/results/.work/checkpoints"))
     story.checkpoints = {info.base_name for info in found}
 
     alone = set(range(10))  # as many wait as could be needed, and it takes one that was not resumed to know the time
     story.counted.gate.write_text(" ".join(map(str, alone)))
-    story.last = Sweep(drivers, folder, nodes.environment, *sweep[1:], "--address", nodes.address)
+    story.last = Sweep(drivers, folder, nodes.environment, *sweep, "--address", nodes.address)
     before = {one.pid for one in story.job}
     new: list[Beginning] = []
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import shutil
 import sys
 from collections.abc import Callable
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
@@ -185,19 +183,6 @@ def test_a_module_of_the_same_name_that_this_process_has_imported_is_not_taken_f
         assert ACQUISITION_FUNCTIONS["n3"](None, None) == (3, "www", 3, 3)
     finally:
         del sys.modules["helpers"]
-
-
-def test_a_compiled_module_beside_a_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = importlib.util.find_spec("_lsprof")
-    if spec is None or spec.origin is None or not spec.origin.endswith(tuple(EXTENSION_SUFFIXES)):
-        pytest.skip("this Python has no compiled module that nothing has imported yet")
-    shutil.copy(spec.origin, tmp_path)
-    monkeypatch.delitem(sys.modules, "_lsprof", raising=False)
-    (tmp_path / "space.py").write_text("import _lsprof\n")
-    with pytest.raises(
-        UsageError, match=r"space.py: imports _lsprof\..*, a compiled module beside it, which cannot be"
-    ):
-        load_spaces(tmp_path / "space.py")
 
 
 def test_a_file_whose_exception_cannot_be_printed_is_refused_all_the_same(tmp_path: Path) -> None:

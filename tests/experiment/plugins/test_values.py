@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from clops_sweep import (
     SearchSpace,
 )
 from clops_sweep.errors import UsageError, listed
-from clops_sweep.experiment.plugins.values import as_list, has_twice
+from clops_sweep.experiment.plugins.values import has_twice
 
 PLAIN = SearchSpace("s", RunConfig(), {"storage_fraction": [0.25, 0.5], "task_order": [[1, 0], [0, 1]]}, seeds=[0, 2])
 
@@ -49,26 +48,6 @@ def test_arrays_are_choices_of_a_search_and_scalars_are_bounds() -> None:
     assert search.distributions["batch_size"] == (8, 16)
     assert search.distributions["mc_samples"] == (2, 3)
     assert type(search.n_trials) is int
-
-
-class _Endless(Sequence[int]):
-    """It says that it has two values, and goes on for ever."""
-
-    def __len__(self) -> int:
-        return 2
-
-    def __getitem__(self, index: Any) -> Any:
-        return index
-
-    def __iter__(self) -> Iterator[int]:
-        index = 0
-        while True:
-            yield index
-            index += 1
-
-
-def test_a_sequence_without_an_end_is_as_long_as_it_says() -> None:
-    assert as_list(_Endless()) == [0, 1]
 
 
 def test_equal_values_of_several_types_are_one_value_twice() -> None:

@@ -118,7 +118,7 @@ def test_parameters_that_cannot_be_searched_over(parameters: dict[str, Any], sen
         ),
         ({"axes": {"mc_samples": [5]}}, "search space 'it' has axes and a search; expected one of them"),
         ({"where": lambda config: True}, "search space 'it': where goes with axes; bound the distributions"),
-        ({"seeds": [-1]}, "seed = -1: "),
+        ({"seeds": [-1]}, "search space 'it': seed = -1: "),
         ({"seeds": []}, "search space 'it': seeds has no values"),
         ({"search": {"n_trials": 3}}, "search space 'it': search: expected an OptunaSearch"),
         ({"base": RunConfig(task_order="curriculum")}, "search space 'it': task_order 'curriculum' is found out by"),

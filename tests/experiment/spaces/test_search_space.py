@@ -141,7 +141,7 @@ def test_the_first_seed_of_every_space_comes_before_the_second_of_any() -> None:
         ({"seeds": [1, 1]}, "search space 'it': seeds holds a value twice"),
         ({"seeds": [-1]}, "search space 'it': seed = -1: "),
         ({"name": ""}, "search space name ''"),
-        ({"name": "x" * 101}, "search space name 'xxxxxxxxxxxxxxxxxxxx'...: expected 100 characters at most"),
+        ({"name": "x" * 101}, "search space name 'xxxxxxxxxxxxxxxxxxxx'...: expected 100 bytes at most"),
         ({"name": 5}, "search space name 5: expected text"),
         ({"seeds": 5}, "search space 'it': seeds: expected a list of values, not int"),
         ({"base": {"dataset": "synthetic"}}, "search space 'it': base: expected a RunConfig, not dict"),

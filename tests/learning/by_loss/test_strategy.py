@@ -18,8 +18,9 @@ from clops_sweep.learning.networks.dropout import PaperDropout
 from clops_sweep.learning.networks.network import PaperNetwork
 from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference
+from tests.learning.kernels import KERNELS
 
-VARIANTS = [*native.available(), "off"]
+VARIANTS = [*KERNELS, "off"]
 
 
 class Plain(Strategy):

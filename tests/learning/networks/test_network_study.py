@@ -61,13 +61,13 @@ def spaces() -> Iterator[dict[str, SearchSpace]]:
     yield {space.name: space for space in load_spaces(shipped_space("networks"))}
     NETWORKS.forget("residual_small")
     for name in ("ptbxl_100hz", "uci_har"):
-        DATASETS._added.pop(name), DATASETS._declared.pop(name)
+        DATASETS.added.pop(name), DATASETS._declared.pop(name)
 
 
 @pytest.mark.parametrize(
     ("dataset", "shape", "tasks"),
     [
-        ("ptbxl", (12, 250), ["Term 1", "Term 2", "Term 3"]),
+        pytest.param("ptbxl", (12, 250), ["Term 1", "Term 2", "Term 3"], marks=pytest.mark.slow),
         ("uci_har", (9, 128), ["0-1", "2-3", "4-5"]),
     ],
 )

@@ -322,11 +322,11 @@ def test_initial_weights_follow_from_the_run_s_seed(frames: FrameSet) -> None:
 def test_a_last_batch_of_one_instance_goes_into_the_one_before() -> None:
     task = Instances(torch.arange(13).expand(2, -1), torch.zeros(2, 13, 1))
     order = streams.permutations([0, 1], 13, "test")
-    epochs = [Epoch(task, 0, 4, smallest) for smallest in (1, 2)]
+    epochs = [Epoch(task, None, order, 4, smallest) for smallest in (1, 2)]
     assert [epoch.sizes for epoch in epochs] == [[4, 4, 4, 1], [4, 4, 5]]
-    assert Epoch(Instances(task.rows[:, :1], task.targets[:, :1]), 0, 4, 2).sizes == [1]
+    first = Instances(task.rows[:, :1], task.targets[:, :1])
+    assert Epoch(first, None, torch.zeros(2, 1, dtype=torch.int64), 4, 2).sizes == [1]
     epoch = epochs[1]
-    epoch.load(None, order)
     batches = list(epoch.batches())
     assert torch.equal(torch.cat([batch.rows for batch in batches], dim=1), task.rows.gather(1, order))
     assert [batch.number for batch in batches] == [0, 1, 2]

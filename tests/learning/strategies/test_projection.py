@@ -120,19 +120,15 @@ def test_what_is_not_finite_is_a_failure_of_its_own_run_alone() -> None:
     gradients = torch.from_numpy(stream.standard_normal((3, 6)))
     memory = -gradients[:, None] + 0.1 * torch.from_numpy(stream.standard_normal((3, 2, 6)))
     memory[1, 0, 0] = torch.nan
-    found = project_singly(gradients, memory)
-    assert found.solved.tolist() == [True, False, True]
-    assert found.violated.tolist() == [True, True, True]
-    assert torch.equal(found.gradients[1], gradients[1])
+    found, outcomes = project_singly(gradients, memory)
+    assert outcomes.tolist() == [[True, True, True], [False, True, False]]
+    assert torch.equal(found[1], gradients[1])
     for run in (0, 2):
-        np.testing.assert_array_equal(
-            found.gradients[run], project(gradients[run].numpy(), memory[run].numpy()).gradient
-        )
+        np.testing.assert_array_equal(found[run], project(gradients[run].numpy(), memory[run].numpy()).gradient)
 
 
 def test_where_nothing_objects_nothing_changes() -> None:
     gradients = torch.randn(2, 9, generator=torch.Generator().manual_seed(0))
-    found = project_singly(gradients, gradients[:, None].repeat(1, 3, 1))
-    assert found.gradients is gradients
-    assert not found.violated.any()
-    assert found.solved.all()
+    found, outcomes = project_singly(gradients, gradients[:, None].repeat(1, 3, 1))
+    assert found is gradients
+    assert not outcomes.any()

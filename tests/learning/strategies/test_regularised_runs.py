@@ -204,8 +204,8 @@ class Linear(nn.Sequential):
 def test_importance_in_logistic_regression(strategy: str, kind: str) -> None:
     """Fisher information (p - y)^2 [x, 1]^2, and MAS's |2 z [x, 1]|, averaged over the instances of the first task."""
     frames = tiny_frames(kind)
-    with NETWORKS.temporarily("linear", Linear):
-        config = tiny_config(kind, strategy=strategy, network="linear", learning_rate=1e-5)
+    with NETWORKS.temporarily("logistic_regression", Linear):
+        config = tiny_config(kind, strategy=strategy, network="logistic_regression", learning_rate=1e-5)
         runs = ContinualRun([config, config.replace(seed=7)], frames)
         for _ in range(config.epochs_per_task):
             runs.advance()

@@ -1,0 +1,39 @@
+"""`clops-sweep export`: a stored model as ONNX or as a safetensors file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from clops_sweep.cli.options import Number, plugins_option, results_option, run_id_argument
+from clops_sweep.errors import UsageError
+from clops_sweep.experiment.plugins.options import IntOption
+from clops_sweep.store.run_store import RunStore
+
+
+@click.command()
+@run_id_argument
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@results_option
+@click.option("--task", type=Number(IntOption(1, ge=1)), help="The model after so many tasks; by default the last.")
+@plugins_option
+def export(run_id: str, file: Path, results: str, task: int | None) -> None:
+    """Write the model of a run, stored by --keep models, to FILE.onnx. RUN_ID may be any unambiguous prefix.
+
+    The ONNX model takes `frames`, float32 [batch, channels, samples], and returns `probabilities` [batch, outputs].
+    """
+    from clops_sweep.learning.onnx_export import onnx_bytes
+    from clops_sweep.learning.trained_model import model_from
+
+    if file.suffix != ".onnx":
+        raise UsageError(f"{file}: expected a name that ends in .onnx")
+    if file.exists():
+        raise UsageError(f"{file}: exists already; delete it, or give another name")
+    if not file.parent.is_dir():
+        raise UsageError(f"{file}: there is no folder {file.parent}")
+    store = RunStore.named(results)
+    store.files.check_is_there()
+    model = model_from(store.models.read(store.find(run_id), task))
+    file.write_bytes(onnx_bytes(model))
+    click.echo(f"{file}: {len(model.classes)} outputs ({', '.join(model.classes)})")

@@ -1,0 +1,192 @@
+"""Recordings as they are read: one in a file by itself, or many of one shape in an array."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.records import Common, Frames, Source, Stretch, Windows
+from clops_sweep.data.same_samples import samples_digest
+from clops_sweep.errors import UsageError
+
+STACK_BYTES: Final = 2**21
+"""Samples that are handled at a time: they and their float64 copy stay within a processor's cache."""
+
+SHORT: Final = "recording shorter than a frame"
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What is known of b recordings beside their samples.
+
+    Shapes: labels [b] int64 or [b, C] uint8, None where their files say them; times [b] datetime64[s], or None; names,
+    patients, parts (the given split, or None) and each of domains have b entries.
+    """
+
+    names: Sequence[str]
+    patients: Sequence[str]
+    labels: NDArray[Any] | None
+    times: NDArray[np.datetime64] | None = None
+    domains: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    parts: Sequence[int | None] | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def rows(self, begin: int, end: int) -> Columns:
+        """Recordings begin..end (end excluded)."""
+        part = slice(begin, end)
+        return Columns(
+            self.names[part],
+            self.patients[part],
+            None if self.labels is None else self.labels[part],
+            None if self.times is None else self.times[part],
+            {name: column[part] for name, column in self.domains.items()},
+            None if self.parts is None else self.parts[part],
+        )
+
+    @classmethod
+    def joined(cls, each: Sequence[Columns]) -> Columns:
+        """Recordings with the same columns, one after the other."""
+        first = each[0]
+        return first if len(each) == 1 else cls(
+            list(chain.from_iterable(one.names for one in each)),
+            list(chain.from_iterable(one.patients for one in each)),
+            None if first.labels is None else np.concatenate([one.labels for one in each if one.labels is not None]),
+            None if first.times is None else np.concatenate([one.times for one in each if one.times is not None]),
+            {name: list(chain.from_iterable(one.domains[name] for one in each)) for name in first.domains},
+            None if first.parts is None else [part for one in each for part in one.parts or ()],
+        )  # fmt: skip
+
+
+class Signal(NamedTuple):
+    """All samples of b recordings of one length.
+
+    Stored [b, channels, samples], `rate` of them a second; gain * stored + offset, [channels] each, is in units.
+    `stretches` are of the labels, where the files say them.
+    """
+
+    stored: NDArray[Any]
+    rate: float
+    gain: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    stretches: Sequence[Stretch] | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Portion(Source):
+    """b recordings of a declared data set."""
+
+    columns: Columns
+
+    @abstractmethod
+    def signal(self) -> Signal:
+        """The samples."""
+
+    def where(self, common: Common) -> str:
+        """What an error about the samples begins with."""
+        return self.place
+
+    def read(self, common: Common) -> Frames:
+        """Window by window of each recording, channel after channel: as they are, or resampled."""
+        signal, known, where = self.signal(), self.columns, self.where(common)
+        many, channels, samples = signal.stored.shape
+        if channels != len(common.channels):
+            raise UsageError(f"{where}: has {channels} channels; expected {len(common.channels)}")
+        begins, width, noted = common.windows(samples, signal.rate, signal.stretches)
+        labels = noted if known.labels is None else np.repeat(known.labels, len(begins), axis=0)
+        reason = "no label that is used" if signal.stretches is not None and not signal.stretches else SHORT
+        windows = common.offered(
+            np.tile(begins, many), labels, width, signal.rate,
+            patient=known.patients, time=known.times, domains=known.domains,
+            sizes=np.full(many, len(begins) * channels),
+            dropped={} if len(begins) else {reason: many},
+        )  # fmt: skip
+        with np.errstate(over="ignore"):  # what is infinite in float32 is refused as not finite
+            gain, offset = (each[windows.leads].astype(np.float32) for each in (signal.gain, signal.offset))
+        return Frames(
+            windows,
+            _cut(common, windows, begins, signal, where),
+            gain,
+            offset,
+            np.zeros(len(windows), bool),
+            samples_digest(signal.stored) if self.files else None,
+        )
+
+
+def _cut(common: Common, windows: Windows, begins: NDArray[np.int64], signal: Signal, where: str) -> NDArray[Any]:
+    """The frames [m, samples] as they are stored."""
+    stored, width, many = signal.stored, windows.width, len(signal.stored)
+    if not len(windows):
+        return np.empty((0, common.frame_samples(width, signal.rate)), common.stored_as)
+    if len(begins) > 1 or width < stored.shape[2]:
+        stored = np.stack([stored[:, :, begin : begin + width] for begin in begins], axis=1)
+    cut = stored.reshape(-1, width)
+    # Each recording has a grid of its own that resampled samples are multiples of.
+    pieces = [cut] if common.keeps(signal.rate) or many == 1 else np.split(cut, many)
+    frames = [common.frames(piece, signal.rate, where) for piece in pieces]
+    return frames[0] if len(frames) == 1 else np.concatenate(frames)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InMemory(Portion):
+    """b recordings at hand: array [b, channels, samples], gain [channels]."""
+
+    array: NDArray[Any]
+    rate: float
+    gain: NDArray[np.float64]
+
+    def signal(self) -> Signal:
+        """The samples."""
+        return Signal(self.array, self.rate, self.gain, np.zeros(len(self.gain)))
+
+    def where(self, common: Common) -> str:
+        """What an error about the samples begins with."""
+        return f"dataset {common.name!r}: signals: recording {shorten(self.record)!r}"
+
+    def portions(self, many: int) -> Iterator[Self]:
+        """All recordings in their order, so many at a time."""
+        for begin in range(0, len(self.array), many):
+            columns = self.columns.rows(begin, begin + many)
+            array = self.array[begin : begin + many]
+            yield type(self)(columns.names, columns=columns, array=array, rate=self.rate, gain=self.gain)
+
+    def apart(self) -> list[Source]:
+        """Every recording by itself."""
+        return list(self.portions(1))
+
+
+def stacked(recordings: Iterable[InMemory]) -> Iterator[InMemory]:
+    """Recordings put together as long as one is like the one before, about `STACK_BYTES` of samples at a time."""
+    waiting: list[InMemory] = []
+    for each in recordings:
+        if waiting and (not _alike(waiting[0], each) or len(waiting) * each.array.nbytes >= STACK_BYTES):
+            yield _joined(waiting)
+            waiting = []
+        waiting.append(each)
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(each: Sequence[InMemory]) -> InMemory:
+    first, columns = each[0], Columns.joined([one.columns for one in each])
+    array = first.array if len(each) == 1 else np.concatenate([one.array for one in each])
+    return InMemory(columns.names, columns=columns, array=array, rate=first.rate, gain=first.gain)
+
+
+def _alike(one: InMemory, other: InMemory) -> bool:
+    same_form = one.array.shape == other.array.shape and one.array.dtype == other.array.dtype and one.rate == other.rate
+    same_columns = (one.columns.parts is None) == (other.columns.parts is None)
+    return same_form and same_columns and np.array_equal(one.gain, other.gain)
+
+
+def stored_as(dtype: np.dtype[Any], rate: float | None) -> type[np.float32] | type[np.int16]:
+    """The type that samples are stored as: whole numbers of up to 16 bits as they are, all others as float32."""
+    return np.int16 if rate is None and dtype.kind in "iu" and np.can_cast(dtype, np.int16) else np.float32

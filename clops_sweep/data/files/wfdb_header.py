@@ -1,0 +1,153 @@
+"""WFDB headers, read strictly: a gain of nan or a rate of -250 Hz is refused, and nothing is guessed for it.
+
+header(5) of the WFDB manual says what a header holds. The wfdb package takes defaults for what it cannot read, refuses
+dates such as 05-May-2020, and takes milliseconds for each header.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple, NoReturn
+
+from clops_sweep.data.files.folder import shorten
+from clops_sweep.errors import UsageError
+
+GAINS: Final = (1.0, 1e6)
+"""Steps per mV: with fewer, all of a heart beat is a step or two, and with more it does not fit into 16 bits."""
+LARGEST_BASELINE: Final = 2**24
+"""Beyond it, float32 does not tell neighbouring stored values apart."""
+DEFAULT_RATE: Final = 250.0
+"""Samples a second of a header that does not say it."""
+
+_AS_PUBLISHED: Final = "use the record as its publisher ships it"
+_RATE: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(/.*)?")
+_WHOLE: Final = re.compile(r"-?[0-9]{1,15}")
+_COUNT: Final = re.compile(r"[0-9]{1,15}")
+_NAME: Final = re.compile(r"[-A-Za-z0-9_]+")
+_FILE: Final = re.compile(r"[-A-Za-z0-9_]+\.[A-Za-z0-9_]+")
+_FORMAT: Final = re.compile(
+    r"(?P<form>[0-9]{1,4})(?:x(?P<per>[0-9]{1,4}))?(?P<skew>:[0-9]+)?(?:\+(?P<offset>[0-9]{1,12}))?"
+)
+_GAIN: Final = re.compile(
+    r"(?P<gain>-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)(?:\((?P<baseline>[^()/]*)\))?(?:/(?P<unit>\S+))?"
+)
+
+
+class SignalLine(NamedTuple):
+    """What a header says of one signal.
+
+    `file` has its samples in a format, `per_frame` at a time, `offset` bytes after the begin and `skewed` if the first
+    samples are not those of one moment. (stored - baseline) / gain is in `unit`.
+    """
+
+    file: str
+    form: str
+    per_frame: int
+    skewed: bool
+    offset: int
+    gain: float
+    baseline: int
+    unit: str
+    checksum: int | None
+    name: str
+
+
+@dataclass(frozen=True)
+class HeaderLines:
+    """A header: samples a second, samples of each signal, what it says of each, and its comments without the #."""
+
+    rate: float
+    samples: int
+    signals: tuple[SignalLine, ...]
+    comments: tuple[str, ...]
+    undated: str
+    """The header without time and date."""
+
+
+def header_lines(path: Path, text: str, any_unit: bool = False) -> HeaderLines:
+    """What the header of this path and text says.
+
+    A gain of 0, or none, says that the signal is not calibrated. header(5) suggests 200 for it; frames in mV cannot be
+    made of a guess, and it is refused. With `any_unit` signals need not be in mV, and may have any gain above 0.
+
+    Raises:
+        UsageError: with line and field, a name or number is not such as a publisher writes; it has no samples.
+    """
+    if not _NAME.fullmatch(path.stem):
+        raise UsageError(
+            f"{shorten(path)}: the record's name has more than the letters A to Z, digits, _ and -; {_AS_PUBLISHED}"
+        )
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    (number, record), *signals = [each for each in lines if not each[1].startswith("#")] or [(1, "")]
+    name, count, rate, samples = [*record.split()[:4], "", "", "", ""][:4]
+    if not name:
+        raise UsageError(f"{shorten(path)}: the header promises no samples; download the record again")
+    if "/" in name:
+        _refuse(path, number, f"record name {name[:40]!r} announces several segments, expected a single one")
+    if not _COUNT.fullmatch(count) or int(count) not in (0, len(signals)):
+        _refuse(
+            path, number, f"number of signals {count[:40]!r}, expected {len(signals)} as there are lines of signals"
+        )
+    match = _RATE.fullmatch(rate)
+    if rate and (match is None or not 0 < float(match[1]) < float("inf")):
+        _refuse(path, number, f"sampling rate {rate[:40]!r}, expected a positive number such as 500")
+    if samples and not _COUNT.fullmatch(samples):
+        _refuse(path, number, f"number of samples {samples[:40]!r}, expected a whole number such as 5000")
+    if not int(count) or not int(samples or 0):
+        raise UsageError(f"{shorten(path)}: the header promises no samples; download the record again")
+    return HeaderLines(
+        DEFAULT_RATE if match is None else float(match[1]),
+        int(samples),
+        tuple(_signal(path, number, line.split(None, 8), any_unit) for number, line in signals),
+        tuple(line.strip(" \t#") for _, line in lines if line.startswith("#")),
+        "\n".join([f"{name} {count} {rate} {samples}", *(line for _, line in signals), ""]),
+    )
+
+
+def _signal(path: Path, number: int, fields: Sequence[str], any_unit: bool) -> SignalLine:
+    file, form, gain, *rest = [*fields, "", "", ""] if len(fields) < 3 else fields
+    if not _FILE.fullmatch(file):
+        what = f"signal file {file[:40]!r}, expected a name of the letters A to Z, digits, _ and - such as 100.dat"
+        _refuse(path, number, what)
+    packed = _FORMAT.fullmatch(form)
+    if packed is None:
+        _refuse(path, number, f"format {form[:40]!r}, expected a number such as 16 or 212")
+    match = _GAIN.fullmatch(gain)
+    if any_unit and (match is None or not 0 < float(match["gain"]) < float("inf")):
+        _refuse(path, number, f"gain {gain[:40]!r}, expected a number above 0 such as 1000(0)/mV")
+    if match is None or not (any_unit or GAINS[0] <= float(match["gain"]) <= GAINS[1]):
+        least, most = (f"{bound:,.0f}" for bound in GAINS)
+        _refuse(path, number, f"gain {gain[:40]!r}, expected {least} to {most} steps per mV such as 1000(0)/mV")
+    if not any_unit and match["unit"] not in (None, "mV"):
+        _refuse(path, number, f"unit {match['unit'][:40]!r}, expected mV as in 1000(0)/mV")
+    numbers = ("ADC resolution", "ADC zero", "initial value", "checksum", "block size")
+    for what, value in zip(numbers, rest, strict=False):
+        if not _WHOLE.fullmatch(value):
+            _refuse(path, number, f"{what} {value[:40]!r}, expected a whole number")
+    zero = _level(path, number, "ADC zero", rest[1] if len(rest) > 1 else "0")
+    return SignalLine(
+        file,
+        packed["form"],
+        int(packed["per"] or 1),
+        packed["skew"] is not None,
+        int(packed["offset"] or 0),
+        float(match["gain"]),
+        zero if match["baseline"] is None else _level(path, number, "baseline", match["baseline"]),
+        match["unit"] or "mV",
+        int(rest[3]) if len(rest) > 3 else None,
+        rest[5] if len(rest) > 5 else "",
+    )
+
+
+def _level(path: Path, number: int, what: str, value: str) -> int:
+    if not (_WHOLE.fullmatch(value) and abs(int(value)) <= LARGEST_BASELINE):
+        most = f"{LARGEST_BASELINE:,}"
+        _refuse(path, number, f"{what} {value[:40]!r}, expected a whole number from -{most} to {most}")
+    return int(value)
+
+
+def _refuse(path: Path, number: int, what: str) -> NoReturn:
+    raise UsageError(f"{shorten(path)}: line {number}: {what}; {_AS_PUBLISHED}")

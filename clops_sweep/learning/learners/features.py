@@ -1,0 +1,60 @@
+"""The last linear layer of a learner's networks: its features are read, and its weights replaced."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+
+from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.networks.head import features_of, head_of
+
+_AT_A_TIME = 512
+"""Instances whose features are computed together."""
+
+
+class FeatureHead:
+    """The head W f + b of the networks of S runs, and the features f that it sees.
+
+    Args:
+        learner: the networks.
+        network: their name, for messages.
+
+    Attributes:
+        features_size: F.
+        trains_features: whether the networks have other parameters than the head's.
+
+    Raises:
+        UsageError: the network does not end in an `nn.Linear` with a bias and one output per class.
+    """
+
+    NOT_SEEN: ClassVar[float] = -1e4
+    """Bias of a class without instances so far: it is never predicted."""
+
+    def __init__(self, learner: Learner, network: str) -> None:
+        self._learner = learner
+        self._name, layer = head_of(network, learner.module(0), learner.outputs)
+        self.features_size = layer.in_features
+        own = {f"{self._name}.weight", f"{self._name}.bias"}
+        self.trains_features = bool(set(learner.parameters.views) - own)
+
+    def features(self, run: int, rows: torch.Tensor) -> torch.Tensor:
+        """Features of rows [n] of the bank by the network of a run in evaluation mode: float64 [n, F], on the CPU."""
+        module = self._learner.module(run)
+        layer = module.get_submodule(self._name)
+        assert isinstance(layer, torch.nn.Linear)
+        bank = self._learner.bank
+        shape = (1, *bank.shape)[-2:]
+        parts = [features_of(layer, module, bank.gather(part).reshape(-1, *shape)) for part in rows.split(_AT_A_TIME)]
+        return torch.cat(parts).double().cpu()
+
+    def weights(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Copies of W [S, C, F] and b [S, C]."""
+        views = self._learner.parameters.views
+        return views[f"{self._name}.weight"].clone(), views[f"{self._name}.bias"].clone()
+
+    def write(self, weight: torch.Tensor, bias: torch.Tensor, runs: slice = slice(None)) -> None:
+        """Replace W [s, C, F] and b [s, C] of some runs."""
+        views = self._learner.parameters.views
+        views[f"{self._name}.weight"][runs].copy_(weight)
+        views[f"{self._name}.bias"][runs].copy_(bias)

@@ -1,0 +1,22 @@
+"""Networks for features that another network has computed."""
+
+from __future__ import annotations
+
+from torch import nn
+
+
+def linear(channels: int, samples: int, outputs: int) -> nn.Module:
+    """One linear layer on all channels and samples of a frame."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, outputs))
+
+
+def mlp(channels: int, samples: int, outputs: int, *, mlp_width: int) -> nn.Module:
+    """One hidden layer of `mlp_width` units with layer norm, ReLU and dropout of 0.1."""
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(channels * samples, mlp_width),
+        nn.LayerNorm(mlp_width),
+        nn.ReLU(),
+        nn.Dropout(0.1),
+        nn.Linear(mlp_width, outputs),
+    )

@@ -1,0 +1,67 @@
+"""Models as ONNX, checked with onnxruntime before anybody relies on them."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import asdict
+
+import numpy as np
+import torch
+
+from clops_sweep.errors import UsageError, reason
+from clops_sweep.learning.trained_model import TrainedModel
+
+_LARGEST_DIFFERENCE = 1e-5
+
+
+def onnx_bytes(model: TrainedModel) -> bytes:
+    """A model as the content of an ONNX file, with its facts as metadata.
+
+    The file is run with onnxruntime on random frames, in batches of another size than it was exported with.
+
+    Raises:
+        UsageError: the packages of `clops-sweep[onnx]` are missing, the network has a layer that ONNX does not
+            support, or onnxruntime computes probabilities that differ by more than 1e-5.
+    """
+    try:
+        import onnx
+        import onnxruntime
+        import onnxscript  # noqa: F401  torch.onnx needs it
+    except ImportError as error:
+        raise UsageError(f"export needs {error.name}: install it with pip install 'clops-sweep[onnx]'") from None
+    facts = model.facts
+    frames = torch.randn(3, len(facts.channels), facts.samples, generator=torch.Generator().manual_seed(0))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the exporter's own internals
+            program = torch.onnx.export(
+                model,
+                (frames,),
+                input_names=["frames"],
+                output_names=["probabilities"],
+                dynamic_shapes={"frames": {0: torch.export.Dim("batch")}},
+                dynamo=True,
+                verbose=False,
+            )
+            assert program is not None
+            exported = program.model_proto
+    except Exception as error:  # the exporter raises errors of many kinds
+        raise UsageError(
+            f"network {facts.network!r} cannot be exported to ONNX ({reason(error)}); use load_model instead"
+        ) from None
+    described = {key: value for key, value in asdict(facts).items() if key != "people"}
+    onnx.helper.set_model_props(exported, {"clops_sweep": json.dumps(described)})
+    content: bytes = exported.SerializeToString()
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    for part in (frames, frames[:1]):
+        with torch.no_grad():
+            expected = model(part).numpy()
+        (computed,) = session.run(None, {"frames": part.numpy()})
+        if not np.allclose(computed, expected, rtol=0, atol=_LARGEST_DIFFERENCE):
+            difference = float(np.abs(computed - expected).max())
+            raise UsageError(
+                f"network {facts.network!r}: onnxruntime computes probabilities that differ by {difference:.2g} from "
+                "PyTorch's; use load_model instead"
+            )
+    return content

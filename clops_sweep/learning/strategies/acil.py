@@ -1,0 +1,45 @@
+"""ACIL: ridge regression by recursive least squares (Zhuang et al., 2022)."""
+
+from __future__ import annotations
+
+import torch
+
+from clops_sweep.learning.strategies.closed_form import ClosedForm, Statistics
+
+_ROWS = 256
+"""Instances of an update of R."""
+
+
+class AnalyticLearning(ClosedForm):
+    """Ridge regression on h = relu(P f), P random and fixed, [`projection_size`, F], updated without past instances.
+
+    For instances H [n, M] with one-hot targets Y, from R = I / gamma and W = 0, with gamma = `acil_ridge`:
+
+        R <- R - R H^T (I + H R H^T)^-1 H R,    W <- W + R H^T (Y - H W).
+
+    After all tasks W = (sum H^T H + gamma I)^-1 sum H^T Y: the solution on all data at once, whatever their order.
+    """
+
+    def begin(self, classes: int, features: int) -> Statistics:
+        """R and W of no instance."""
+        return {
+            "counts": torch.zeros(classes, dtype=torch.float64),
+            "inverse": torch.eye(features, dtype=torch.float64) / self.training.config.options["acil_ridge"],
+            "weight": torch.zeros(features, classes, dtype=torch.float64),
+        }
+
+    def update(self, statistics: Statistics, features: torch.Tensor, targets: torch.Tensor) -> None:
+        """As `ClosedForm.update`."""
+        statistics["counts"] += targets.sum(0)
+        inverse, weight = statistics["inverse"], statistics["weight"]
+        for rows, wanted in zip(features.split(_ROWS), targets.split(_ROWS), strict=True):
+            gain = inverse @ rows.T
+            among = rows @ gain
+            among.diagonal().add_(1)
+            inverse -= gain @ torch.linalg.solve(among, gain.T)
+            weight += inverse @ (rows.T @ (wanted - rows @ weight))
+
+    def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
+        """W^T and no bias."""
+        weight = statistics["weight"].T
+        return weight, torch.zeros(len(weight), dtype=torch.float64)

@@ -1,0 +1,76 @@
+"""Methods whose head is computed from statistics of features, without gradients and without stored instances."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+
+from clops_sweep.learning.batches import Replay
+from clops_sweep.learning.learners.features import FeatureHead
+from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
+
+Statistics = dict[str, torch.Tensor]
+
+
+class ClosedForm(LockstepStrategy):
+    """The last linear layer W f + b is computed from statistics of the features f of all instances so far.
+
+    A network with trainable features is trained on the first task by backpropagation and then stays as it is, as in
+    ACIL (Zhuang et al., 2022) and the first session of RanPAC (McDonnell et al., 2023). A network that is only a
+    linear layer, for features of an encoder, is never trained. Each later task takes one pass over its instances, in
+    its first epoch. Statistics and solutions are computed in float64.
+    """
+
+    stores = "statistics"
+    needs_head: ClassVar[bool] = True
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        self.head = FeatureHead(training.learner, training.config.network)
+        size = training.learner.outputs, self.head.features_size
+        self.statistics = [self.begin(*size) for _ in training.configs]
+
+    @abstractmethod
+    def begin(self, classes: int, features: int) -> Statistics:
+        """Statistics of no instance, on the CPU."""
+
+    @abstractmethod
+    def update(self, statistics: Statistics, features: torch.Tensor, targets: torch.Tensor) -> None:
+        """Take up instances: features float64 [n, F] and one-hot targets float64 [n, C]."""
+
+    @abstractmethod
+    def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
+        """W, float64 [C, F], and b, float64 [C], from the statistics."""
+
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """Backpropagation on the first task, if it trains features; then one pass for the head."""
+        config, by_backpropagation = self.training.config, task == 0 and self.head.trains_features
+        if by_backpropagation:
+            super().train_epoch(task, epoch, replay, order, dropout_keys)
+        if epoch != (config.epochs_per_task - 1 if by_backpropagation else 0):
+            return
+        instances = self.training.tasks[task]
+        for run, statistics in enumerate(self.statistics):
+            self.update(statistics, self.head.features(run, instances.rows[run]), instances.targets[run].double().cpu())
+            weight, bias = self.solve(statistics)
+            bias = torch.where(statistics["counts"] > 0, bias, self.head.NOT_SEEN)
+            self.head.write(weight[None], bias[None], slice(run, run + 1))
+
+    def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
+        """As `LockstepStrategy.memory_use`: no instance, and the bytes of the statistics."""
+        kept = [sum(it.numel() * it.element_size() for it in each.values()) for each in self.statistics]
+        return MemoryUse([0] * len(kept), [0] * len(kept), kept)
+
+    def state(self) -> dict[str, Any]:
+        """The statistics of every run."""
+        return {"statistics": self.statistics}
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        """As `LockstepStrategy.restore`."""
+        del task
+        self.statistics = [{name: value.cpu().clone() for name, value in each.items()} for each in state["statistics"]]

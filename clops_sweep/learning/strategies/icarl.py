@@ -1,0 +1,143 @@
+"""iCaRL: exemplars by herding, distillation, and the nearest mean of exemplars (Rebuffi et al., 2017)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn.functional import normalize
+
+from clops_sweep.learning.batches import EpochBatch, Replay, gather_targets
+from clops_sweep.learning.learners.features import FeatureHead
+from clops_sweep.learning.strategies.base import Training
+from clops_sweep.learning.strategies.fixed_memory import FixedMemory
+
+
+class IncrementalClassifier(FixedMemory):
+    """A network is trained on the current task and all exemplars with sigmoids and binary cross-entropy.
+
+    The targets are one-hot for the current task's classes; for those of past tasks they are the sigmoids that the
+    network gave before the task. Predictions come from the nearest mean of exemplars instead: with phi(x) the features
+    that the last layer sees, scaled to length 1, and mu_c the mean of phi over the exemplars of class c, scaled to
+    length 1, the logit of class c is mu_c . f(x), whose order is that of the distances |phi(x) - mu_c|.
+
+    When a task ends, each class keeps an equal share of the memory, chosen by herding: exemplar k is the instance that
+    brings the mean of the first k closest to the mean of all. Until then the means of the current task's classes are
+    over all of its instances.
+    """
+
+    division = "class_balanced"
+    needs_head = True
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        self._head = FeatureHead(training.learner, training.config.network)
+        self._trained = self._head.weights()
+        """Weight and bias of the head that is trained; the network has the means of exemplars between two epochs."""
+        self._answers = torch.empty(0)
+        """Targets of the task's instances, then of the exemplars: [S, n + m, C]."""
+
+    def begin_task(self, task: int) -> None:
+        """The network answers on the task's instances and the exemplars."""
+        training = self.training
+        self._head.write(*self._trained)
+        instances = [training.tasks[task]]
+        if len(self.memory):
+            instances.append(self.memory.looked_up(self.memory.instances))
+        targets = torch.cat([part.targets for part in instances], dim=1)
+        if task:
+            known = torch.cat([past.targets[0] for past in training.tasks[:task]]).amax(0) > 0
+            before = torch.cat([training.learner.logits(part.rows) for part in instances], dim=1).sigmoid()
+            targets = torch.where(known, before, targets)
+        self._answers = targets
+
+    def replay(self, task: int, epoch: int) -> Replay | None:
+        """All exemplars, once an epoch."""
+        del task, epoch
+        if not len(self.memory):
+            return None
+        instances = self.memory.replay(torch.arange(len(self.memory)).expand(len(self.training.seeds), -1))
+        return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
+
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """Steps on the union; then the means of exemplars take the place of the trained head."""
+        learner, config = self.training.learner, self.training.config
+        self._head.write(*self._trained)
+        current = learner.begin_epoch(self.training.tasks[task], replay, order, config.batch_size, dropout_keys)
+        current.keep("answers", gather_targets(self._answers, order))
+
+        def given(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
+            return (current.kept("answers").index_select(1, batch.draws),)
+
+        learner.train_by_logits(current, _by_logits, given)
+        self._trained = self._head.weights()
+        features = [self._head.features(run, rows) for run, rows in enumerate(self.training.tasks[task].rows)]
+        ends = epoch + 1 == config.epochs_per_task
+        if ends:
+            self.offer(task, torch.stack([self._herded(task, run, of_run) for run, of_run in enumerate(features)]))
+        self._write_means(task, [] if ends else features)
+
+    def end_task(self, task: int) -> None:
+        """Nothing: the last epoch has offered the task's instances."""
+
+    def _herded(self, task: int, run: int, features: torch.Tensor) -> torch.Tensor:
+        """Priorities of a task's instances, [n]: minus the place of each in the order of its class."""
+        classes = self.training.tasks[task].targets[run].argmax(1)
+        found = torch.zeros(len(features), dtype=torch.float64)
+        for label in classes.unique():
+            rows = (classes == label).nonzero()[:, 0].cpu()
+            found[rows[herding(normalize(features[rows], dim=1))]] = -torch.arange(len(rows), dtype=torch.float64)
+        return found.to(self.memory.instances.device)
+
+    def _write_means(self, task: int, current: list[torch.Tensor]) -> None:
+        learner = self.training.learner
+        stored = self.memory.looked_up(self.memory.instances) if len(self.memory) else None
+        weights, biases = [], []
+        for run in range(len(self.training.seeds)):
+            parts = [] if stored is None else [(self._head.features(run, stored.rows[run]), stored.targets[run])]
+            if current:
+                parts.append((current[run], self.training.tasks[task].targets[run]))
+            phi = normalize(torch.cat([features for features, _ in parts]), dim=1)
+            targets = torch.cat([of_part for _, of_part in parts]).double().cpu()
+            means = normalize(targets.T @ phi, dim=1)
+            weights.append(means)
+            biases.append(torch.where(targets.sum(0) > 0, 0.0, self._head.NOT_SEEN))
+        device = learner.bank.device
+        self._head.write(torch.stack(weights).to(device), torch.stack(biases).to(device))
+
+    def state(self) -> dict[str, Any]:
+        """The memory, the head that is trained, and the targets of the task."""
+        return super().state() | {"trained": self._trained, "answers": self._answers}
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        """As `LockstepStrategy.restore`."""
+        super().restore(state, task)
+        self._trained, self._answers = state["trained"], state["answers"]
+
+
+def herding(phi: torch.Tensor) -> torch.Tensor:
+    """Order rows [n, F] so that the mean of the first k is close to the mean of all, for every k.
+
+    Row k minimises |mu - (phi_k + sum of the rows before) / k|; of equals the first.
+
+    Returns:
+        int64 [n].
+    """
+    mean, total = phi.mean(0), torch.zeros(phi.shape[1], dtype=phi.dtype)
+    left = torch.ones(len(phi), dtype=torch.bool)
+    order = []
+    for count in range(1, len(phi) + 1):
+        distances = (mean - (phi + total) / count).square().sum(1)
+        distances[~left] = torch.inf
+        chosen = int(distances.argmin())
+        order.append(chosen)
+        left[chosen] = False
+        total = total + phi[chosen]
+    return torch.tensor(order)
+
+
+def _by_logits(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
+    """dL / dz of the mean over a batch and its outputs of the binary cross-entropy: [s, B, C]."""
+    return (logits.sigmoid() - answers) / (logits.shape[1] * logits.shape[2])

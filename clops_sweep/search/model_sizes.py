@@ -1,0 +1,64 @@
+"""The disk space that the models of pending runs will take."""
+
+from __future__ import annotations
+
+import math
+
+from clops_sweep.data.scenarios import Scenario
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
+from clops_sweep.experiment.tasks import scenario_of
+from clops_sweep.planning.curriculum import BY_DIFFICULTY
+from clops_sweep.planning.plan import Plan
+from clops_sweep.planning.request import Request
+
+
+def disk_for_models(asked: Request, plan: Plan) -> tuple[int, int]:
+    """How many models the pending runs will keep, and their bytes; (0, 0) without `--keep models`.
+
+    Runs on data that are not prepared on this machine, and the trials of searches, are not counted.
+    """
+    kept = asked.store.keep_models
+    if kept is None:
+        return 0, 0
+    sizes: dict[tuple[object, ...], tuple[int, int]] = {}
+    count = size = 0
+    for run in plan.of("pending", "waiting"):
+        config = run.config
+        if asked.data_hash(config) is None:
+            continue
+        key = (
+            *(config.data_key, config.scenario, config.task_classes, config.domain, config.network, config.strategy),
+            *(*config.network_options.items(), *config.options_of("scenario").items()),
+        )
+        if key not in sizes:
+            sizes[key] = _of_run(asked, config)
+        tasks, each = sizes[key]
+        models = tasks if kept == "all" else 1
+        count, size = count + models, size + models * each
+    return count, size
+
+
+def models_in_words(asked: Request, plan: Plan) -> str | None:
+    """Such as "models: 320 files, 45 MB"; None where no models are to be kept."""
+    count, size = disk_for_models(asked, plan)
+    if not count:
+        return None
+    unit = min(3, max(1, int(math.log10(size) // 3)))
+    return f"models: {count:,} files, {size / 1000**unit:.3g} {'kMG'[unit - 1]}B on disk"
+
+
+def _of_run(asked: Request, config: RunConfig) -> tuple[int, int]:
+    """Models that a run has if all are kept, and the bytes of one."""
+    from clops_sweep.learning.networks.multitask import joint_scenario
+    from clops_sweep.learning.networks.run_module import made
+
+    frames = asked.data.frames(config.data_key)
+    in_order = config.replace(task_order="sequential") if config.task_order in BY_DIFFICULTY else config
+    scenario: Scenario = scenario_of(in_order, frames)
+    joint = STRATEGIES[config.strategy].joint
+    outputs = (joint_scenario(scenario) if joint else scenario).outputs
+    shape = (frames.channels, frames.samples)
+    module = made(config.network, NETWORKS[config.network], 0, shape, outputs, config.network_options)
+    weights = sum(value.numel() * value.element_size() for value in module.state_dict().values())
+    return 1 if joint else len(scenario.tasks), weights

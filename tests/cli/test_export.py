@@ -1,0 +1,101 @@
+"""`clops-sweep export`, and what `plan` says of models before they are stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner, Result
+
+from clops_sweep import ContinualRun, load_model, network
+from clops_sweep.cli.commands import command
+from clops_sweep.store.rows import record_result
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.testing import tiny_config, tiny_frames
+
+Run = Callable[..., Result]
+
+
+@network("with_fft")
+class WithFFT(torch.nn.Module):
+    """ONNX has no such layer."""
+
+    def __init__(self, channels: int, samples: int, outputs: int) -> None:
+        super().__init__()
+        self.last = torch.nn.Linear(8, outputs)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        spectrum = torch.linalg.svdvals(x[:, 0, :64].unflatten(1, (8, 8)))
+        logits: torch.Tensor = self.last(spectrum.detach())
+        return logits
+
+
+@pytest.fixture
+def ask() -> Run:
+    return lambda *arguments: CliRunner().invoke(command, [*map(str, arguments)], standalone_mode=False)
+
+
+def stored(results: Path, **settings: object) -> str:
+    config, frames = tiny_config("class_il", epochs_per_task=1, **settings), tiny_frames("class_il")
+    run_id = config.run_id(frames.data_hash)
+    store = RunStore(results, keep=["models"])
+    store.open_for_writing()
+    result = ContinualRun(config, frames, keep_models="last").run()
+    record_result(store, {run_id: config}, result, lambda config: frames.data_hash, {"device": "cpu"})
+    return run_id
+
+
+def test_an_exported_model_gives_the_same_probabilities(ask: Run, tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime", reason="needs clops-sweep[onnx]")
+    run_id, file = stored(tmp_path / "results"), tmp_path / "model.onnx"
+    done = ask("export", run_id[:8], file, "--results", tmp_path / "results")
+    assert "1 outputs (B|D|F)" in done.output, done.exception
+    session = onnxruntime.InferenceSession(file.read_bytes(), providers=["CPUExecutionProvider"])
+    x = np.random.default_rng(0).normal(size=(7, 1, 2500)).astype(np.float32)
+    with torch.no_grad():
+        expected = load_model(tmp_path / "results", run_id)(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(session.run(None, {"frames": x})[0], expected, rtol=0, atol=1e-5)
+    facts = json.loads(session.get_modelmeta().custom_metadata_map["clops_sweep"])
+    assert (facts["run_id"], facts["classes"], "people" in facts) == (run_id, ["B|D|F"], False)
+
+
+def test_a_layer_that_onnx_does_not_support_is_named(ask: Run, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="needs clops-sweep[onnx]")
+    run_id = stored(tmp_path, network="with_fft")
+    done = ask("export", run_id, tmp_path / "model.onnx", "--results", tmp_path)
+    assert "network 'with_fft' cannot be exported to ONNX" in str(done.exception)
+    assert not (tmp_path / "model.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("export", "{run}", "{folder}/model.pt"), "expected a name that ends in .onnx"),
+        (("export", "{run}", "{folder}/no/model.onnx"), "there is no folder"),
+        (("export", "{run}", "{folder}/there.onnx"), "exists already"),
+        (("export", "ffff", "{folder}/model.onnx"), "no run"),
+        (("export", "{run}", "{folder}/model.onnx", "--task", "2"), "no model after task 2; stored after task 3"),
+    ],
+)
+def test_bad_input(ask: Run, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    run_id = stored(tmp_path)
+    (tmp_path / "there.onnx").touch()
+    done = ask(*(it.format(run=run_id, folder=tmp_path) for it in arguments), "--results", tmp_path)
+    assert sentence in str(done.exception)
+
+
+@pytest.mark.parametrize(("keep", "files"), [("models", 4), ("models:all", 14)])
+def test_plan_says_what_models_will_take(ask: Run, tmp_path: Path, prepared_root: Path, keep: str, files: int) -> None:
+    """Two methods, one of which trains on all six tasks at once."""
+    space = tmp_path / "space.py"
+    space.write_text(
+        "from clops_sweep import RunConfig, SearchSpace\n"
+        'SPACE = SearchSpace("m", RunConfig(), {"strategy": ["finetune", "multitask"]}, seeds=[0, 1])\n'
+    )
+    options = ("--prepared-root", prepared_root, "--results", tmp_path / "results", "--keep", keep)
+    assert f"models: {files} files" in ask("plan", space, *options).output
+    assert json.loads(ask("plan", space, *options, "--json").output)["models"]["files"] == files

@@ -1,0 +1,73 @@
+"""`norm`: what replaces the batch norm layers of a network."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from clops_sweep import ContinualRun, RunConfig, UsageError, network
+from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.learning.networks.run_module import made
+from clops_sweep.testing import tiny_config, tiny_frames
+
+
+@network("no_batch_norm")
+def no_batch_norm(channels: int, samples: int, outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, outputs))
+
+
+def network_with(norm: str) -> nn.Module:
+    return made("clops_cnn", NETWORKS["clops_cnn"], 0, (1, 2500), 1, {} if norm == "batch" else {"norm": norm})
+
+
+def test_layer_norm_is_over_the_channels_and_samples_of_an_instance() -> None:
+    layer = network_with("layer").norm1
+    x = torch.randn(3, 4, 20, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(layer(x), nn.functional.layer_norm(x, (4, 20)))
+
+
+def test_group_norm_has_at_most_eight_groups_of_two_channels_or_more() -> None:
+    layers = [network_with("group").get_submodule(f"norm{block}") for block in (1, 2, 3)]
+    assert [(layer.num_groups, layer.num_channels) for layer in layers] == [(2, 4), (8, 16), (8, 32)]
+
+
+def test_none_removes_the_layers_and_other_weights_stay() -> None:
+    plain, without = network_with("batch").state_dict(), network_with("none").state_dict()
+    assert set(without) == {name for name in plain if not name.startswith("norm")}
+    assert all(torch.equal(without[name], plain[name]) for name in without)
+
+
+@pytest.mark.parametrize("norm", ["layer", "none"])
+def test_the_biases_of_convolutions_are_trained_without_batch_norm(norm: str) -> None:
+    module = network_with(norm).train()
+    module(torch.randn(2, 1, 2500, generator=torch.Generator().manual_seed(0))).sum().backward()
+    assert module.conv1.bias.grad.abs().max() > 0
+
+
+def test_an_instance_does_not_depend_on_its_batch_in_training() -> None:
+    module = network_with("layer").train()
+    module.dropout.p = 0.0
+    x = torch.randn(4, 1, 2500, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(module(x)[:2], module(x[:2]))
+
+
+@pytest.mark.parametrize("name", ["resnet1d_wang", "inception_time", "clops_cnn"])
+def test_built_in_networks_take_every_norm(name: str) -> None:
+    for norm in ("layer", "group", "none"):
+        module = made(name, NETWORKS[name], 0, (1, 2500), 2, {"norm": norm})
+        assert not any(isinstance(layer, nn.BatchNorm1d) for layer in module.modules())
+        assert module(torch.zeros(2, 1, 2500)).shape == (2, 2)
+
+
+def test_a_network_without_batch_norm_is_refused() -> None:
+    config = tiny_config("class_il", network="no_batch_norm", norm="layer")
+    with pytest.raises(UsageError, match="norm = 'layer': network 'no_batch_norm' has no batch norm layer to replace"):
+        ContinualRun(config, tiny_frames("class_il"))
+
+
+def test_defaults_are_not_part_of_a_run_id() -> None:
+    given = RunConfig(norm="batch", optimizer="adam", weight_decay=0, schedule="constant")
+    assert given.run_id("data") == RunConfig().run_id("data")
+    others = [{"norm": "layer"}, {"optimizer": "sgd"}, {"weight_decay": 0.1}, {"schedule": "step"}]
+    assert len({RunConfig(**each).run_id("data") for each in [{}, *others]}) == 5

@@ -1,0 +1,101 @@
+"""iCaRL: herding by brute force, steps against autograd in float64, predictions by distances to means."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import binary_cross_entropy, normalize
+
+from clops_sweep import ContinualRun
+from clops_sweep.learning.strategies.icarl import IncrementalClassifier, _by_logits, herding
+from clops_sweep.testing import tiny_config, tiny_frames
+
+
+def run_of(epochs: int = 2, **settings: Any) -> ContinualRun:
+    config = tiny_config("class_il_union", strategy="icarl", epochs_per_task=epochs, memory_size=12, **settings)
+    return ContinualRun(config, tiny_frames("class_il_union"))
+
+
+def strategy_of(run: ContinualRun) -> IncrementalClassifier:
+    assert isinstance(run._strategy, IncrementalClassifier)
+    return run._strategy
+
+
+def test_herding_takes_what_brings_the_mean_closest() -> None:
+    phi = torch.randn(7, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    mean, taken = phi.mean(0), list[int]()
+    for _ in range(7):
+        rest = [row for row in range(7) if row not in taken]
+        taken.append(min(rest, key=lambda row: float((mean - phi[[*taken, row]].mean(0)).norm())))
+    assert herding(phi).tolist() == taken
+
+
+def test_the_gradient_is_that_of_binary_cross_entropy_with_soft_targets() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(1, 5, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+    answers = torch.rand(1, 5, 4, generator=generator, dtype=torch.float64)
+    binary_cross_entropy(logits.sigmoid(), answers).backward()
+    torch.testing.assert_close(_by_logits(logits.detach(), answers), logits.grad)
+
+
+def test_targets_of_past_classes_are_what_the_network_said_before_the_task() -> None:
+    run = run_of()
+    run.advance()
+    run.advance()
+    strategy, learner = strategy_of(run), run._training.learner
+    strategy.begin_task(1)
+    rows = torch.cat([run._training.tasks[1].rows, strategy.memory.looked_up(strategy.memory.instances).rows], dim=1)
+    before = learner.logits(rows).sigmoid()
+    torch.testing.assert_close(strategy._answers[:, :, :2], before[:, :, :2])
+    current = run._training.tasks[1].targets
+    torch.testing.assert_close(strategy._answers[:, : current.shape[1], 2:], current[:, :, 2:])
+
+
+def test_each_class_has_an_equal_share_and_keeps_the_first_of_its_order() -> None:
+    run, held = run_of(), []
+    while not run.finished:
+        run.advance()
+        if run.at_task_end:
+            memory = strategy_of(run).memory
+            classes = memory.looked_up(memory.instances).targets[0].argmax(1)
+            held.append({int(c): set(memory.instances[0][classes == c].tolist()) for c in classes.unique()})
+    assert [{len(rows) for rows in each.values()} for each in held] == [{5}, {3}, {2}]  # 5 of a class are all
+    for one, other in pairwise(held):
+        assert all(other[c] <= one[c] for c in one)
+
+
+def test_predictions_are_the_nearest_mean_of_exemplars() -> None:
+    run = run_of()
+    run.run()
+    strategy, memory = strategy_of(run), strategy_of(run).memory
+    stored = memory.looked_up(memory.instances)
+    phi = normalize(strategy._head.features(0, stored.rows[0]), dim=1)
+    classes = stored.targets[0].argmax(1)
+    means = normalize(torch.stack([phi[classes == c].mean(0) for c in range(6)]), dim=1)
+    rows = torch.arange(len(run.frames))[None]
+    asked = normalize(strategy._head.features(0, rows[0]), dim=1)
+    nearest = torch.cdist(asked, means).argmin(1)
+    assert run._training.learner.logits(rows)[0].argmax(1).tolist() == nearest.tolist()
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_resumed_and_in_lockstep_the_numbers_are_the_same(epochs: int) -> None:
+    given: dict[str, Any] = {"strategy": "icarl", "epochs_per_task": 2, "memory_size": 12}
+    configs = [tiny_config("class_il_union", seed=seed, **given) for seed in (0, 1)]
+    frames = tiny_frames("class_il_union")
+    alone = [ContinualRun(config, frames).run() for config in configs]
+    begun = ContinualRun(configs, frames)
+    for _ in range(epochs):
+        begun.advance()
+    resumed = ContinualRun(configs, frames)
+    resumed.restore(begun.state())
+    found = resumed.run()
+    for config, expected in zip(configs, alone, strict=True):
+        of_run = found.of(config.run_id(frames.data_hash))
+        assert of_run.r_matrix.equals(expected.r_matrix)
+        np.testing.assert_array_equal(of_run.instances["stored"], expected.instances["stored"])
+        assert of_run.instances["times_replayed"].equals(expected.instances["times_replayed"])

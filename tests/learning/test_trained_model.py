@@ -1,0 +1,165 @@
+"""Stored models give the predictions of their runs again, whatever network and scenario."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from clops_sweep import ContinualRun, ModelFacts, UsageError, network
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.scenarios.leaks import person_hash
+from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.learning import losses
+from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.learning.result import RunResult
+from clops_sweep.learning.trained_model import facts_in, model_from
+from clops_sweep.testing import tiny_config, tiny_frames
+
+
+@network("tied_network")
+class Tied(nn.Module):
+    """Two layers share their weights, one is frozen, and a buffer counts batches."""
+
+    def __init__(self, channels: int, samples: int, outputs: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.second.weight = self.first.weight
+        self.frozen = nn.Linear(8, 8).requires_grad_(False)
+        self.norm, self.last = nn.BatchNorm1d(8), nn.Linear(8, outputs)
+        self.steps = samples // 8 * 8
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = x[:, 0, : self.steps].unflatten(1, (8, -1)).mean(2)
+        logits: torch.Tensor = self.last(self.norm(self.frozen(self.second(self.first(hidden).relu()))))
+        return logits
+
+
+def kept(which: Any = "all", **settings: Any) -> tuple[FrameSet, RunResult, str]:
+    config = tiny_config(**({"scenario": "class_il", "epochs_per_task": 2} | settings))
+    frames = tiny_frames(config.scenario)
+    result = ContinualRun(config, frames, keep_predictions=True, keep_models=which).run()
+    return frames, result, config.run_id(frames.data_hash)
+
+
+def predicted(content: bytes, frames: FrameSet, instances: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    x = torch.from_numpy(frames.signal(instances)).view(len(instances), frames.channels, -1)
+    with torch.no_grad():
+        found: np.ndarray[Any, Any] = model_from(content)(x).numpy()
+    return found
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"scenario": "time_il", "strategy": "er"},
+        {"scenario": "domain_il"},
+        {"strategy": "multitask"},
+        {"strategy": "joint"},
+        {"network": "tied_network"},
+        {"network": "resnet1d_wang", "epochs_per_task": 1},
+    ],
+    ids=str,
+)
+def test_models_predict_what_their_runs_predicted(settings: dict[str, Any]) -> None:
+    frames, result, run_id = kept(**settings)
+    models, rows = result.models[run_id], result.predictions
+    assert set(models) == set(rows["trained_on"])
+    for tasks, content in models.items():
+        there = rows[rows["trained_on"] == tasks]
+        stored = there[[name for name in rows if name.startswith("probability_")]].to_numpy()
+        np.testing.assert_allclose(predicted(content, frames, there["instance"].to_numpy()), stored, rtol=0, atol=1e-5)
+
+
+def test_only_the_last_model_is_kept_unless_all_are_asked_for() -> None:
+    _, result, run_id = kept("last")
+    _, every, _ = kept("all")
+    assert result.models[run_id] == {3: every.models[run_id][3]}
+    assert kept(None)[1].models == {}
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["one after another", "lockstep"])
+def test_the_weights_of_runs_in_one_learner_are_their_own(together: bool) -> None:
+    from clops_sweep.learning.frame_bank import FrameBank
+
+    frames = tiny_frames("class_il")
+    bank = FrameBank(frames, torch.device("cpu"))
+    learner = make_learner([3, 4], "binary", 1, 1e-3, bank, together=together or None)
+    rows = torch.arange(6).expand(2, -1)
+    logits = learner.logits(rows)
+    for run in (0, 1):
+        module = NETWORKS["clops_cnn"](1, 2500, 1).eval()
+        module.load_state_dict(learner.weights(run))
+        with torch.no_grad():
+            torch.testing.assert_close(module(bank.gather(rows[run])[:, None]), logits[run], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("which", ["last", "all"])
+def test_resumed_runs_keep_the_same_bytes(which: Any) -> None:
+    config, frames = tiny_config("class_il", epochs_per_task=2), tiny_frames("class_il")
+    whole = ContinualRun(config, frames, keep_models=which).run()
+    begun = ContinualRun(config, frames, keep_models=which)
+    for _ in range(3):
+        begun.advance()
+    resumed = ContinualRun(config, frames, keep_models=which)
+    resumed.restore(begun.state())
+    assert resumed.run().models == whole.models
+    plain = ContinualRun(config, frames)
+    plain.advance()
+    with pytest.raises(KeyError):
+        ContinualRun(config, frames, keep_models=which).restore(plain.state())
+
+
+def test_facts_say_what_a_model_expects() -> None:
+    frames, result, run_id = kept("last", scenario="class_il_union")
+    facts = facts_in(result.models[run_id][3])
+    assert facts.run_id == run_id
+    assert facts.classes == frames.classes
+    assert (facts.channels, facts.samples, facts.normalize) == (("II",), frames.samples, "none")
+    seen = {frames.patient_names[person] for person in frames.patients[frames.split != 2]}
+    assert set(facts.people) == {person_hash("synthetic", person) for person in seen}
+    _, result, run_id = kept("last")
+    assert facts_in(result.models[run_id][3]).classes == ("B|D|F",)
+
+
+def test_frames_are_normalised_as_the_model_expects() -> None:
+    frames, result, run_id = kept("last")
+    model = model_from(result.models[run_id][3])
+    signal = np.random.default_rng(0).normal(3, 2, (4, 1, frames.samples))
+    np.testing.assert_allclose(model.normalized(signal).numpy(), signal.astype(np.float32))
+    facts = ModelFacts(**{**vars(model.facts), "normalize": "zscore"})
+    scaled = type(model)(model.network, facts).normalized(signal).numpy()
+    np.testing.assert_allclose(scaled.mean(-1), 0, atol=1e-5)
+    np.testing.assert_allclose(scaled.std(-1), 1, atol=1e-4)
+    for wrong in (signal[:, :, 1:], signal[0], np.full_like(signal, np.nan)):
+        with pytest.raises(UsageError, match="signal has"):
+            model.normalized(wrong)
+
+
+def test_probabilities_are_of_the_kind_of_the_scenario() -> None:
+    frames, result, run_id = kept("last", scenario="time_il")
+    model = model_from(result.models[run_id][3])
+    x = torch.from_numpy(frames.signal(slice(0, 5)))[:, None]
+    with torch.no_grad():
+        assert torch.equal(model(x), losses.probabilities("softmax", model.network(x)))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda content: b"something else entirely", "is no model of clops-sweep"),
+        (lambda content: content.replace(b"clops_cnn", b"clops_dnn"), "network 'clops_dnn' is not declared"),
+        (lambda content: content.replace(b"linear2.bias", b"linear3.bias"), "do not fit network 'clops_cnn'"),
+    ],
+)
+def test_a_file_that_is_no_model_is_refused(change: Any, sentence: str) -> None:
+    _, result, run_id = kept("last")
+    content = result.models[run_id][3]
+    assert json.dumps("clops_cnn")[1:-1].encode() in content
+    with pytest.raises(UsageError, match=sentence):
+        model_from(change(content))
