@@ -177,7 +177,7 @@ def test_predictions_without_patients_have_values_alone() -> None:
 
 
 def test_a_table_of_the_runs_of_a_store(tmp_path: Path, finished_tables: Callable[..., dict[str, pa.Table]]) -> None:
-    store = RunStore(tmp_path, keep_predictions=True)
+    store = RunStore(tmp_path, keep=["predictions"])
     for number, run_id in enumerate(("a" * 24, "b" * 24)):
         config = RunConfig(seed=number)
         rows = predicted(9 + number, tasks=2, run_id=run_id)

@@ -140,7 +140,7 @@ def test_what_becomes_of_the_runs_that_an_interrupt_ends(runs: int, checkpointed
 
 def test_test_metrics_have_intervals_over_patients(tmp_path: Path, finished_tables: Tables) -> None:
     """And against another run on the same patients, here the same one: the differences are 0."""
-    store, (one, other) = RunStore(tmp_path, keep_predictions=True), ("a" * 24, "b" * 24)
+    store, (one, other) = RunStore(tmp_path, keep=["predictions"]), ("a" * 24, "b" * 24)
     rows = [
         {"run_id": one, "trained_on": 1, "evaluated_on": 1, "task": "t", "instance": n, "patient": f"p{n}"}
         | {"target_0": n % 2, "probability_0": 0.3 + 0.1 * (n % 5)}

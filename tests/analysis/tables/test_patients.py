@@ -44,7 +44,7 @@ def collected(store: RunStore, generated: ModuleType, people: int, *, keep: bool
 def test_one_run_of_each_configuration_with_its_difference_from_the_first(
     tmp_path: Path, generated: ModuleType
 ) -> None:
-    store = RunStore(tmp_path, keep_predictions=True)
+    store = RunStore(tmp_path, keep=["predictions"])
     table = patients_text(collected(store, generated, 30), store, "patients", "Patients")
     assert table is not None
     rows = {(row[0].text, row[2].text): row for row in table.rows}
@@ -58,7 +58,7 @@ def test_one_run_of_each_configuration_with_its_difference_from_the_first(
 
 
 def test_few_people_have_no_interval_and_it_is_said_why(tmp_path: Path, generated: ModuleType) -> None:
-    store = RunStore(tmp_path, keep_predictions=True)
+    store = RunStore(tmp_path, keep=["predictions"])
     table = patients_text(collected(store, generated, 4), store, "patients", "Patients")
     assert table is not None
     assert not any("[" in row[3].text for row in table.rows if row[2].text == "test_auc")
