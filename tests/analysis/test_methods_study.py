@@ -15,6 +15,9 @@ from scipy import stats
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.spaces.search_space import load_spaces, names_in, shipped_space
 
+LATER = {"acil", "icarl", "ncm", "ranpac", "slda"}
+"""Built-in strategies that the study does not have."""
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -52,7 +55,7 @@ def test_the_search_spaces_have_every_method_with_the_options_that_were_chosen(
         assert isinstance(asked, dict)
         union = "class_il" not in (spaces[name].base.scenario,)
         methods = {settings["strategy"] for settings in asked.values()}
-        assert methods == set(STRATEGIES) - STRATEGIES.added.keys() - ({"er_ace"} if not union else set())
+        assert methods == set(STRATEGIES) - STRATEGIES.added.keys() - LATER - ({"er_ace"} if not union else set())
         for method, settings in asked.items():
             of = method.split(",")[0]
             assert {key: settings[key] for key in chosen.get(of, {})} == chosen.get(of, {})
