@@ -30,25 +30,33 @@ from .figures.heatmaps import Heatmap, Panel, draw_heatmap, heatmap
 from .figures.importance import Importance, draw_importance, importance
 from .figures.optimization_history import OptimizationHistory, draw_optimization_history, optimization_history
 from .figures.pareto import ParetoFront, draw_pareto_front, pareto_front
+from .figures.performance import Performance, draw_performance, performance
 from .figures.profiles import Profile, draw_profile, profile
 from .figures.r_matrices import RMatrix, draw_r_matrices, r_matrix
 from .figures.tracings import Tracing, draw_tracings, tracing_of, tracings
 from .figures.trajectories import TaskTrajectories, beta_trajectories, draw_trajectories
-from .figures.variance import VarianceBySource, power_of_t_test, splits_needed, variance_by_source
+from .figures.variance import VarianceBySource, variance_by_source
 from .metrics import Metric, metric_named
+from .patient_intervals import PatientInterval, patient_bootstrap
 from .report.notebook import open_sweep
 from .results import Reference, ResultTable, Row, result_table
 from .statistics import (
     Estimate,
+    Fold,
     PairedDifference,
     Partition,
     Units,
     estimate,
     estimates,
     holm,
+    interval,
+    p_above,
     paired_difference,
     paired_differences,
     partitions,
+    power_of_t_test,
+    splits_needed,
+    standard_error,
     units_of,
 )
 from .tables.comparisons import Comparison, Comparisons, comparisons
@@ -65,6 +73,7 @@ __all__ = [
     "Estimate",
     "Evidence",
     "Experiment",
+    "Fold",
     "Forgetting",
     "Heatmap",
     "Importance",
@@ -75,6 +84,8 @@ __all__ = [
     "Panel",
     "ParetoFront",
     "Partition",
+    "PatientInterval",
+    "Performance",
     "Profile",
     "RMatrix",
     "RankAgreement",
@@ -103,6 +114,7 @@ __all__ = [
     "draw_learning_curves",
     "draw_optimization_history",
     "draw_pareto_front",
+    "draw_performance",
     "draw_profile",
     "draw_r_matrices",
     "draw_rank_agreement",
@@ -117,14 +129,18 @@ __all__ = [
     "heatmap",
     "holm",
     "importance",
+    "interval",
     "learning_curves",
     "metric_named",
     "open_sweep",
     "optimization_history",
+    "p_above",
     "paired_difference",
     "paired_differences",
     "pareto_front",
     "partitions",
+    "patient_bootstrap",
+    "performance",
     "power_of_t_test",
     "profile",
     "r_matrix",
@@ -132,6 +148,7 @@ __all__ = [
     "replay_overlap",
     "result_table",
     "splits_needed",
+    "standard_error",
     "tracing_of",
     "tracings",
     "units_of",

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_columns, config_from_row
 from clops_sweep.experiment.config import RunConfig
@@ -22,7 +23,7 @@ from clops_sweep.store.tables import RUNS
 from .collect import FAMILY, Cell, Edition, Experiment, editions, family_of, whole_hashes
 from .selection import departures
 
-_REPLICATE = ["split_seed", "seed"]
+_REPLICATE = ["split_seed", "split", "seed"]
 _MOST_CELLS = 10_000
 
 
@@ -37,7 +38,7 @@ def config_of(row: dict[str, Any]) -> RunConfig | None:
 def stored_experiments(
     runs: pd.DataFrame, data_hashes: Collection[str] = ()
 ) -> tuple[list[Experiment], list[Experiment]]:
-    """One experiment for each data set, scenario and strategy, of one edition of the data.
+    """One experiment for each data set, scenario and strategy, of one edition of the data; folds have one of their own.
 
     Its axes are the fields in which the runs differ, if there is a run at every place, be it one that equivalent
     configurations share. Else there is one axis with a name for each configuration.
@@ -72,14 +73,16 @@ def recorded_experiments(runs: pd.DataFrame) -> list[Experiment]:
 def data_keys(experiments: Iterable[Experiment]) -> Iterator[DataKey]:
     """The prepared data that experiments were computed on."""
     for experiment in experiments:
-        of_cells = experiment.runs[["cell", "split_seed"]].drop_duplicates()
-        for cell, split in zip(of_cells["cell"], of_cells["split_seed"], strict=True):
-            yield experiment.cells[cell].config.data_key._replace(split_seed=int(split))
+        of_cells = experiment.runs[["cell", "split_seed", "split"]].drop_duplicates()
+        for cell, seed, fold in of_cells.itertuples(index=False, name=None):
+            split = fold if isinstance(fold, str) else None
+            yield experiment.cells[cell].config.data_key._replace(split_seed=int(seed), split=split)
 
 
 def _experiments(runs: pd.DataFrame, wanted: Collection[str], *, known: bool = False) -> Iterator[Experiment]:
-    for names, rows in runs.groupby(["dataset", "scenario", "strategy"], sort=True):
-        made = _experiment(" ".join(map(str, names)), rows, wanted, known=known)
+    folds = [f"{fold_of(it)[1]} folds" if isinstance(it, str) else "" for it in runs["split"]]
+    for names, rows in runs.groupby(["dataset", "scenario", "strategy", np.array(folds, dtype=object)], sort=True):
+        made = _experiment(" ".join(map(str, names)).strip(), rows, wanted, known=known)
         if made.cells:
             yield made
 
@@ -162,7 +165,7 @@ def _gridded(experiment: Experiment, *, shared: bool) -> Experiment:
 def _identity(config: RunConfig, changes: dict[str, Any]) -> str | None:
     """What makes two configurations one run, apart from their seeds; None where they are not valid together."""
     try:
-        return config.replace(**changes, seed=0, split_seed=0).identity
+        return config.replace(**changes, seed=0, split_seed=0, split=None).identity
     except UsageError:
         return None
 
@@ -219,7 +222,7 @@ def _options(rows: pd.DataFrame) -> list[str]:
     Those that are registered here are known by their names.
     """
     added = [str(column) for column in rows if column not in RUNS.names and column not in OPTIONS]
-    by_seed = [rows for _, rows in rows.groupby(_REPLICATE)] if added else []
+    by_seed = [rows for _, rows in rows.groupby(_REPLICATE, dropna=False)] if added else []
     plain = [it for it in added if len({frozenset(map(str, part[it])) for part in by_seed}) == 1]
     return [*(name for name in OPTIONS if name in rows), *plain]
 

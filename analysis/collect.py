@@ -21,12 +21,12 @@ from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import has_metric, headline
 from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 
-from .statistics import Partition, partitions
+from .statistics import Partitions, Replicate, ordered, partitions, splits_of
 
-REPLICATE_AXIS = "split_seed"
-"""An axis over this field repeats a cell over patient splits, as seeds do over initialisations."""
+REPLICATE_AXES = ("split_seed", "split")
+"""An axis over these fields repeats a cell over patient splits, as seeds do over initialisations."""
 
-_NOT_A_SCALE = {"task_order", "weight_seed", REPLICATE_AXIS}
+_NOT_A_SCALE = {"task_order", "weight_seed", *REPLICATE_AXES}
 _PLACES = {"cell", "seed", "split_seed"}
 
 
@@ -161,14 +161,23 @@ class Experiment:
         return tuple(axis for axis, labels in self.axes.items() if axis not in _NOT_A_SCALE and _is_scale(labels))
 
     @cached_property
-    def replicates(self) -> tuple[tuple[int, int], ...]:
-        """The pairs (split seed, seed) that cells are repeated with, ascending."""
-        return tuple(sorted(set(zip(self.runs["split_seed"].tolist(), self.runs["seed"].tolist(), strict=True))))
+    def replicates(self) -> tuple[Replicate, ...]:
+        """The pairs (patient split, seed) that cells are repeated with, ascending."""
+        return tuple(ordered(self.replicates_of(self.runs)))
 
-    @cached_property
-    def partitions(self) -> dict[int, Partition]:
-        """The partition of the people behind each patient split, where the runs record it."""
-        return partitions(self.runs)
+    @staticmethod
+    def replicates_of(runs: pd.DataFrame) -> list[Replicate]:
+        """The pair (patient split, seed) of each row of `runs`."""
+        return list(zip(splits_of(runs), runs["seed"].tolist(), strict=True))
+
+    def partitions(self, cell: int) -> Partitions:
+        """The partition of the people behind each patient split of a cell's data, where the runs record it."""
+        config = self.cells[cell].config
+        key = config.dataset, config.scenario
+        if key not in self._partitions:
+            alike = [(it.config.dataset, it.config.scenario) == key for it in self.cells]
+            self._partitions[key] = partitions(self.runs[np.array(alike)[self.runs["cell"].to_numpy(dtype=int)]])
+        return self._partitions[key]
 
     def by_replicate(self, column: str) -> npt.NDArray[np.float64]:
         """A number of every finished run, shape (cells, replicates); NaN where there is none or it is not finite.
@@ -213,16 +222,25 @@ class Experiment:
     def _matrix(self, column: str) -> npt.NDArray[np.float64]:
         values = np.full((len(self.cells), len(self.replicates)), np.nan)
         if column in self.runs:
-            finished = self.runs[self.runs["status"] == "finished"]
-            position = {replicate: index for index, replicate in enumerate(self.replicates)}
-            columns = [position[key] for key in zip(finished["split_seed"], finished["seed"], strict=True)]
-            values[finished["cell"].to_numpy(dtype=int), columns] = finished[column].to_numpy(dtype=float)
+            finished, places = self._finished
+            values[places] = self.runs.iloc[finished][column].to_numpy(dtype=float)
             values[~np.isfinite(values)] = np.nan
         values.flags.writeable = False
         return values
 
     @cached_property
+    def _finished(self) -> tuple[npt.NDArray[np.intp], tuple[npt.NDArray[np.int64], list[int]]]:
+        """Rows of the finished runs, and their places among cells and replicates."""
+        rows = np.flatnonzero(self.runs["status"] == "finished")
+        runs, position = self.runs.iloc[rows], {replicate: index for index, replicate in enumerate(self.replicates)}
+        return rows, (runs["cell"].to_numpy(dtype=np.int64), [position[it] for it in self.replicates_of(runs)])
+
+    @cached_property
     def _matrices(self) -> dict[str, npt.NDArray[np.float64]]:
+        return {}
+
+    @cached_property
+    def _partitions(self) -> dict[tuple[str, str], Partitions]:
         return {}
 
     @cached_property
@@ -267,7 +285,9 @@ def collect(
     kept = set(keep_axes)
     experiments = []
     for space in spaces:
-        axes = {axis: tuple(values) for axis, values in space.axes.items() if axis != REPLICATE_AXIS or axis in kept}
+        axes = {
+            axis: tuple(values) for axis, values in space.axes.items() if axis not in REPLICATE_AXES or axis in kept
+        }
         requests = list(space.requests())
         run_ids, shown, left_aside = _choose_editions(requests, there, known, wanted)
         cells, frame = frame_of_runs(axes, requests, run_ids, rows)
@@ -313,11 +333,12 @@ def frame_of_runs(
         {
             "cell": np.array(positions, dtype=np.int64),
             "split_seed": np.array([request.config.split_seed for request in requests], dtype=np.int64),
+            "split": pd.Series([request.config.split for request in requests], dtype=object),
             "seed": np.array([request.config.seed for request in requests], dtype=np.int64),
             "run_id": run_ids,
         }
     )
-    results = rows.drop(columns=["split_seed", "seed", "run_id"], errors="ignore")
+    results = rows.drop(columns=["split_seed", "split", "seed", "run_id"], errors="ignore")
     frame = asked.join(results, on="run_id") if len(rows) else asked.assign(status=None)
     frame["status"] = frame["status"].astype(object).where(frame["status"].notna(), "missing")
     return tuple(cell for _, cell in cells.values()), frame

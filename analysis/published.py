@@ -184,6 +184,7 @@ _SETTLED: Final = {name for row in (*RESULTS, *_GRID_CELLS) for name in row.sett
     "dataset",
     "seed",
     "split_seed",
+    "split",
     "weight_seed",
 }
 """Fields by which a run is found to repeat a published row, and those that repeat it."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .collect import Cell, Experiment
 from .metrics import metric_named
 from .published import Departure, PublishedValue, departures, published_values
-from .statistics import Estimate, Partition, Replicate, estimates, paired_differences
+from .statistics import Estimate, Partitions, Replicate, estimates, ordered, paired_differences
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,28 +89,27 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
     return ResultTable(experiment.name, label_names, tuple(rows), experiment.headline)
 
 
-def aligned(
-    sources: Sequence[tuple[Experiment, int]], metric: str
-) -> tuple[Floats, list[Replicate], dict[int, Partition]]:
+def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Floats, list[Replicate], Partitions]:
     """Values of cells of several experiments on common replicates.
 
     Returns:
-        An array of shape (sources, replicates), NaN where there is no run; the replicates; and their partitions.
+        An array of shape (sources, replicates), NaN where there is no run; the replicates; and the partitions of the
+        first source.
     """
     experiments = {id(experiment): experiment for experiment, _ in sources}
-    replicates = sorted({pair for experiment in experiments.values() for pair in experiment.replicates})
+    replicates = ordered(pair for experiment in experiments.values() for pair in experiment.replicates)
     column = {pair: position for position, pair in enumerate(replicates)}
     by_experiment = {key: experiment.by_replicate(metric) for key, experiment in experiments.items()}
     columns = {key: [column[pair] for pair in experiment.replicates] for key, experiment in experiments.items()}
     values = np.full((len(sources), len(replicates)), np.nan)
     for row, (experiment, cell) in enumerate(sources):
         values[row, columns[id(experiment)]] = by_experiment[id(experiment)][cell]
-    known = {split: it for experiment in experiments.values() for split, it in experiment.partitions.items()}
-    return values, replicates, known
+    experiment, cell = sources[0]
+    return values, replicates, experiment.partitions(cell)
 
 
 def clear_winners(
-    values: Floats, replicates: Sequence[Replicate], known: Mapping[int, Partition], measure: str = "auc"
+    values: Floats, replicates: Sequence[Replicate], known: Partitions, measure: str = "auc"
 ) -> tuple[int, ...]:
     """The row with the highest mean, if its paired difference to every other row has an interval that excludes zero.
 

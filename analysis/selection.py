@@ -17,7 +17,7 @@ from .collect import Cell, Experiment, headline_of, label_text
 from .metrics import metric_named
 
 Floats = npt.NDArray[np.float64]
-_NO_SETTING = frozenset({"scenario", "dataset", "strategy", "seed", "split_seed", "weight_seed"})
+_NO_SETTING = frozenset({"scenario", "dataset", "strategy", "seed", "split_seed", "split", "weight_seed"})
 """Fields of which no value is more the paper's than another."""
 
 

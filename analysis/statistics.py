@@ -1,32 +1,58 @@
-"""Means, spreads, and paired differences with the corrected resampled t-test.
+"""Means, spreads, intervals, p-values and power: every one that the project prints comes from here.
 
-Several random splits of the same people are not independent samples: their training sets overlap. With n splits the
-variance of the mean difference is therefore estimated as (Nadeau and Bengio, 2003)
+Random splits of the same people are not independent samples, because their training sets overlap. With n splits, the
+variance of the mean difference is estimated as (Nadeau and Bengio, 2003)
 
     SE^2 = s^2 (1 / n + rho),    rho = evaluated people / training people,
 
-and (mean - bound) / SE is compared with Student's t of n - 1 degrees of freedom. The same formula serves folds and
-repeated folds, with n their number (Bouckaert and Frank, 2004). Runs on a single split differ by their seeds alone:
-there rho = 0, and the result is about that split.
+where s^2 is the sample variance of the n differences; (mean - bound) / SE is compared with Student's t of n - 1
+degrees of freedom. The same formula serves folds and repeated folds, with n their number (Bouckaert and Frank, 2004).
+Runs on a single split differ by their seeds alone: then rho = 0, and the result is about that split.
+
+Nadeau, C. and Bengio, Y. (2003). Inference for the generalization error. Machine Learning 52, 239-281.
+Bouckaert, R. R. and Frank, E. (2004). Evaluating the replicability of significance tests for comparing learning
+algorithms. PAKDD, 3-12.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import special
+from scipy import special, stats
 
-CONFIDENCE = 0.95
-MIN_PAIRS = 3
+from clops_sweep.data.splits.fold_names import fold_of
+from clops_sweep.errors import UsageError, several
+
+CONFIDENCE, ALPHA = 0.95, 0.05
+MIN_UNITS = 3
+POWER, DIFFERENCE, MOST_SPLITS = 0.8, 0.02, 500
 
 Floats = npt.NDArray[np.float64]
-Replicate = tuple[int, int]
+
+
+class Fold(NamedTuple):
+    """Part `part` of `of`, from 1, of the people that were shuffled with the split seed `repeat`."""
+
+    repeat: int
+    part: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"fold {self.part}/{self.of} of split seed {self.repeat}"
+
+
+Split = int | Fold
+"""A random or published split, by its split seed; or a fold."""
+
+Replicate = tuple[Split, int]
 """Patient split and seed."""
+
+Kind = Literal["patient splits", "folds", "seeds", "runs"]
 
 
 @dataclass(frozen=True)
@@ -44,22 +70,28 @@ class Partition:
     test: float = np.nan
 
 
+Partitions = Mapping[Split, Partition]
+
+
 @dataclass(frozen=True)
 class Units:
-    """What counts as one difference: a partition of the people with all its seeds, or a seed of a single partition.
+    """What counts as one difference: a partition of the people with its seeds, or a seed of a single partition.
 
     Attributes:
         members: positions of the replicates in each unit.
-        kind: "patient splits"; "seeds", where there is a single partition; "runs", which are patient splits whose runs
-            do not record how many people they have: tested as if independent, about these runs only.
-        overlap: rho, the mean over the units; 0 unless the units are patient splits.
-        uneven: whether units are means over different seeds, because no seed is common to all.
+        kind: "patient splits"; "folds"; "seeds", where there is a single partition; "runs", which are partitions whose
+            runs do not record how many people they have: tested as if independent, about these runs only.
+        overlap: rho, the mean over the units; 0 for "seeds" and "runs".
+        seeds: "same", if all units have the same seeds; "common", if they do not, and a unit is the mean over those
+            common to all; "own", if none is common to all, and a unit is the mean over its own.
+        obstacle: why nothing is tested: too few units, or an incomplete set of folds; else empty.
     """
 
     members: tuple[tuple[int, ...], ...]
-    kind: Literal["patient splits", "seeds", "runs"]
+    kind: Kind
     overlap: float = 0.0
-    uneven: bool = False
+    seeds: Literal["same", "common", "own"] = "same"
+    obstacle: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,8 +110,9 @@ _NOTHING = Estimate(np.nan, np.nan, 0)
 class PairedDifference:
     """The mean of differences over n units, with a 95 % interval and the two-sided p of the corrected t-test.
 
-    `low`, `high` and `p` are NaN below 3 units, and where all units are equal, which leaves no spread to judge by.
-    `units` says what was counted; None where nothing was.
+    `low`, `high` and `p` are NaN below 3 units, for an incomplete set of folds, and where all units are equal, which
+    leaves no spread to judge by. `units` says what was counted; None where nothing was. `each` has the differences of
+    the units.
     """
 
     mean: float
@@ -88,6 +121,7 @@ class PairedDifference:
     p: float
     n: int
     units: Units | None = None
+    each: tuple[float, ...] = ()
 
     @property
     def excludes_zero(self) -> bool:
@@ -115,68 +149,182 @@ def estimates(values: Floats) -> list[Estimate]:
     return found
 
 
-def partitions(runs: pd.DataFrame) -> dict[int, Partition]:
-    """The partition of the people behind each patient split, by `split_seed`.
+def split_of(split: str | float | None, split_seed: int) -> Split:
+    """The patient split of a run, from its config fields `split` and `split_seed`."""
+    if not isinstance(split, str):
+        return int(split_seed)
+    return Fold(int(split_seed), *fold_of(split))
+
+
+def splits_of(runs: pd.DataFrame) -> list[Split]:
+    """`split_of` every row of `runs`."""
+    split = runs["split"] if "split" in runs else [None] * len(runs)
+    return [split_of(*it) for it in zip(split, runs["split_seed"], strict=True)]
+
+
+def ordered(replicates: Iterable[Replicate]) -> list[Replicate]:
+    """Replicates once each, random splits before folds, then ascending."""
+    return sorted(set(replicates), key=lambda it: (isinstance(it[0], Fold), it))
+
+
+def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
+    """The partition of the people behind each patient split of one data set and scenario.
 
     Args:
-        runs: rows of the table `runs`, with `split_seed` and, where recorded, `split_hash` and `patients_*`.
+        runs: rows of the table `runs`, with `split_seed` and, where recorded, `split_hash` and `patients_*`, the number
+            of distinct people in each part over all tasks.
     """
-    found: dict[int, Partition] = {}
+    found: dict[Split, Partition] = {}
     if "split_hash" not in runs or "patients_train" not in runs:
         return found
     recorded = runs.dropna(subset=["split_hash", "patients_train"])
-    for split, rows in recorded.groupby("split_seed"):
+    places: dict[Split, list[int]] = {}
+    for place, split in enumerate(splits_of(recorded)):
+        places.setdefault(split, []).append(place)
+    for split, of_split in places.items():
+        rows = recorded.iloc[of_split]
         trained = rows["patients_train"].where(rows["patients_train"] > 0).astype(float)
-        ratios = [float((rows[f"patients_{part}"] / trained).mean()) for part in ("validation", "test")]
-        found[int(str(split))] = Partition("+".join(sorted(set(rows["split_hash"]))), *ratios)
+        test = rows["patients_test"]
+        validation = rows["patients_validation"].where(rows["patients_validation"] > 0, test)  # judged by test then
+        ratios = [float((evaluated / trained).mean()) for evaluated in (validation, test)]
+        found[split] = Partition("+".join(sorted(set(rows["split_hash"]))), *ratios)
     return found
 
 
-def units_of(replicates: Sequence[Replicate], known: Mapping[int, Partition], measure: str = "auc") -> Units:
+def units_of(replicates: Sequence[Replicate], known: Partitions, measure: str = "auc") -> Units:
     """What counts as one difference among replicates.
 
-    A unit has the mean over its seeds: those common to all units or, where there are none, all of its own.
+    Splits of the same people are one unit. A unit is the mean over the seeds common to all units or, without such
+    seeds, over all of its own. The evaluated people are those of test for columns `test_*`, else those of validation.
 
     Args:
-        replicates: (patient split, seed) of the values at hand.
-        known: partitions by patient split.
-        measure: the column compared; the prefix `test_` makes test people the evaluated ones.
+        replicates: (patient split, seed) of the values at hand, one or more.
+        known: partitions by patient split, from `partitions`.
+        measure: the column compared.
+
+    Raises:
+        UsageError: folds and random splits, or folds of different numbers of parts.
     """
+    splits = list(dict.fromkeys(split for split, _ in replicates))
+    folds = [split for split in splits if isinstance(split, Fold)]
+    check_alike(splits)
     names = [known[split].name if split in known else f"split {split}" for split, _ in replicates]
-    several = len(set(names)) > 1
+    several_of_them = len(set(names)) > 1
     groups: dict[str | int, list[int]] = {}
     for position, (name, (_, seed)) in enumerate(zip(names, replicates, strict=True)):
-        groups.setdefault(name if several else seed, []).append(position)
-    if not several:
-        return Units(tuple(map(tuple, groups.values())), "seeds")
+        groups.setdefault(name if several_of_them else seed, []).append(position)
+    if not several_of_them:
+        members = tuple(map(tuple, groups.values()))
+        return Units(members, "seeds", obstacle=_too_few(len(members), "seed") or _incomplete(folds))
     seeds = [{replicates[position][1] for position in group} for group in groups.values()]
     common = set.intersection(*seeds)
     kept = common or set.union(*seeds)
     members = tuple(tuple(at for at in group if replicates[at][1] in kept) for group in groups.values())
     part = "test" if measure.startswith("test_") else "validation"
-    missing = Partition("")
-    ratios = [getattr(known.get(replicates[group[0]][0], missing), part) for group in members]
-    overlap = float(np.mean(ratios))
-    uneven = not common and any(it != seeds[0] for it in seeds)
-    return Units(members, "patient splits", overlap, uneven) if overlap > 0 else Units(members, "runs", 0.0, uneven)
+    unknown = Partition("")
+    overlap = float(np.mean([getattr(known.get(replicates[group[0]][0], unknown), part) for group in members]))
+    same = all(it == seeds[0] for it in seeds)
+    return Units(
+        members,
+        ("folds" if folds else "patient splits") if overlap > 0 else "runs",
+        overlap if overlap > 0 else 0.0,
+        "same" if same else "common" if common else "own",
+        _incomplete(folds) or _too_few(len(members), "fold" if folds else "patient split"),
+    )
+
+
+def check_alike(splits: Sequence[Split]) -> None:
+    """Refuses splits that do not go together.
+
+    Raises:
+        UsageError: folds and random splits, or folds of different numbers of parts.
+    """
+    of = {split.of if isinstance(split, Fold) else 0 for split in splits}
+    if len(of) > 1:
+        kinds = [f"{it} folds" if it else "random splits" for it in sorted(of)]
+        raise UsageError(
+            f"{' and '.join(kinds)} of the same people cannot be compared together; put them into search spaces of "
+            "their own"
+        )
+
+
+def _too_few(n: int, what: str) -> str:
+    return f"{several(n, what)} where {MIN_UNITS} are needed" if n < MIN_UNITS else ""
+
+
+def _incomplete(folds: Sequence[Fold]) -> str:
+    """Names the folds that a complete set would have, too; empty where there are no folds or all of them."""
+    there = {(fold.repeat, fold.part) for fold in folds}
+    missing = [
+        f"{part}/{folds[0].of}" + (f" of split seed {repeat}" if len({it.repeat for it in folds}) > 1 else "")
+        for repeat in sorted({fold.repeat for fold in folds})
+        for part in range(1, folds[0].of + 1)
+        if (repeat, part) not in there
+    ]
+    return f"{'folds' if len(missing) > 1 else 'fold'} {', '.join(missing)} missing" if missing else ""
 
 
 def standard_error(units: Floats, overlap: float = 0.0) -> Floats:
-    """SE of the mean of each row of differences [..., n], n >= 2: s sqrt(1 / n + overlap)."""
-    return np.asarray(units.std(axis=-1, ddof=1) * np.sqrt(1 / units.shape[-1] + overlap))
+    """SE = s sqrt(1 / n + rho) of the mean of each row of differences.
+
+    Args:
+        units: [..., n].
+        overlap: rho, 0 for independent differences.
+
+    Returns:
+        [...]; NaN below 3 differences and where all are equal but for rounding.
+    """
+    n = units.shape[-1]
+    if n < MIN_UNITS:
+        return np.full(units.shape[:-1], np.nan)
+    spread = np.ptp(units, axis=-1) > np.maximum(1e-12, 1e-9 * np.abs(units).max(axis=-1))
+    return np.where(spread, units.std(axis=-1, ddof=1) * np.sqrt(1 / n + overlap), np.nan)
+
+
+def interval(units: Floats, overlap: float = 0.0) -> tuple[Floats, Floats]:
+    """Ends of the 95 % interval mean ± t(0.975; n - 1) SE of each row of differences.
+
+    Args:
+        units: [..., n].
+        overlap: rho.
+
+    Returns:
+        Two arrays [...]; NaN as `standard_error`.
+    """
+    mean, n = units.mean(axis=-1), units.shape[-1]
+    half = special.stdtrit(max(n - 1, 1), (1 + CONFIDENCE) / 2) * standard_error(units, overlap)
+    return mean - half, mean + half
+
+
+def p_above(units: Floats, bound: float = 0.0, overlap: float = 0.0) -> Floats:
+    """One-sided p of the hypothesis that the mean of each row of differences is not above a bound.
+
+    p = P(T > (mean - bound) / SE), T having Student's distribution with n - 1 degrees of freedom.
+
+    Args:
+        units: [..., n].
+        bound: of the mean.
+        overlap: rho.
+
+    Returns:
+        [...]; NaN as `standard_error`.
+    """
+    t = (units.mean(axis=-1) - bound) / standard_error(units, overlap)
+    return np.asarray(special.stdtr(max(units.shape[-1] - 1, 1), -t))
 
 
 def paired_difference(
     ours: npt.ArrayLike,
     theirs: npt.ArrayLike,
     replicates: Sequence[Replicate] | None = None,
-    known: Mapping[int, Partition] | None = None,
+    known: Partitions | None = None,
     measure: str = "auc",
 ) -> PairedDifference:
     """Mean of `ours` - `theirs` over the units where both are numbers, with the corrected resampled t-test.
 
     With d_i the difference of unit i, the mean over its seeds, the 95 % interval is mean(d) ± t(0.975; n - 1) SE,
-    SE^2 = s^2 (1 / n + rho); see the module's description and `Units`.
+    SE^2 = s^2 (1 / n + rho) (Nadeau and Bengio, 2003; Bouckaert and Frank, 2004), and p the two-sided one of
+    mean(d) / SE. See `Units`.
 
     Args:
         ours: values by replicate, NaN where missing.
@@ -184,6 +332,9 @@ def paired_difference(
         replicates: patient split and seed of each; by default each position is a seed of one split.
         known: partitions by patient split, from `partitions`; without them patient splits count as independent.
         measure: the column compared.
+
+    Raises:
+        UsageError: folds and random splits, or folds of different numbers of parts.
     """
     one = paired_differences(
         np.asarray(ours, dtype=float)[None], np.asarray(theirs, dtype=float)[None], replicates, known, measure
@@ -195,7 +346,7 @@ def paired_differences(
     ours: Floats,
     theirs: Floats,
     replicates: Sequence[Replicate] | None = None,
-    known: Mapping[int, Partition] | None = None,
+    known: Partitions | None = None,
     measure: str = "auc",
 ) -> list[PairedDifference]:
     """`paired_difference` of every row of two arrays of shape (rows, replicates), all rows at once."""
@@ -212,44 +363,40 @@ def paired_differences(
         units = units_of([labels[place] for place in places], known or {}, measure)
         present = differences[np.ix_(rows, places)]
         by_unit = np.stack([present[:, list(members)].mean(axis=1) for members in units.members], axis=1)
-        mean, n = by_unit.mean(axis=1), by_unit.shape[1]
-        half, p = _t_tests(by_unit, units.overlap)
-        for row, middle, reach, chance in zip(rows.tolist(), mean.tolist(), half.tolist(), p.tolist(), strict=True):
-            found[row] = PairedDifference(middle, middle - reach, middle + reach, chance, n, units)
+        tested = np.full((3, len(rows)), np.nan)
+        if not units.obstacle:
+            p = p_above(by_unit, overlap=units.overlap)
+            tested = np.stack([*interval(by_unit, units.overlap), 2 * np.minimum(p, 1 - p)])
+        for row, each, (low, high, p) in zip(rows.tolist(), by_unit, tested.T.tolist(), strict=True):
+            found[row] = PairedDifference(float(each.mean()), low, high, p, each.size, units, tuple(each.tolist()))
     return found
-
-
-def _t_tests(units: Floats, overlap: float) -> tuple[Floats, Floats]:
-    """Half the 95 % interval and two-sided p against 0 of each row; NaN below 3 units and where all are equal."""
-    rows, n = units.shape
-    if n < MIN_PAIRS:
-        return np.full(rows, np.nan), np.full(rows, np.nan)
-    error = np.where(np.ptp(units, axis=1) > 0, standard_error(units, overlap), np.nan)
-    half = special.stdtrit(n - 1, (1 + CONFIDENCE) / 2) * error
-    return half, 2 * special.stdtr(n - 1, -np.abs(units.mean(axis=1) / error))
 
 
 def units_in_words(units: Sequence[Units | None]) -> tuple[str, ...]:
     """Sentences on what intervals and p-values were computed over, for the notes of a table."""
     present = [it for it in units if it is not None]
-    overlaps = [it.overlap for it in present if it.kind == "patient splits"]
+    overlaps = [it.overlap for it in present if it.overlap]
     kinds, said = {it.kind for it in present}, []
     if overlaps:
         low, high = min(overlaps), max(overlaps)
         rho = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
+        what = "fold" if kinds == {"folds"} else "patient split"
         said.append(
-            "A patient split with all its seeds counts once. Splits share people, so SE² = s² (1/n + rho) with "
+            f"A {what} with its seeds counts once. Because {what}s share people, SE² = s² (1/n + rho) with "
             f"rho = evaluated / training people = {rho} (corrected t-test; Nadeau and Bengio, 2003)."
         )
     if "seeds" in kinds:
-        said.append("Over the seeds of one patient split intervals and p-values are about that split.")
+        said.append("Where all runs share one patient split, intervals and p-values are about that split.")
     if "runs" in kinds:
         said.append(
             "These runs do not record how many people they have: intervals and p-values are about these runs, and "
             "would be wider for other splits of the people."
         )
-    if any(it.uneven for it in present):
-        said.append("The seeds differ between splits; each split has the mean over its own.")
+    if any(it.seeds == "common" for it in present):
+        said.append("The seeds differ between splits: a split is the mean over the seeds common to all.")
+    if any(it.seeds == "own" for it in present):
+        said.append("No seed is common to all splits: a split is the mean over its own seeds.")
+    said += sorted({it.obstacle[0].upper() + it.obstacle[1:] + ": not tested." for it in present if it.obstacle})
     return tuple(said)
 
 
@@ -262,3 +409,42 @@ def holm(p_values: npt.ArrayLike) -> Floats:
     factors = np.arange(order.size, 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(p[order] * factors), 1.0)
     return corrected
+
+
+def power_of_t_test(n: float, deviation: float, difference: float, overlap: float = 0.0) -> float:
+    """Power of the two-sided corrected t-test at a level of 5 %.
+
+    The test statistic is noncentral t with n - 1 degrees of freedom and noncentrality difference / SE,
+    SE = deviation sqrt(1 / n + rho); normal for n = inf.
+
+    Args:
+        n: differences; 0 below 3.
+        deviation: their standard deviation.
+        difference: their true mean.
+        overlap: rho.
+    """
+    if n < MIN_UNITS:
+        return 0.0
+    if deviation == 0:
+        return 1.0
+    if 1 / n + overlap == 0:
+        return 1.0 if difference else ALPHA
+    shift = abs(difference) / (deviation * np.sqrt(1 / n + overlap))
+    if np.isinf(n):
+        critical = stats.norm.ppf(1 - ALPHA / 2)
+        return float(stats.norm.sf(critical - shift) + stats.norm.cdf(-critical - shift))
+    critical = stats.t.ppf(1 - ALPHA / 2, n - 1)
+    return float(stats.nct.sf(critical, n - 1, shift) + stats.nct.cdf(-critical, n - 1, shift))
+
+
+def splits_needed(
+    deviation: float, difference: float = DIFFERENCE, power: float = POWER, overlap: float = 0.0
+) -> float | None:
+    """The fewest patient splits that give `power_of_t_test` this power; None where more than 500 are needed.
+
+    SE never falls below deviation sqrt(rho), so that no number of splits may suffice: then inf.
+    """
+    if power_of_t_test(np.inf, deviation, difference, overlap) < power:
+        return np.inf
+    tried = range(MIN_UNITS, MOST_SPLITS + 1)
+    return next((n for n in tried if power_of_t_test(n, deviation, difference, overlap) >= power), None)

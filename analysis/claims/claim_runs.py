@@ -18,7 +18,19 @@ from clops_sweep.store.run_store import RunStore
 
 from ..collect import FAMILY, Edition, Experiment, Family, family_of
 from ..selection import departures
-from ..statistics import MIN_PAIRS, Partition, Replicate, Units, partitions, units_of
+from ..statistics import (
+    MIN_UNITS,
+    Fold,
+    Partitions,
+    Replicate,
+    Split,
+    Units,
+    check_alike,
+    ordered,
+    partitions,
+    splits_of,
+    units_of,
+)
 from .catalogue import Claim, Contrast, Settings, Side
 
 Pair = tuple[str | None, str | None]
@@ -28,7 +40,7 @@ _Ids = Mapping[Replicate, str | None]
 
 _SET_BY_CLAIMS = (
     *("strategy", "storage_order", "storage_function", "acquisition", "weight_replay", "task_order", "replay_ratio"),
-    *("seed", "split_seed", "weight_seed"),
+    *("seed", "split_seed", "split", "weight_seed"),
 )
 _SHOWN = (*_SET_BY_CLAIMS[:7], "storage_fraction", "acquisition_fraction", "mc_samples", "beta_penalty")
 _OF_MEMORY = ("storage_fraction", "acquisition_fraction")
@@ -45,7 +57,7 @@ class ContrastRuns:
     pairs: Mapping[Replicate, tuple[Pair, ...]] = field(hash=False)
     missing: str = ""
     lacking: int = 0
-    partitions: Mapping[int, Partition] = field(default_factory=dict, hash=False)
+    partitions: Partitions = field(default_factory=dict, hash=False)
 
     @property
     def units(self) -> Units:
@@ -110,13 +122,12 @@ class FinishedRuns:
             for place in np.flatnonzero(experiment.counts("finished")).tolist():
                 self._see(experiment.cells[place].config)
         self._known: dict[RunConfig, _Ids] = {}
-        self._partitions: dict[tuple[str, str], dict[int, Partition]] = {}
+        self._partitions: dict[tuple[str, str], Partitions] = {}
         self._configs: dict[tuple[Any, ...], RunConfig] = {}
         self._replicates: dict[tuple[str, str], list[Replicate]] = {}
-        if len(self.runs):
-            columns = (self.runs[name] for name in ("dataset", "scenario", "split_seed", "seed"))
-            for dataset, scenario, split, seed in sorted(set(zip(*columns, strict=True))):
-                self._replicates.setdefault((dataset, scenario), []).append((int(split), int(seed)))
+        for data, rows in self.runs.groupby(["dataset", "scenario"]) if len(self.runs) else ():
+            found = ordered(zip(splits_of(rows), rows["seed"].tolist(), strict=True))
+            self._replicates[data] = found  # type: ignore[index]
 
     @property
     def data(self) -> list[tuple[str, str]]:
@@ -135,11 +146,11 @@ class FinishedRuns:
             return ClaimRuns(claim, dataset, tuple(ContrastRuns(it, {}, missing) for it in claim.contrasts), "", {})
         best, preferred = None, (-1, 0, 0, 0)
         for background, unlike in candidates:  # the most like the paper's first
-            if best is not None and preferred[:2] == (MIN_PAIRS, 0) and -len(unlike) < preferred[2]:
+            if best is not None and preferred[:2] == (MIN_UNITS, 0) and -len(unlike) < preferred[2]:
                 break  # nothing can be preferred to it any more
             contrasts = tuple(self._contrast(contrast, background) for contrast in claim.contrasts)
             units, lacking = min(len(it.units.members) for it in contrasts), sum(it.lacking for it in contrasts)
-            preference = min(units, MIN_PAIRS), -lacking, -len(unlike), units
+            preference = min(units, MIN_UNITS), -lacking, -len(unlike), units
             if best is None or preference > preferred:
                 best, preferred = (background, unlike, contrasts), preference
         assert best is not None
@@ -207,7 +218,12 @@ class FinishedRuns:
         if not had:
             return _no_runs(contrast, by_place)
         most = max((frozenset(of_it) for of_it in had.values()), key=lambda places: (len(places), sorted(places)))
-        pairs = {it: tuple(of_it[n] for n in sorted(most)) for it, of_it in sorted(had.items()) if most <= of_it.keys()}
+        kept = ordered(it for it, of_it in had.items() if most <= of_it.keys())
+        try:
+            check_alike([split for split, _ in kept])
+        except UsageError as error:
+            return ContrastRuns(contrast, {}, str(error))
+        pairs = {it: tuple(had[it][n] for n in sorted(most)) for it in kept}
         data = background.dataset, background.scenario
         if data not in self._partitions:
             of_data = (self.runs["dataset"] == data[0]) & (self.runs["scenario"] == data[1])
@@ -241,15 +257,16 @@ class FinishedRuns:
 
     def _ids(self, config: RunConfig) -> Iterator[tuple[Replicate, str]]:
         """The finished runs of a config but for its seeds."""
-        by_split: dict[int, OfAnySeed | None] = {}
+        by_split: dict[Split, OfAnySeed | None] = {}
         family = family_of(getattr(config, name) for name in FAMILY)
         for split, seed in self._replicates.get((config.dataset, config.scenario), ()):
-            edition = self._editions.get((*family[:4], split, *family[5:]))
+            update = _fields_of(split)
+            edition = self._editions.get((*family[:4], update["split_seed"], update["split"] or "", *family[6:]))
             if edition is None:
                 continue
             if split not in by_split:
-                ordered = self._ordered(config.model_copy(update={"split_seed": split}), edition)
-                by_split[split] = None if ordered is None else OfAnySeed(ordered)
+                in_order = self._ordered(config.model_copy(update=update), edition)
+                by_split[split] = None if in_order is None else OfAnySeed(in_order)
             of_split = by_split[split]
             if of_split is None:
                 continue
@@ -265,6 +282,13 @@ class FinishedRuns:
             return orders_by_difficulty([config], self.store, lambda _: edition.data_hash)[config]
         except ValueError:  # the run that would tell it has no instances
             return None
+
+
+def _fields_of(split: Split) -> dict[str, Any]:
+    """The config fields that make a patient split."""
+    if isinstance(split, Fold):
+        return {"split_seed": split.repeat, "split": f"fold:{split.part}/{split.of}"}
+    return {"split_seed": split, "split": None}
 
 
 def _family(edition: Edition) -> Family:

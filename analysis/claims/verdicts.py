@@ -1,19 +1,19 @@
 """Which of the paper's claims hold on given runs: holds, does not hold, undecided.
 
-The difference behind a claim is taken run by run. Its units are patient splits, each the mean over its seeds; of a
-single split the units are seeds, and the verdict is about that split. With n units of mean d, (d - x) / SE is compared
-with Student's t of n - 1 degrees of freedom, one-sided, where SE^2 = s^2 (1/n + rho) and rho is the number of evaluated
-people over that of training people (`clops_sweep.analysis.statistics`; 0 for seeds); m is the smallest difference that
-would matter. A claim holds where the first hypothesis is rejected, and does not hold where the second is::
+The difference behind a claim is computed run by run. Its units are patient splits or folds, each the mean over its
+seeds; with a single split the units are seeds, and the verdict is about that split. With n units of mean d,
+(d - x) / SE is compared with Student's t of n - 1 degrees of freedom, one-sided, where SE^2 = s^2 (1/n + rho) and rho
+is the number of evaluated people over that of training people (`clops_sweep.analysis.statistics`; 0 for seeds). m is
+the smallest difference that matters. A claim holds if the first hypothesis is rejected, and does not hold if the second
+is::
 
     more      d <= 0                                                   d >= m
     same      abs(d) >= m, by two one-sided tests (Schuirmann, 1987)   abs(d) <= m, twice the smaller p
     not less  d <= -m                                                  d >= 0
 
-Of a claim with several differences all must hold: its p is the largest of theirs (intersection-union; Berger, 1982),
-and against it the smallest times their number. p-values are corrected by Holm (1979) over all claims on one data set,
-those for and those against by themselves: the chance of a single "holds" among them that is wrong is at most 5 %, and
-so is that of a single "does not hold".
+A claim with several differences holds if all do: its p is the largest of theirs (intersection-union; Berger, 1982), and
+that against it the smallest times their number. p-values are adjusted by Holm (1979) over all claims on one data set,
+separately for and against: the chance of any wrong "holds" is at most 5 %, and so is that of any wrong "does not hold".
 """
 
 from __future__ import annotations
@@ -26,25 +26,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import special
 
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 
 from ..collect import Experiment
 from ..figures.tracings import Frames
-from ..statistics import CONFIDENCE, MIN_PAIRS, Partition, Replicate, holm, standard_error, units_of
+from ..statistics import ALPHA, Partitions, Replicate, holm, interval, ordered, p_above, units_of
 from .catalogue import CLAIMS, Claim, Contrast, Says
 from .claim_runs import ClaimRuns, ContrastRuns, FinishedRuns
 from .run_measures import MEASURES, OF_TWO, RunTables
-
-ALPHA = 0.05
-
-_UNITS = {
-    "patient splits": "patient splits",
-    "seeds": "seeds of patient split {}",
-    "runs": "patient splits, about these runs",
-}
 
 Floats = npt.NDArray[np.float64]
 Outcome = Literal["holds", "does not hold", "undecided"]
@@ -138,21 +129,26 @@ def decided(tested: Sequence[tuple[ClaimRuns, Sequence[Evidence]]]) -> list[Verd
     verdicts = []
     for (runs, evidence), ours, theirs in zip(tested, p_for.tolist(), p_against.tolist(), strict=True):
         outcome = outcome_of(runs.claim.says, ours, theirs)
-        splits = {split for contrast in runs.contrasts for split, _ in contrast.pairs}
-        kinds = {contrast.units.kind for contrast in runs.contrasts if contrast.pairs}
-        unit = ""
-        if splits:
-            unit = _UNITS["runs" if "runs" in kinds else "patient splits" if "patient splits" in kinds else "seeds"]
-            unit = unit.format(min(splits))
+        unit = _unit([contrast for contrast in runs.contrasts if contrast.pairs])
         verdicts.append(Verdict(runs.claim, runs.dataset, outcome, tuple(evidence), unit, ours, theirs, runs))
     return verdicts
+
+
+def _unit(contrasts: Sequence[ContrastRuns]) -> str:
+    """What was counted, of several contrasts that which says the least of other people."""
+    units = [contrast.units for contrast in contrasts]
+    if any(it.kind == "runs" for it in units):
+        return "patient splits, about these runs"
+    if all(it.kind == "seeds" for it in units):
+        return f"seeds of patient split {next(split for it in contrasts for split, _ in it.pairs)}" if units else ""
+    return next(it.kind for it in units if it.kind != "seeds")
 
 
 def outcome_of(says: Says, p_for: float, p_against: float) -> Outcome:
     """The verdict from corrected p-values.
 
-    A difference that is shown to be in the direction of the claim, and too small to matter, is none: of the claim that
-    there is more, this is against it, of the claim that there is not less, it is for it.
+    A difference shown to be in the direction of the claim and also too small to matter counts as no difference: against
+    "more", and for "not less".
     """
     holds, fails = p_for < ALPHA, p_against < ALPHA
     if holds and fails:
@@ -165,43 +161,34 @@ def evidence_of(
     says: Says,
     matters: float,
     values: Mapping[Replicate, float],
-    partitions: Mapping[int, Partition] | None = None,
+    partitions: Partitions | None = None,
 ) -> Evidence:
     """What the differences of a contrast say, by patient split and seed; NaN counts as missing."""
-    known = {it: value for it, value in sorted(values.items()) if np.isfinite(value)}
+    known = {it: values[it] for it in ordered(values) if np.isfinite(values[it])}
     if not known:
         return _nothing(contrast, "")
     found, each = units_of(list(known), partitions or {}, contrast.measure), np.array(list(known.values()))
     units = np.array([each[list(members)].mean() for members in found.members])
     n, mean = len(units), float(units.mean())
-    if n < MIN_PAIRS:
-        what = "seed" if found.kind == "seeds" else "patient split"
-        missing = f"{n} {what}{'s' if n > 1 else ''} where {MIN_PAIRS} are needed"
+    low, high = interval(units, found.overlap)
+    missing = found.obstacle or ("" if np.isfinite(low) else f"all {n} differences are {mean:g}, so nothing is tested")
+    if missing:
         return Evidence(contrast, mean, np.nan, np.nan, n, np.nan, np.nan, missing)
-    if np.ptp(units) == 0:
-        missing = f"all {n} differences are {mean:g}: without spread there is no test"
-        return Evidence(contrast, mean, np.nan, np.nan, n, np.nan, np.nan, missing)
-    half = float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2) * standard_error(units, found.overlap))
     p_for, p_against = p_values(units, says, matters, found.overlap)
-    return Evidence(contrast, mean, mean - half, mean + half, n, p_for, p_against)
+    return Evidence(contrast, mean, float(low), float(high), n, p_for, p_against)
 
 
 def p_values(units: Floats, says: Says, matters: float, overlap: float = 0.0) -> tuple[float, float]:
-    """One-sided p-values for and against a claim from three or more differences that are not all equal."""
-
-    def above(values: Floats, bound: float) -> float:
-        """p of the hypothesis that the mean is not above a bound."""
-        t = (values.mean() - bound) / standard_error(values, overlap)
-        return float(special.stdtr(len(values) - 1, -t))
-
+    """One-sided p-values for and against a claim from differences [n]; NaN where `p_above` is."""
+    above = [float(p_above(units, bound, overlap)) for bound in (-matters, 0.0, matters)]
+    below = [float(p_above(-units, bound, overlap)) for bound in (matters, 0.0, -matters)]
     match says:
         case "more":
-            return above(units, 0.0), above(-units, -matters)
+            return above[1], below[2]
         case "same":
-            equal = max(above(units, -matters), above(-units, -matters))
-            return equal, min(1.0, 2 * min(above(units, matters), above(-units, matters)))
+            return max(above[0], below[2]), min(1.0, 2 * min(above[2], below[0]))
         case "not less":
-            return above(units, -matters), above(-units, 0.0)
+            return above[0], below[1]
 
 
 def _all_of(p_values: Sequence[float]) -> float:

@@ -22,6 +22,7 @@ from ..drawing.labels import in_lines, in_one_size
 from ..drawing.line_labels import BESIDE, LINE_HEIGHT, name_lines, name_width
 from ..drawing.style import GRID, new_figure, styled
 from ..drawing.task_styles import TaskStyle, short_names, task_styles
+from ..statistics import MIN_UNITS
 
 Floats = npt.NDArray[np.float64]
 PLOT_WIDTH = 4.2
@@ -41,7 +42,7 @@ class Block:
 class LearningCurves:
     """A measure on the validation split, or the test split, by task and epoch, over the runs of one configuration.
 
-    `mean` and `sd` have shape (tasks, epochs); `sd` is NaN with fewer than two runs. `epochs` counts over the whole
+    `mean` and `sd` have shape (tasks, epochs); `sd` is NaN with fewer than three runs. `epochs` counts over the whole
     run, from 1. `tasks` come in the order in which they were trained.
     """
 
@@ -88,14 +89,15 @@ def learning_curves(
     evaluated = list(dict.fromkeys(curves["task"]))
     tasks = [task for task in trained if task in evaluated] + [task for task in evaluated if task not in trained]
     mean = _by_task(curves, measure, "mean", tasks)
+    runs = int(curves["run_id"].nunique())
     sd = _by_task(curves, measure, "std", tasks)
     return LearningCurves(
         title,
         tuple(tasks),
         mean.columns.to_numpy(dtype=np.int64),
         mean.to_numpy(dtype=float),
-        sd.to_numpy(dtype=float),
-        int(curves["run_id"].nunique()),
+        sd.to_numpy(dtype=float) if runs >= MIN_UNITS else np.full(sd.shape, np.nan),
+        runs,
         tuple(blocks),
         measure,
         split,

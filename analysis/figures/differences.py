@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from clops_sweep.errors import UsageError
 
 from ..collect import Experiment
 from ..metrics import Metric
+from ..statistics import splits_of
 from ..tables.comparisons import Comparison, Comparisons
 from .heatmaps import Heatmap, Panel, heatmap
 
@@ -56,8 +58,8 @@ def difference_heatmap(
 
 def _pairs_asked(experiment: Experiment) -> npt.NDArray[np.int64]:
     """How many pairs each cell would have if all its runs, and those of the first variant, were finished."""
-    splits = experiment.runs["split_seed"]
-    units = splits if splits.nunique() > 1 else experiment.runs["seed"]
+    splits = list(map(str, splits_of(experiment.runs)))
+    units = pd.Series(splits, experiment.runs.index) if len(set(splits)) > 1 else experiment.runs["seed"]
     found = units.groupby(experiment.runs["cell"]).nunique().reindex(range(len(experiment.cells)), fill_value=0)
     return np.asarray(found, dtype=np.int64)
 

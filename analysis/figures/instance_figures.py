@@ -177,7 +177,7 @@ def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Sketc
         for name, cell in chosen.items():
             rows = store.read("instances", list(experiment.run_ids(cell)))
             runs = experiment.runs_of(cell)
-            seeds = dict(zip(runs["run_id"], zip(runs["split_seed"], runs["seed"], strict=True), strict=True))
+            seeds = dict(zip(runs["run_id"], experiment.replicates_of(runs), strict=True))
             replays[name] = {seeds[run_id]: part for run_id, part in rows.groupby("run_id")}
         record = replay_overlap(replays)
         config = experiment.cells[next(iter(chosen.values()))].config

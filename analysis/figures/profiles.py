@@ -19,7 +19,7 @@ from ..drawing.labels import in_lines, legend_columns, name_columns, name_rows, 
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
 from ..drawing.svg import tell_points
 from ..metrics import Metric, known_metric, metric_named
-from ..statistics import estimate
+from ..statistics import MIN_UNITS, estimate
 
 Floats = npt.NDArray[np.float64]
 
@@ -80,7 +80,7 @@ def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[s
 
 @styled
 def draw_profile(record: Profile) -> Figure:
-    """One panel per metric: the mean with one standard deviation, every run as a small dot beside it.
+    """One panel per metric: the mean, from three runs on with one standard deviation; every run is a small dot.
 
     Names that are many or long stand in rows.
     """
@@ -142,7 +142,7 @@ def _draw_variant(axes: Axes, record: Profile, metric: Metric, position: int, of
         return
     places = np.array(there) + offset
     mean = np.array([finite[place].mean() for place in there])
-    sd = np.array([finite[place].std(ddof=1) if finite[place].size > 1 else 0.0 for place in there])
+    sd = np.array([finite[place].std(ddof=1) if finite[place].size >= MIN_UNITS else 0.0 for place in there])
     beside = 0.0 if in_rows else 0.07
     x, y = (mean, places) if in_rows else (places, mean)
     for place, at in zip(there, places, strict=True):

@@ -63,7 +63,8 @@ def _variance(experiment: Experiment, prefix: str) -> Sketch:
     caption = (
         f"Left: square roots of variance components of {record.metric.plain} ({record.n} runs: {sizes}, all with one "
         "another), from the analysis of variance; an interaction stands with the last of its factors, those of the "
-        "method by themselves. Right: the chance that a paired t-test over patient splits tells two methods apart. "
+        "method by themselves. Right: the chance that the corrected t-test over patient splits tells two methods "
+        "apart. "
         f"{needed_in_words(record)}"
     )
     return sketch(

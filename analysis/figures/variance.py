@@ -15,12 +15,9 @@ from clops_sweep.errors import UsageError
 
 from ..collect import Experiment
 from ..metrics import Metric, known_metric
-from ..statistics import MIN_PAIRS, units_of
+from ..statistics import ALPHA, DIFFERENCE, POWER, power_of_t_test, splits_needed, units_of
 
 Floats = npt.NDArray[np.float64]
-
-ALPHA, POWER, DIFFERENCE = 0.05, 0.8, 0.02
-MOST_SPLITS = 500
 
 METHOD, SPLIT, WEIGHTS, SEED = FACTORS = ("method", "patient split", "initial weights", "order and dropout")
 
@@ -75,6 +72,12 @@ class VarianceBySource:
         between, within = self.of_a_difference
         return splits_needed(np.sqrt(between + within / seeds), difference, overlap=self.overlap)
 
+    def smallest_difference(self, seeds: int) -> float:
+        """The difference below which no number of splits gives a power of 80 %: 2.80 s sqrt(rho)."""
+        between, within = self.of_a_difference
+        quantiles = stats.norm.ppf(1 - ALPHA / 2) + stats.norm.ppf(POWER)
+        return float(quantiles * np.sqrt((between + within / seeds) * self.overlap))
+
 
 def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceBySource:
     """Splits the variance over a search space with an axis `weight_seed`, one over `split_seed`, and methods.
@@ -115,7 +118,7 @@ def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceB
         dict(zip(FACTORS, values.shape, strict=True)),
         variance_components(values, FACTORS),
         values.size,
-        units_of(experiment.replicates, experiment.partitions, metric).overlap,
+        units_of(experiment.replicates, experiment.partitions(0), metric).overlap,
     )
 
 
@@ -156,36 +159,6 @@ def _mean_square(values: Floats, factors: Sequence[str], effect: frozenset[str])
             left = left - left.mean(axis=axis, keepdims=True)
     freedom = prod(size - 1 for size, it in zip(values.shape, factors, strict=True) if it in effect)
     return float((left**2).sum() * values.size / left.size / freedom)
-
-
-def power_of_t_test(n: float, deviation: float, difference: float, overlap: float = 0.0) -> float:
-    """Power of the two-sided corrected t-test of n differences at a level of 5 %.
-
-    The standard error is deviation sqrt(1 / n + overlap), with overlap = evaluated / training people; at n = inf the
-    test is that of a normal deviate.
-    """
-    if n < MIN_PAIRS:
-        return 0.0
-    if deviation == 0:
-        return 1.0
-    if 1 / n + overlap == 0:
-        return 1.0 if difference else ALPHA
-    shift = abs(difference) / (deviation * np.sqrt(1 / n + overlap))
-    if np.isinf(n):
-        critical = stats.norm.ppf(1 - ALPHA / 2)
-        return float(stats.norm.sf(critical - shift) + stats.norm.cdf(-critical - shift))
-    critical = stats.t.ppf(1 - ALPHA / 2, n - 1)
-    return float(stats.nct.sf(critical, n - 1, shift) + stats.nct.cdf(-critical, n - 1, shift))
-
-
-def splits_needed(
-    deviation: float, difference: float = DIFFERENCE, power: float = POWER, overlap: float = 0.0
-) -> float | None:
-    """The smallest n that gives the test this power; None where it is more than 500, inf where no n suffices."""
-    if power_of_t_test(np.inf, deviation, difference, overlap) < power:
-        return np.inf
-    tried = range(MIN_PAIRS, MOST_SPLITS + 1)
-    return next((n for n in tried if power_of_t_test(n, deviation, difference, overlap) >= power), None)
 
 
 def _source(factors: frozenset[str]) -> str:

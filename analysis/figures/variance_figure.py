@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from ..drawing.style import GRID, MUTED, colour, dash, new_figure, styled
 from ..formats import plural
-from .variance import DIFFERENCE, POWER, VarianceBySource
+from ..statistics import DIFFERENCE, MIN_UNITS, POWER
+from .variance import VarianceBySource
 
 SEEDS = (1, 3, 5)
 _LEAST_SPLITS, _MOST_SPLITS = 20, 120
@@ -17,7 +18,7 @@ _LEAST_SPLITS, _MOST_SPLITS = 20, 120
 
 @styled
 def draw_variance(record: VarianceBySource) -> Figure:
-    """Left, what each source alone would do to the metric, as a standard deviation; right, power by patient splits."""
+    """Left: what each source alone would do to the metric, as a standard deviation. Right: power by patient splits."""
     figure = new_figure(8.2, 3.0)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
     sources = record.by_source
@@ -32,14 +33,17 @@ def draw_variance(record: VarianceBySource) -> Figure:
     left.set_xlim(0, max(deviations) * 1.2 or 1.0)
     left.set_xlabel(f"standard deviation of {record.metric.figure}")
     most = _splits_shown(record)
-    splits = np.arange(2, most + 1)
+    splits = np.arange(MIN_UNITS, most + 1)
     right.grid(color=GRID, lw=0.6)
     right.axhline(POWER, color=MUTED, lw=0.9)
     for place, seeds in enumerate(SEEDS):
         power = [record.power(int(n), seeds) for n in splits]
         right.plot(splits, power, color=colour(place), ls=dash(place), label=plural(seeds, "seed") + " a split")
     right.set(
-        xlim=(2, most), ylim=(0, 1.02), xlabel="patient splits", ylabel=f"power at a difference of {DIFFERENCE:g}"
+        xlim=(MIN_UNITS, most),
+        ylim=(0, 1.02),
+        xlabel="patient splits",
+        ylabel=f"power at a difference of {DIFFERENCE:g}",
     )
     right.legend(loc="lower right", fontsize=8)
     return figure
@@ -52,16 +56,22 @@ def describe_variance(record: VarianceBySource) -> str:
 
 
 def needed_in_words(record: VarianceBySource) -> str:
-    """How many splits a comparison needs, by the number of seeds on each."""
-    parts = []
-    for seeds in SEEDS:
-        needed = record.splits_needed(seeds)
-        splits = "more than 500" if needed is None else "no number suffices" if isinf(needed) else f"{needed:g}"
-        parts.append(f"{splits} with {plural(seeds, 'seed')} each")
-    return (
-        f"To find a difference of {DIFFERENCE:g} between two methods with a power of {POWER:.0%}, a comparison needs "
-        f"so many patient splits: {', '.join(parts)}."
-    )
+    """How many splits a comparison needs, by the number of seeds on each; that none suffices, and why."""
+    needed = [record.splits_needed(seeds) for seeds in SEEDS]
+    found = f"a difference of {DIFFERENCE:g} between two methods with a power of {POWER:.0%}"
+    if all(splits is not None and isinf(splits) for splits in needed):
+        said = f"No number of patient splits is enough to find {found}."
+    else:
+        words = ("more than 500" if it is None else "no number suffices" if isinf(it) else f"{it:g}" for it in needed)
+        parts = (f"{it} with {plural(seeds, 'seed')} each" for it, seeds in zip(words, SEEDS, strict=True))
+        said = f"Patient splits needed to find {found}: {', '.join(parts)}."
+    if record.overlap:
+        said += (
+            f" Splits share people (rho = {record.overlap:.2f}), so the standard error never falls below s sqrt(rho): "
+            f"with {plural(SEEDS[-1], 'seed')} each, the smallest difference that many splits can find is "
+            f"{record.smallest_difference(SEEDS[-1]):.3f}."
+        )
+    return said
 
 
 def _splits_shown(record: VarianceBySource) -> int:

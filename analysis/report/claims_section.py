@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from .. import statistics
 from ..axis_names import axis_symbol
-from ..claims.verdicts import ALPHA, Outcome, Verdict
+from ..claims.verdicts import Outcome, Verdict
 from ..collect import label_text
 from ..formats import DASH, TextCell, TextTable, as_csv, p_text, plural, with_interval
+from ..statistics import ALPHA
 from .page import LinkedTable, RunList, Section
 from .sections import SectionFiles
 
@@ -38,7 +40,7 @@ def counts_in_words(verdicts: Sequence[Verdict]) -> str:
 
 
 def difference_in_words(verdict: Verdict) -> str:
-    """The difference that speaks least for the claim, with its interval; a dash where there is none."""
+    """The difference that supports the claim least, with its interval; a dash if nothing was compared."""
     found = verdict.weakest
     if not found.n:
         return DASH
@@ -46,9 +48,15 @@ def difference_in_words(verdict: Verdict) -> str:
 
 
 def units_in_words(verdict: Verdict) -> str:
-    """How many independent differences there are, and of what."""
+    """How many differences there are, and of what."""
     found = verdict.weakest
-    return plural(found.n, "split" if verdict.unit.startswith("patient splits") else "seed") if found.n else DASH
+    unit = {"patient": "split", "folds": "fold", "seeds": "seed", "": ""}[verdict.unit.partition(" ")[0]]
+    return plural(found.n, unit) if found.n else DASH
+
+
+def notes_on_units(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """Sentences on what the differences behind verdicts were taken over."""
+    return statistics.units_in_words([it.units for verdict in verdicts for it in verdict.runs.contrasts if it.pairs])
 
 
 def claims_text(verdicts: Sequence[Verdict], others: int = 0) -> TextTable:
@@ -70,14 +78,14 @@ def claims_text(verdicts: Sequence[Verdict], others: int = 0) -> TextTable:
             )
         )
     notes = [
-        "What the paper claims, in our words, and whether these runs bear it out; on other data than the paper's that "
-        "says nothing about the paper's.",
-        "Difference: mean of differences within the same patient split and seed [95 % interval by Student's t]; of "
-        "several, the one that speaks least for the claim. Units are patient splits with the mean over their seeds; of "
-        "one split they are its seeds, and the verdict is about that split.",
-        f"Verdicts by one-sided t-tests, of equality by two, corrected by Holm over all claims on a data set (p < "
-        f"{ALPHA:g}): holds, shown to be as claimed; does not hold, shown to be smaller than what would matter, or of "
-        "an equality, larger; undecided, neither.",
+        "The paper's claims, in our words, and whether these runs support them. On other data than the paper's, a "
+        "verdict says nothing about the paper's own results.",
+        "Difference: mean of the differences within the same patient split and seed [95 % interval of the t-test]. Of "
+        "several differences, the table shows the one that supports the claim least.",
+        *notes_on_units(verdicts),
+        f"Verdicts use one-sided t-tests (equalities: two), adjusted by Holm over all claims on a data set (p < "
+        f"{ALPHA:g}). Holds: shown to be as claimed. Does not hold: shown to be smaller than what would matter or, for "
+        "an equality, larger. Undecided: neither.",
     ]
     if others:
         notes.append(f"{plural(others, 'claim')} more without runs here: clops-sweep claims says what is missing.")

@@ -12,6 +12,7 @@ from clops_sweep.experiment.provenance import PROVENANCE, changed_code, describe
 
 from ..collect import Experiment
 from ..formats import plural
+from ..statistics import Replicate
 
 _COLUMNS = {
     "package_version": "clops-sweep",
@@ -32,12 +33,16 @@ def distinct_runs(experiments: Sequence[Experiment]) -> dict[str, int]:
     the id of those that are there. A run that is finished in the edition shown of one search space and missing in that
     of another is finished.
     """
-    found: dict[tuple[str, int, int], dict[str, str]] = {}
+    found: dict[tuple[str, Replicate], dict[str, str]] = {}
     for experiment in experiments:
-        configs = [repr(cell.config.model_copy(update={"seed": 0, "split_seed": 0})) for cell in experiment.cells]
-        columns = (experiment.runs[name] for name in ("cell", "split_seed", "seed", "run_id", "status"))
-        for cell, split, seed, run_id, status in zip(*columns, strict=True):
-            there = found.setdefault((configs[int(cell)], int(split), int(seed)), {})
+        configs = [
+            repr(cell.config.model_copy(update={"seed": 0, "split_seed": 0, "split": None}))
+            for cell in experiment.cells
+        ]
+        columns = (experiment.runs[name] for name in ("cell", "run_id", "status"))
+        replicates = experiment.replicates_of(experiment.runs)
+        for cell, run_id, status, replicate in zip(*columns, replicates, strict=True):
+            there = found.setdefault((configs[int(cell)], replicate), {})
             if status != "missing":
                 there[str(run_id)] = str(status)
     counts = Counter(status for there in found.values() for status in (there.values() or ("missing",)))

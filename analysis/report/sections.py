@@ -26,10 +26,11 @@ from ..metrics import PAPER, metric_named
 from ..published import Departure
 from ..results import Reference, ResultTable, result_table
 from ..selection import cell_name, shown_metrics, variants
-from ..statistics import Estimate, estimate
+from ..statistics import Estimate, Fold, estimate
 from ..tables.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
 from ..tables.latex import to_latex
-from .page import LinkedTable, RunEntry, RunList, Section
+from ..tables.patients import patients_text
+from .page import LinkedTable, RunEntry, RunList, Section, no_links
 
 _WHERE_VALUES_ARE = " The values are in the table, and in the SVG file where a pointer rests on a cell."
 
@@ -99,6 +100,9 @@ def build_section(
     pictures = [files.add_picture(item) for item in sketches]
     more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
     tables = list(_result_tables(experiment, references, compared, metrics, prefix, files))
+    title = f"Test patients drawn again, {_words(experiment.name)}"
+    if over_patients := patients_text(experiment, store, f"{prefix}-patients", title):
+        tables.append(no_links(over_patients, files.add_table(over_patients)))
     counts = {status: int(experiment.counts(status).sum()) for status in ("finished", "failed", "missing")}
     progress = f"{counts['finished']:,} of {sum(counts.values()):,} runs finished"
     progress += f", {counts['failed']:,} failed" if counts["failed"] else ""
@@ -172,7 +176,7 @@ def _difference_pictures(
             continue
         record = difference_heatmap(experiment, compared, metric, axes)
         caption = (
-            "Mean paired differences over common seeds. An asterisk: p below 0.05 in the corrected t-test, "
+            "Mean paired differences over common patient splits and seeds. An asterisk: p below 0.05 in the t-test, "
             "adjusted by Holm over all cells and variants."
         )
         if record.is_large:
@@ -270,10 +274,11 @@ def _run_entries(experiment: Experiment) -> dict[int, list[RunEntry]]:
     several_splits = len({split for split, _ in experiment.replicates}) > 1
     remarks = {"failed": "failed", "missing": "not finished", "finished": ""}
     grouped: dict[int, list[RunEntry]] = {}
-    ordered = experiment.runs.sort_values(["cell", "split_seed", "seed"])
-    columns = ("cell", "split_seed", "seed", "run_id", "status")
-    for cell, split, seed, run_id, status in zip(*(ordered[column] for column in columns), strict=True):
-        replicate = f"split {split}, seed {seed}" if several_splits else f"seed {seed}"
+    ordered = experiment.runs.sort_values(["cell", "split_seed", "split", "seed"])
+    columns = [ordered[column] for column in ("cell", "run_id", "status")]
+    for cell, run_id, status, (split, seed) in zip(*columns, experiment.replicates_of(ordered), strict=True):
+        place = split if isinstance(split, Fold) else f"split {split}"
+        replicate = f"{place}, seed {seed}" if several_splits else f"seed {seed}"
         entry = RunEntry(replicate, str(run_id), remarks[str(status)], in_store=status != "missing")
         grouped.setdefault(int(cell), []).append(entry)
     return grouped
@@ -293,7 +298,7 @@ def _means(experiment: Experiment) -> str:
 
 
 def _replicate_words(experiment: Experiment) -> str:
-    splits = len({split for split, _ in experiment.replicates})
-    seeds = len({seed for _, seed in experiment.replicates})
-    words = plural(seeds, "seed")
-    return f"{splits} patient splits with {words} each" if splits > 1 else words
+    splits = {split for split, _ in experiment.replicates}
+    words = plural(len({seed for _, seed in experiment.replicates}), "seed")
+    kind = "folds" if all(isinstance(split, Fold) for split in splits) else "patient splits"
+    return f"{len(splits)} {kind} with {words} each" if len(splits) > 1 else words

@@ -14,7 +14,7 @@ from ..formats import DASH, TextCell, TextTable, as_csv, p_text, with_interval
 from ..metrics import metric_named
 from ..results import Reference, aligned
 from ..selection import cell_name
-from ..statistics import PairedDifference, holm, paired_differences, units_in_words
+from ..statistics import PairedDifference, Partitions, holm, paired_differences, units_in_words
 
 Kind = Literal["variant", "reference"]
 
@@ -84,25 +84,36 @@ def paired(
     """
     found: list[dict[str, PairedDifference]] = [{} for _ in pairs]
     corrected: list[dict[str, float]] = [{} for _ in pairs]
+    by_data = _by_data(sources, pairs)
     for metric in headline_of(experiment for experiment, _ in sources):
-        values, replicates, known = aligned(sources, metric)
-        cells, baselines = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        for differences, difference in zip(
-            found,
-            paired_differences(values[cells], values[baselines], replicates, known, metric),
-            strict=True,
-        ):
-            differences[metric] = difference
+        values, replicates, _ = aligned(sources, metric)
+        for rows, known in by_data:
+            cells, baselines = [pairs[i][0] for i in rows], [pairs[i][1] for i in rows]
+            differences = paired_differences(values[cells], values[baselines], replicates, known, metric)
+            for i, difference in zip(rows, differences, strict=True):
+                found[i][metric] = difference
         for kind in ("variant", "reference"):
             family = [i for i, pair in enumerate(pairs) if pair[2] == kind]
             for i, p in zip(family, holm([found[i][metric].p for i in family]), strict=True):
                 corrected[i][metric] = float(p)
-    rows = [
+    compared = [
         Comparison(names[cell], names[baseline], kind, cell, found[i], corrected[i])
         for i, (cell, baseline, kind) in enumerate(pairs)
         if any(difference.n for difference in found[i].values())
     ]
-    return Comparisons(name, tuple(rows))
+    return Comparisons(name, tuple(compared))
+
+
+def _by_data(
+    sources: Sequence[tuple[Experiment, int]], pairs: Sequence[tuple[int, int, Kind]]
+) -> list[tuple[list[int], Partitions]]:
+    """Positions of the pairs of each data set and scenario, with its partitions."""
+    found: dict[int, tuple[list[int], Partitions]] = {}
+    for row, (cell, _, _) in enumerate(pairs):
+        experiment, index = sources[cell]
+        known = experiment.partitions(index)
+        found.setdefault(id(known), ([], known))[0].append(row)
+    return list(found.values())
 
 
 def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequence[str] = ()) -> TextTable:
@@ -121,7 +132,7 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
             cells.append(TextCell(p_text(row.corrected[column]), row.corrected[column]))
         rows.append(tuple(cells))
     notes = (
-        "Mean of paired differences [95 % interval of the t-test]; from three pairs on.",
+        "Mean of paired differences [95 % interval of the t-test]; without interval below three pairs.",
         *record.notes,
         "p: two-sided, corrected by Holm over all rows of the column with the same kind of baseline.",
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..collect import Cell, Experiment
@@ -14,6 +15,7 @@ from ..drawing.labels import name_rows
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
 from ..metrics import metric_named
 from ..selection import cell_name, departures, shown_metrics
+from ..statistics import PairedDifference
 from .comparisons import Comparisons, Kind, paired
 
 TRAINING = (
@@ -111,7 +113,10 @@ def _editions(experiment: Experiment, cell: int) -> dict[int, tuple[str, int]]:
 
 @styled
 def draw_strategies(record: StrategyComparison) -> Figure:
-    """A panel per metric, a row per pair of strategies: the mean difference and its interval, filled if without 0."""
+    """A panel per metric, a row per pair of strategies: the mean difference and its interval, filled if without 0.
+
+    Without an interval, every difference is a point.
+    """
     rows = record.differences.rows
     metrics = [metric_named(metric) for metric in record.metrics]
     figure = new_figure(2.6 + 2.1 * len(metrics), 0.3 * len(rows) + 0.85)
@@ -123,11 +128,7 @@ def draw_strategies(record: StrategyComparison) -> Figure:
             found = row.differences[metric.column]
             if not found.n:
                 continue
-            if np.isfinite(found.low):
-                axes.plot([found.low, found.high], [place, place], color=colour(0), lw=1.8)
-            axes.plot(
-                found.mean, place, "o", ms=5.5, color=colour(0), mfc=colour(0) if found.excludes_zero else "white"
-            )  # fmt: skip
+            draw_difference(axes, found, place, found.excludes_zero)
         axes.set_title(metric.figure, fontweight="normal")
         axes.tick_params(axis="y", length=0)
         axes.locator_params(axis="x", nbins=4)
@@ -135,6 +136,15 @@ def draw_strategies(record: StrategyComparison) -> Figure:
     grid[0].set_ylim(len(rows) - 0.5, -0.5)
     figure.supxlabel("mean paired difference, with its 95 % interval", fontsize=9)
     return figure
+
+
+def draw_difference(axes: Axes, found: PairedDifference, place: float, filled: bool) -> None:
+    """A difference with its interval at a height; where it has none, the difference of every unit as a point."""
+    if np.isfinite(found.low):
+        axes.plot([found.low, found.high], [place, place], color=colour(0), lw=1.8)
+        axes.plot(found.mean, place, "o", ms=5.5, color=colour(0), mfc=colour(0) if filled else "white")
+    else:
+        axes.plot(found.each, [place] * len(found.each), "o", ms=3.5, color=colour(0), mfc="white")
 
 
 def describe_strategies(record: StrategyComparison) -> str:

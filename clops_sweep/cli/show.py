@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -27,6 +28,9 @@ from clops_sweep.experiment.provenance import changed_code, described, plugin_fi
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore, rerun_command
 
+if TYPE_CHECKING:
+    from clops_sweep.analysis.patient_intervals import PatientInterval
+
 _ELSEWHERE = ("run_id", "status", "error", "plugins")
 """Columns of `RECORDED` that have a place of their own."""
 
@@ -44,15 +48,23 @@ class Sections(NamedTuple):
 @results_option
 @plugins_option
 @click.option("--all", "everything", is_flag=True, help="Every column, with all digits.")
+@click.option("--against", metavar="RUN_ID", help="Another run, whose test metrics are subtracted.")
 @json_option
-def show(run_id: str, results: str, everything: bool, as_json: bool) -> None:
-    """One run: config, metrics, provenance, and the command that repeats it. RUN_ID may be any unambiguous prefix."""
+def show(run_id: str, results: str, everything: bool, against: str | None, as_json: bool) -> None:
+    """One run: config, metrics, provenance, and the command that repeats it. RUN_ID may be any unambiguous prefix.
+
+    With predictions (--keep predictions), test metrics have a 95 % interval over test patients.
+    """
     store = RunStore.named(results)
     found = store.find(run_id)
     (row,) = store.rows("runs", run_ids=[found])
     if as_json:
         repeat = rerun_command(found, results, verify=True, plugins=plugin_files(row["plugins"]))
-        print_json(dict(row) | {"changed_code": changed_code([row]), "repeat": repeat})
+        tested = {"intervals": _intervals(store, found)}
+        if against is not None:
+            tested["differences"] = _intervals(store, found, store.find(against))
+        data = {name: {metric: asdict(it) for metric, it in of.items()} for name, of in tested.items()}
+        print_json(dict(row) | data | {"changed_code": changed_code([row]), "repeat": repeat})
         return
     shown = sections(row, everything=everything)
     width = max(len(name) for names in shown.columns.values() for name in names)
@@ -61,6 +73,8 @@ def show(run_id: str, results: str, everything: bool, as_json: bool) -> None:
         shorten = heading == "results" and not everything
         for name in names:
             click.echo(f"  {name:{width}} {printable(_in_words(row[name], shorten))}")
+    for line in _tested(store, found, against):
+        click.echo(line)
     if row["patients_validation"] == 0:
         click.echo("the data have no validation set: metrics are of the test set")
     if lines := described(row["plugins"]):
@@ -78,6 +92,37 @@ def show(run_id: str, results: str, everything: bool, as_json: bool) -> None:
         click.echo(f"  {rerun_command(found, results, verify=True)} --plugins SPACE.py")
     else:
         click.echo(f"repeat it with:\n  {rerun_command(found, results, verify=True, plugins=files)}")
+
+
+def _intervals(store: RunStore, run_id: str, other: str | None = None) -> dict[str, PatientInterval]:
+    """Test metrics of a run over test patients, less those of another if one is given; empty without predictions.
+
+    Raises:
+        UsageError: two runs, of which one has no predictions, or that were tested on other instances.
+    """
+    from clops_sweep.analysis.patient_intervals import patient_bootstrap
+
+    if other is None and not store.parts["predictions"].has_finished([run_id]):
+        return {}
+    of_other = None if other is None else store.read("predictions", other)
+    found = patient_bootstrap(store.read("predictions", run_id), of_other)
+    return {name: it for name, it in found.items() if math.isfinite(it.value)}
+
+
+def _tested(store: RunStore, run_id: str, against: str | None) -> Iterator[str]:
+    """Intervals of a run's test metrics as lines, and the differences to another run."""
+    other = None if against is None else store.find(against)
+    for heading, found in (
+        ("test metrics", _intervals(store, run_id)),
+        (f"test metrics minus those of {other}", {} if other is None else _intervals(store, run_id, other)),
+    ):
+        if not found:
+            continue
+        yield f"{heading} [95 % interval over {next(iter(found.values())).people} test patients]:"
+        for name, it in found.items():
+            ends = "" if math.isnan(it.low) else f" [{it.low:.3f}, {it.high:.3f}]"
+            yield f"  {name:{max(map(len, found))}} {it.value:.3f}{ends}"
+        yield from (f"  no interval: {why}" for why in dict.fromkeys(it.obstacle for it in found.values()) if why)
 
 
 def sections(row: Mapping[str, Any], *, everything: bool = False) -> Sections:

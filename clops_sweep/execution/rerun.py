@@ -30,7 +30,10 @@ _KEYS = {
     "instances": ["task", "instance"],
     "predictions": ["trained_on", "task", "instance"],
 }
-_ADDED = {f"{prefix}{name}" for prefix in ("", "test_") for name, it in METRICS.items() if it.measure != "auc"}
+_ADDED = {
+    "patient",
+    *(f"{prefix}{name}" for prefix in ("", "test_") for name, it in METRICS.items() if it.measure != "auc"),
+}
 """Columns that runs of earlier versions do not have."""
 
 _LONGEST_SHOWN = 60

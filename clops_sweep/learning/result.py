@@ -36,7 +36,7 @@ T = TypeVar("T")
 Columns = dict[str, NDArray[Any] | list[Any]]
 """A table, or the part of it that is of one run or one task: its columns by name, all of one length."""
 
-_PREDICTED: Final = ["trained_on", "evaluated_on", "task", "instance", "label"]
+_PREDICTED: Final = ["trained_on", "evaluated_on", "task", "instance", "patient", "label"]
 EVALUATED_SPLITS: Final[tuple[SplitName, ...]] = ("validation", "test")
 
 
@@ -286,6 +286,7 @@ def _predictions(run: int, frames: FrameSet, scenario: Scenario, predictions: Se
         "evaluated_on": np.repeat(np.arange(1, len(tasks) + 1), sizes),
         "task": np.repeat(names, sizes),
         "instance": rows,
+        "patient": np.array(frames.patient_names)[frames.patients[rows]],
         "label": _label_names(frames, rows),
         **_by_output("target", np.concatenate([task.test.targets for task in tasks]).astype(np.int8)),
     }

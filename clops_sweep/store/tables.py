@@ -80,6 +80,7 @@ PREDICTIONS = pa.schema(
         ("evaluated_on", pa.int64()),
         ("task", pa.string()),
         ("instance", pa.int64()),
+        ("patient", pa.string()),
         ("label", pa.string()),
     ]
 )

@@ -30,7 +30,7 @@ from clops_sweep.analysis.figures.task_titles import TaskTitles
 from clops_sweep.analysis.figures.variance import VarianceBySource, variance_by_source
 from clops_sweep.analysis.figures.variance_figure import needed_in_words
 from clops_sweep.analysis.formats import TextCell, TextTable, number, plural, result_text, to_markdown
-from clops_sweep.analysis.report.claims_section import claims_text, counts_in_words, departures_in_words
+from clops_sweep.analysis.report.claims_section import claims_text, counts_in_words, departures_in_words, notes_on_units
 from clops_sweep.analysis.report.page import Picture
 from clops_sweep.analysis.report.sections import SectionFiles, build_section
 from clops_sweep.analysis.results import result_table
@@ -181,7 +181,7 @@ class Gallery:
                 if of.contrast.measure != OF_FRAMES:
                     return values.evidence(of, claim)
                 known = {it: noise[pairs[0][0]] for it, pairs in of.pairs.items() if pairs[0][0] in noise}
-                return evidence_of(of.contrast, claim.says, claim.matters, known)
+                return evidence_of(of.contrast, claim.says, claim.matters, known, of.partitions)
 
             found[dataset] = decided([(it, [evidence(of, it.claim) for of in it.contrasts]) for it in runs])
         return found
@@ -325,6 +325,7 @@ def claims_of(found: Sequence[Verdict]) -> Iterator[str]:
     if everywhere:
         yield f"All runs with {', '.join(everywhere)}.\n"
     yield _rows_alone(TextTable("claims", "", ("claim", *_COLUMNS), rows, 2))
+    yield " ".join(notes_on_units(shown)) + "\n"
     lacking: dict[str, list[str]] = {}
     for verdict in found:
         if not verdict.weakest.n:

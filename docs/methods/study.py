@@ -1,6 +1,6 @@
 """The study of methods: from a store to `runs.parquet`, and from that file to the tables, choices and figure.
 
-python docs/methods/study.py                   figure.png, and the tables, which docs/methods.md ends with
+python docs/methods/study.py                   the figures, and the tables, which docs/methods.md ends with
 python docs/methods/study.py chosen            what the selection chose, as the search spaces have it
 python docs/methods/study.py collect RESULTS   what the search spaces ask for and RESULTS has, into runs.parquet
 python docs/methods/study.py measure           processor seconds of one run of each method, into seconds.parquet
@@ -22,19 +22,32 @@ from matplotlib.figure import Figure
 from clops_sweep import ContinualRun, read
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.drawing.labels import name_rows
-from clops_sweep.analysis.drawing.style import GRID, MUTED, as_png, colour, new_figure, styled
-from clops_sweep.analysis.statistics import Estimate, PairedDifference, estimate, holm, paired_difference, partitions
+from clops_sweep.analysis.drawing.style import GRID, MUTED, as_png, new_figure, styled
+from clops_sweep.analysis.figures.performance import Performance, draw_performance, performance
+from clops_sweep.analysis.statistics import (
+    ALPHA,
+    Estimate,
+    PairedDifference,
+    estimate,
+    holm,
+    paired_difference,
+    partitions,
+)
+from clops_sweep.analysis.tables.strategies import draw_difference
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 
 FOLDER = Path(__file__).parent
-RUNS, SECONDS, FIGURE = (FOLDER / name for name in ("runs.parquet", "seconds.parquet", "figure.png"))
+RUNS, SECONDS, FIGURE, PROFILES = (
+    FOLDER / name for name in ("runs.parquet", "seconds.parquet", "figure.png", "profiles.png")
+)
 FILES = ("methods_mitbih", "methods_cinc2017", "methods_uci_har")
 MEASURES = ("auc", "bwt", "accuracy", "accuracy_bwt", "balanced_accuracy", "balanced_accuracy_bwt")
+PEOPLE = ("patients_train", "patients_validation", "patients_test", "split_hash")
 DOCUMENT, HEADING = FOLDER.parent / "methods.md", "## Tables\n"
 FINETUNING, ER = "Fine-tuning", "ER"
+PROFILED = (FINETUNING, "LwF", "Replay", "CLOPS", ER, "Joint")
 PARTS = ("ER, beta, easiest", "ER, beta, hardest", "ER, BALD", "ER, beta and BALD")
-SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,7 @@ STUDIES = {
 
 @dataclass(frozen=True)
 class Row:
-    """A method beside a baseline on the test split. A split with all its seeds is one pair, and one value."""
+    """A method beside a baseline on the test split. A split is one value, the mean over its seeds."""
 
     method: str
     value: Estimate
@@ -73,7 +86,7 @@ def collected(results: Path) -> pd.DataFrame:
     """A row for every finished run that the search spaces ask for, under the name of its method there."""
     runs, matrix = read(results, "runs"), read(results, "r_matrix")
     lost = forgetting(matrix[matrix["split"] == "test"])
-    columns = ["split_seed", "seed", *MEASURES, *(f"test_{it}" for it in MEASURES), "run_id", "data_hash"]
+    columns = ["split_seed", "seed", *MEASURES, *(f"test_{it}" for it in MEASURES), "run_id", "data_hash", *PEOPLE]
     rows = []
     for experiment in collect([space for file in FILES for space in load_spaces(shipped_space(file))], runs):
         finished = experiment.runs[experiment.runs["status"] == "finished"]
@@ -121,17 +134,24 @@ def compared(
     here = runs[runs["space"].isin([space, f"{space}_memory"])].set_index(["split_seed", "seed"])
     of_size = dict(list(here[here["memory"] == (memory or study.memory)].groupby("method", sort=False)))
     usual = dict(list(here[here["memory"] == study.memory].groupby("method")))
-    column, found = f"test_{study.measure}", []
+    column, known, found = f"test_{study.measure}", partitions(here.reset_index()), []
     for name in methods or [name for name in of_size if name != baseline]:
         pairs = of_size[name].assign(theirs=of_size.get(baseline, usual[baseline])[column])
         units = pairs.index.get_level_values(study.unit)
         over = pairs.groupby(units)[[column, study.forgotten]].mean()
-        difference = paired_difference(
-            pairs[column], pairs["theirs"], list(pairs.index), partitions(here.reset_index()), column
-        )
+        difference = paired_difference(pairs[column], pairs["theirs"], list(pairs.index), known, column)
         found.append((name, estimate(over[column]), estimate(over[study.forgotten]), difference))
     corrected = holm([difference.p for *_, difference in found])
     return [Row(*row, float(p)) for row, p in zip(found, corrected, strict=True)]
+
+
+def performances(runs: pd.DataFrame) -> dict[str, Performance]:
+    """Methods over all settings, by the scores that `compared` shows: one for each split, or seed of UCI-HAR."""
+    scores: dict[str, list[pd.Series]] = {}
+    for space, study in STUDIES.items():
+        for name, of_method in runs[runs["space"] == space].groupby("method", sort=False):
+            scores.setdefault(str(name), []).append(of_method.groupby(study.unit)[f"test_{study.measure}"].mean())
+    return {name: performance(of_all) for name, of_all in scores.items() if len(of_all) == len(STUDIES)}
 
 
 def tables(runs: pd.DataFrame, cost: pd.Series) -> Iterator[str]:
@@ -149,6 +169,10 @@ def tables(runs: pd.DataFrame, cost: pd.Series) -> Iterator[str]:
             cells += [*_less(finetuning.get(method)), *_less(er.get(method))]
             lines.append([*cells, f"{cost[method]:.1f}"] if study is STUDIES[FILES[0]] else cells)
         yield _markdown([*head, "minus ER", "p", *(["seconds"] if study is STUDIES[FILES[0]] else [])], lines)
+    lines = [
+        [name, f"{it.interquartile_mean:.3f} [{it.low:.3f}, {it.high:.3f}]"] for name, it in performances(runs).items()
+    ]
+    yield _markdown(["All four settings", "interquartile mean"], lines)
     sizes = sorted(runs.loc[runs["space"].str.startswith(FILES[0]), "memory"].unique())
     by_size = [{row.method: row for row in compared(runs, FILES[0], FINETUNING, memory=size)} for size in sizes]
     names = [name for name in by_size[0] if all(name in rows for rows in by_size)]
@@ -188,9 +212,7 @@ def figure(runs: pd.DataFrame) -> Figure:
         axes.axvline(0, color=MUTED, lw=0.9)
         for row in rows:
             at, found = methods.index(row.method), row.difference
-            axes.plot([found.low, found.high], [at, at], color=colour(0), lw=1.8)
-            filled = colour(0) if row.corrected < SIGNIFICANT else "white"
-            axes.plot(found.mean, at, "o", ms=5, color=colour(0), mfc=filled)
+            draw_difference(axes, found, at, row.corrected < ALPHA)
         study = STUDIES[space]
         axes.set_title(study.title.replace(", ", "\n"), fontweight="normal")
         axes.set_xlabel({"auc": "AUC"}.get(study.measure, study.measure.replace("_", " ")))
@@ -235,6 +257,8 @@ def main(arguments: Sequence[str]) -> None:
         case []:
             runs = pd.read_parquet(RUNS)
             FIGURE.write_bytes(as_png(figure(runs)))
+            found = performances(runs)
+            PROFILES.write_bytes(as_png(draw_performance({name: found[name] for name in PROFILED}, "score")))
             text = DOCUMENT.read_text().partition(HEADING)[0]
             DOCUMENT.write_text("\n".join([text + HEADING, *(f"{table}\n" for table in tables(runs, seconds()))]))
         case _:

@@ -10,6 +10,8 @@ import pytest
 from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.collect import Experiment, collect, headline_of, label_text
 from clops_sweep.analysis.results import result_table
+from clops_sweep.analysis.statistics import Fold
+from clops_sweep.analysis.tables.comparisons import comparisons
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
@@ -110,13 +112,16 @@ def test_folds_have_data_of_their_own_and_all_are_shown(tmp_path: Path, generate
         keep = lambda c, split=split: c.split == split  # noqa: E731
         generated.write_generated_runs(store, [space], data_hash=f"hash{split}", keep=keep, epochs=1, instances=2)
     (experiment,) = collect([space], store.read("runs"))
-    assert experiment.counts("finished").tolist() == [1] * 8
+    assert experiment.counts("finished").tolist() == [4] * 2, "folds repeat a cell, as split seeds do"
+    assert experiment.replicates == ((0, 0), *((Fold(0, part, 3), 0) for part in (1, 2, 3)))
     assert {(it.split, it.data_hash) for it in experiment.shown} == {
         *((name, f"hash{name}") for name in folds(3)),
         ("", "hashNone"),
     }
     assert experiment.left_aside == ()
     assert "synthetic (class_il, patient split 0, fold:2/3)" in str(experiment.shown[2])
+    with pytest.raises(UsageError, match="random splits and 3 folds"):
+        comparisons(experiment)
 
 
 def test_without_a_validation_set_metrics_are_of_the_test_set(tmp_path: Path, generated: ModuleType) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -135,3 +136,23 @@ def test_a_run_without_a_validation_set_is_said_to_be_judged_by_the_test_set(
 )
 def test_what_becomes_of_the_runs_that_an_interrupt_ends(runs: int, checkpointed: int, words: str) -> None:
     assert under_way_in_words(runs, checkpointed) == words
+
+
+def test_test_metrics_have_intervals_over_patients(tmp_path: Path, finished_tables: Tables) -> None:
+    """And against another run on the same patients, here the same one: the differences are 0."""
+    store, (one, other) = RunStore(tmp_path, keep=["predictions"]), ("a" * 24, "b" * 24)
+    rows = [
+        {"run_id": one, "trained_on": 1, "evaluated_on": 1, "task": "t", "instance": n, "patient": f"p{n}"}
+        | {"target_0": n % 2, "probability_0": 0.3 + 0.1 * (n % 5)}
+        for n in range(24)
+    ]
+    for run_id, seed in ((one, 0), (other, 1)):
+        predictions = pa.Table.from_pylist([row | {"run_id": run_id} for row in rows])
+        store.write_finished(run_id, finished_tables(run_id, RunConfig(seed=seed)) | {"predictions": predictions})
+    said = CliRunner().invoke(command, ["show", one, "--results", str(tmp_path), "--against", other])
+    assert said.exit_code == 0, said.output
+    assert "test metrics [95 % interval over 24 test patients]:" in said.output
+    assert re.search(r"test_auc +0\.\d{3} \[0\.\d{3}, 0\.\d{3}\]", said.output)
+    assert re.search(rf"minus those of {other}.*\n  test_auc +0\.000 \[0\.000, 0\.000\]", said.output)
+    found = json.loads(CliRunner().invoke(command, ["show", one, "--results", str(tmp_path), "--json"]).output)
+    assert set(found["intervals"]["test_accuracy"]) == {"value", "low", "high", "people", "obstacle"}

@@ -9,11 +9,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from clops_sweep import RunConfig, SearchSpace
+from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.claims.catalogue import CLOPS, FINETUNE, MIR, Claim, Contrast, Says, Side
 from clops_sweep.analysis.claims.claim_runs import ClaimRuns, ContrastRuns
 from clops_sweep.analysis.claims.verdicts import (
-    ALPHA,
     Verdict,
     decided,
     evidence_of,
@@ -22,7 +21,7 @@ from clops_sweep.analysis.claims.verdicts import (
     verdicts,
 )
 from clops_sweep.analysis.collect import collect
-from clops_sweep.analysis.statistics import Partition, paired_difference
+from clops_sweep.analysis.statistics import ALPHA, Partition, paired_difference
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.store.run_store import RunStore
@@ -41,12 +40,12 @@ def on(
     claims: Sequence[Claim],
     *,
     seeds: Sequence[int] = range(5),
-    splits: Sequence[int] = (0,),
+    splits: Sequence[int | str | None] = (0,),
     strategies: Sequence[str] = BOTH,
     keep: Callable[[RunConfig], bool] = lambda config: True,
 ) -> list[Verdict]:
     """The verdicts on a table `runs` that holds such runs."""
-    axes = {"split_seed": list(splits)}
+    axes = {"split_seed" if all(isinstance(it, int) for it in splits) else "split": list(splits)}
     spaces = [SearchSpace(name, RunConfig(strategy=name, dataset="mitbih"), axes, seeds) for name in strategies]
     common = {"status": "finished", "data_hash": "x", "semantics_version": SEMANTICS_VERSION, "started_at": START}
     configs = [request.config for space in spaces for request in space.requests() if keep(request.config)]
@@ -110,7 +109,7 @@ def test_p_values_are_those_of_scipy() -> None:
 def test_differences_that_are_all_equal_are_undecided() -> None:
     (verdict,) = on(apart(0.5, 0.0), [claim()])
     assert verdict.outcome == "undecided"
-    assert "without spread there is no test" in verdict.missing
+    assert "nothing is tested" in verdict.missing
 
 
 def test_shared_people_widen_the_interval() -> None:
@@ -198,6 +197,20 @@ def test_seeds_of_one_split_are_one_difference() -> None:
 def test_splits_that_agree_decide() -> None:
     (verdict,) = on(apart(0.1, 0.01, 0.005), [claim()], splits=(0, 1, 2, 3))
     assert (verdict.outcome, verdict.weakest.n) == ("holds", 4)
+
+
+def test_folds_decide_and_an_incomplete_set_does_not() -> None:
+    def auc(config: RunConfig) -> float:
+        part = int((config.split or "fold:1/5")[5])
+        return 0.7 + (0.1 + 0.002 * part) * (config.strategy == "clops")
+
+    (verdict,) = on(auc, [claim()], splits=folds(5), seeds=(0,))
+    assert (verdict.outcome, verdict.weakest.n) == ("holds", 5)
+    (verdict,) = on(auc, [claim()], splits=folds(5)[:4], seeds=(0,))
+    assert (verdict.outcome, verdict.missing) == ("undecided", "fold 5/5 missing")
+    (verdict,) = on(auc, [claim()], splits=[None, *folds(5)], seeds=(0,))
+    assert verdict.outcome == "undecided"
+    assert "cannot be compared together" in verdict.missing
 
 
 # --- how often it is wrong --------------------------------------------------------------------------------------------

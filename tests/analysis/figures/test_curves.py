@@ -29,12 +29,14 @@ def rows(run_id: str, shift: float = 0.0) -> pd.DataFrame:
 
 
 def test_record_by_hand() -> None:
-    record = learning_curves(pd.concat([rows("r1"), rows("r2", 0.02)]), "Both")
+    two = pd.concat([rows("r1"), rows("r2", 0.02)])
+    record = learning_curves(pd.concat([two, rows("r3", 0.01)]), "All")
     assert record.tasks == ("B", "A")
     assert record.blocks == (Block("B", 1, 2), Block("A", 3, 3))
-    assert record.n == 2
+    assert record.n == 3
     np.testing.assert_allclose(record.mean, [[0.61, 0.71, 0.51], [0.51, 0.41, 0.91]])
-    np.testing.assert_allclose(record.sd, np.full((2, 3), 0.02 / np.sqrt(2)))
+    np.testing.assert_allclose(record.sd, np.full((2, 3), 0.01))
+    assert np.isnan(learning_curves(two).sd).all(), "two runs have no band"
 
 
 def test_one_run_has_no_spread() -> None:

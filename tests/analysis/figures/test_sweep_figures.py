@@ -76,7 +76,7 @@ def test_variants_are_compared_at_the_same_place(tmp_path: Path, generated: Modu
         assert difference.p <= row.corrected["auc"] < 0.01
         assert math.isnan(row.differences["bwt"].mean)
     text = comparison_text(record, "x", "X")
-    assert "With 6 pairs no such interval can cover more than 96.9%." in text.notes
+    assert any("about that split" in note for note in text.notes)
     assert comparisons_csv(record).count("\n") == 5
 
 

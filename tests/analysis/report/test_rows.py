@@ -103,7 +103,11 @@ def test_equal_configurations_win_together() -> None:
 @pytest.mark.parametrize("seeds", [2, 3])
 def test_no_interval_below_three_units(tmp_path: Path, generated: ModuleType, seeds: int) -> None:
     it = space("grid", FRACTIONS, seeds)
-    write_report([it], filled(tmp_path / "store", generated, it, auc=lambda c: c.seed), tmp_path / "report")
+    write_report(
+        [it],
+        filled(tmp_path / "store", generated, it, auc=lambda c: (c.seed + 1) * c.storage_fraction),
+        tmp_path / "report",
+    )
     text = (tmp_path / "report" / "tables" / "grid-differences.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("|")][2:]
     assert any("[" in row for row in rows) == (seeds >= 3)

@@ -28,7 +28,7 @@ AUC = {"clops": 0.8, "finetune": 0.6, "mir": 0.75}
 
 def auc(config: RunConfig) -> float:
     """By strategy, with an effect of seed and patient split that all strategies share, and one of their own."""
-    own = 0.01 * ((config.seed * len(config.strategy)) % 3)
+    own = 0.01 * ((config.seed * len(config.strategy)) % 4)
     return AUC[config.strategy] + 0.02 * config.seed + 0.05 * config.split_seed + own - config.storage_fraction / 100
 
 
@@ -121,3 +121,14 @@ def test_a_search_space_may_have_its_name(tmp_path: Path, generated: ModuleType)
     page = paths.index.read_text("utf-8")
     anchors = [part.split('"')[0] for part in page.split('<section id="')[1:]]
     assert len(anchors) == len(set(anchors)) == 4
+
+
+@pytest.mark.parametrize("seeds", [2, 4])
+def test_two_units_are_two_points(tmp_path: Path, generated: ModuleType, seeds: int) -> None:
+    spaces = [SearchSpace(name, RunConfig(strategy=name), seeds=range(seeds)) for name in ("clops", "finetune")]
+    (record,) = compared(tmp_path, generated, *spaces)
+    (panel, *_) = draw_strategies(record).axes
+    drawn = [line for line in panel.lines if line.get_linestyle() == "-" and len(line.get_xdata()) == 2]
+    points = [line for line in panel.lines if line.get_marker() == "o"]
+    intervals = [line for line in drawn if line.get_ydata()[0] == line.get_ydata()[1]]
+    assert (len(intervals), len(points[0].get_xdata())) == ((0, 2) if seeds == 2 else (1, 1))

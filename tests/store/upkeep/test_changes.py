@@ -207,7 +207,8 @@ def test_equal_ids_with_other_numbers_are_refused(
     different = RunStore(tmp_path / "different")
     write(different, range(7, 9), finished_tables)
     found = dict(finished_tables(_id(2), RunConfig(seed=2), auc=0.02), predictions=predictions(_id(2)))
-    changed = predictions(_id(2)).set_column(6, "probability_0", pa.array([0.25, 0.5, 0.5], pa.float32()))
+    changed = predictions(_id(2)).drop_columns("probability_0")
+    changed = changed.append_column("probability_0", pa.array([0.25, 0.5, 0.5], pa.float32()))
     other_numbers = finished_tables(_id(2), RunConfig(seed=2), auc=0.5)
     found[table] = changed if table == "predictions" else other_numbers[table]
     different.write_finished(_id(2), found)  # type: ignore[arg-type]

@@ -1,0 +1,111 @@
+"""Methods over several data sets or tasks: interquartile means and performance profiles (Agarwal et al., 2021).
+
+Agarwal, R., Schwarzer, M., Castro, P. S., Courville, A. and Bellemare, M. G. (2021). Deep reinforcement learning at the
+edge of the statistical precipice. NeurIPS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+
+from clops_sweep.errors import UsageError
+
+from ..drawing.style import GRID, colour, dash, new_figure, styled
+from ..statistics import CONFIDENCE, MIN_UNITS
+
+Floats = npt.NDArray[np.float64]
+RESAMPLES = 2000
+THRESHOLDS = np.linspace(0, 1, 201)
+_MIDDLE = (0.25, 0.75)
+
+
+@dataclass(frozen=True)
+class Performance:
+    """One method over several strata: data sets or tasks, each with a score for every patient split or seed.
+
+    Attributes:
+        interquartile_mean: mean of the middle half of all scores, every stratum counting the same.
+        low: the 2.5 % quantile of that over resamples; NaN where a stratum has fewer than 3 scores.
+        high: the 97.5 % quantile.
+        profile: share of scores above each of `THRESHOLDS`, every stratum counting the same.
+        profile_low: the 2.5 % quantiles; NaN as above.
+        profile_high: the 97.5 % quantiles.
+    """
+
+    interquartile_mean: float
+    low: float
+    high: float
+    profile: Floats = field(hash=False)
+    profile_low: Floats = field(hash=False)
+    profile_high: Floats = field(hash=False)
+
+
+def performance(scores: Sequence[npt.ArrayLike]) -> Performance:
+    """Interquartile mean and performance profile of a method, with stratified bootstrap intervals.
+
+    With M strata of N_m scores x_mn, each score has the weight 1 / (M N_m). The interquartile mean is the weighted mean
+    of what lies between the weighted quartiles; for equal N_m it is the mean without the lowest and highest quarter.
+    The profile is F(tau) = sum_m sum_n 1[x_mn > tau] / (M N_m). A resample draws N_m scores of each stratum with
+    replacement; the 95 % interval lies between the 2.5 and 97.5 % quantiles of 2,000 resamples, always the same ones.
+    Scores over splits of the same people are not independent: the interval is about these splits.
+
+    Args:
+        scores: of each stratum, one score or more, in [0, 1].
+
+    Raises:
+        UsageError: no stratum, or one without scores or with what is no number.
+    """
+    strata = [np.asarray(stratum, dtype=float) for stratum in scores]
+    if not strata or any(stratum.size == 0 or not np.isfinite(stratum).all() for stratum in strata):
+        raise UsageError("performance over strata: expected one number or more for each data set or task")
+    weights = np.concatenate([np.full(stratum.size, 1 / (len(strata) * stratum.size)) for stratum in strata])
+    whole = np.concatenate(strata)[None]
+    mean, profile = float(_interquartile_means(whole, weights)[0]), _profiles(whole, weights)[0]
+    if min(stratum.size for stratum in strata) < MIN_UNITS:
+        nothing = np.full_like(profile, np.nan)
+        return Performance(mean, np.nan, np.nan, profile, nothing, nothing)
+    rng = np.random.default_rng(0)
+    drawn = np.concatenate([it[rng.integers(0, it.size, (RESAMPLES, it.size))] for it in strata], axis=1)
+    ends = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
+    low, high = np.quantile(_interquartile_means(drawn, weights), ends)
+    return Performance(mean, float(low), float(high), profile, *np.quantile(_profiles(drawn, weights), ends, axis=0))
+
+
+def _interquartile_means(scores: Floats, weights: Floats) -> Floats:
+    """Of each row [b, n] with weights [n] that sum to 1."""
+    order = np.argsort(scores, axis=1)
+    upto = np.cumsum(weights[order], axis=1)
+    inside = np.clip(upto, *_MIDDLE) - np.clip(upto - weights[order], *_MIDDLE)
+    return np.asarray((np.take_along_axis(scores, order, axis=1) * inside).sum(1) / inside.sum(1))
+
+
+def _profiles(scores: Floats, weights: Floats) -> Floats:
+    """Weighted share of each row [b, n] above each threshold, [b, thresholds]."""
+    return np.stack([(scores > threshold) @ weights for threshold in THRESHOLDS], axis=1)
+
+
+@styled
+def draw_performance(methods: Mapping[str, Performance], score: str = "score") -> Figure:
+    """Performance profiles: a line for each method, with its band where every stratum has three scores or more."""
+    figure = new_figure(6.4, 3.4)
+    axes = figure.subplots()
+    axes.grid(color=GRID, lw=0.6)
+    for place, (name, found) in enumerate(methods.items()):
+        tint = colour(place)
+        axes.step(THRESHOLDS, found.profile, where="post", color=tint, ls=dash(place), lw=1.6, label=name)
+        if np.isfinite(found.profile_low).all():
+            axes.fill_between(
+                THRESHOLDS, found.profile_low, found.profile_high, step="post", color=tint, alpha=0.12, lw=0
+            )
+    there = [THRESHOLDS[(it.profile < 1) & (it.profile > 0)] for it in methods.values()]
+    inside = np.concatenate(there) if there else THRESHOLDS
+    if inside.size:
+        axes.set_xlim(max(0.0, inside.min() - 0.05), min(1.0, inside.max() + 0.05))
+    axes.set(ylim=(-0.02, 1.02), xlabel=f"threshold of the {score}", ylabel="share above the threshold")
+    figure.legend(loc="outside right upper", fontsize=8)
+    return figure

@@ -1,0 +1,288 @@
+"""Intervals for single runs and for pairs of runs: the patients of the test set are drawn again and again.
+
+Needs the table `predictions`, which a sweep keeps with `--keep predictions`. The networks stay as they are, so an
+interval says how much a number depends on who was tested, not on who was trained on, nor on the seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from clops_sweep.errors import UsageError, several
+from clops_sweep.learning.metrics import r_matrix
+from clops_sweep.store.run_store import RunStore
+
+from .statistics import CONFIDENCE, MIN_UNITS
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+RESAMPLES = 1000
+FEW_PEOPLE = 10
+"""A class of fewer people keeps their number in every resample."""
+
+COLUMNS = ["run_id", "metric", "value", "low", "high", "people", "obstacle"]
+_AT_ONCE = 2_000_000
+"""Weights of instances that are held in memory."""
+
+_OF_R = {"": r_matrix.average, "bwt": r_matrix.backward_transfer, "forgetting": r_matrix.forgetting}
+PATIENT_METRICS = tuple(
+    f"test_{name or measure}" if measure == "auc" else "_".join(filter(None, ("test", measure, name)))
+    for measure in ("auc", "accuracy", "balanced_accuracy")
+    for name in _OF_R
+)
+"""Columns of `runs` that have an interval over patients."""
+
+
+@dataclass(frozen=True)
+class PatientInterval:
+    """A metric of a run, or the difference of two runs, with its 95 % interval over the test patients.
+
+    Attributes:
+        value: from all test instances.
+        low: the 2.5 % quantile over resamples; NaN where there is an obstacle.
+        high: the 97.5 % quantile.
+        people: distinct test patients over all tasks.
+        obstacle: why there is no interval; else empty.
+    """
+
+    value: float
+    low: float
+    high: float
+    people: int
+    obstacle: str = ""
+
+
+def patient_bootstrap(
+    predictions: pd.DataFrame, other: pd.DataFrame | None = None, *, resamples: int = RESAMPLES
+) -> dict[str, PatientInterval]:
+    """The percentile bootstrap over test patients for AUC, accuracy, balanced accuracy, their BWT and forgetting.
+
+    A resample draws as many of the test patients as there are, with replacement, over all tasks at once. A patient who
+    is drawn k times counts with all instances k times. From these, R[i][j] is computed for all tasks, and each metric
+    from R by its formula in `runs`. Of two runs, both are computed on the same patients, and subtracted. A run on all
+    tasks at once is judged on the union of the tasks, and has no BWT and no forgetting.
+
+    Classes of a task (for several labels: presence and absence of each) with fewer than 10 people could vanish from a
+    resample. Patients are therefore drawn within strata: a patient belongs to the class with the fewest people among
+    such classes that the patient has, all others to one stratum. Resamples in which a class vanishes nevertheless are
+    left out. With fewer than 3 people in a class, AUC and balanced accuracy have no interval.
+
+    Args:
+        predictions: rows of the table `predictions` of one run.
+        other: of the run that is subtracted.
+        resamples: how many; always the same ones for the same patients.
+
+    Returns:
+        An interval for each of `PATIENT_METRICS`; NaN where a metric is not defined.
+
+    Raises:
+        UsageError: no rows, or two runs that were not tested on the same instances.
+    """
+    ours = _TestSet.of(predictions)
+    runs = [ours]
+    if other is not None:
+        theirs = _TestSet.of(other)
+        if not ours.same_instances(theirs):
+            raise UsageError("the two runs were not tested on the same instances of the same tasks: expected two runs "
+                             "of one data set, scenario and patient split")  # fmt: skip
+        runs.append(theirs)
+
+    def measured(weights: Floats) -> Floats:
+        """Metrics of the run, less those of the other."""
+        first, *others = (run.metrics(weights) for run in runs)
+        return first - others[0] if others else first
+
+    value = measured(np.ones((1, len(ours.people))))
+    obstacles = [ours.obstacle(metric) for metric in PATIENT_METRICS]
+    ends = np.full((2, len(PATIENT_METRICS)), np.nan)
+    if not all(obstacles):
+        tail = (1 - CONFIDENCE) / 2
+        for place, column in enumerate(measured(ours.resamples(resamples)).T):
+            defined = column[np.isfinite(column)]
+            if defined.size and not obstacles[place]:
+                ends[:, place] = np.quantile(defined, (tail, 1 - tail))
+    found = zip(PATIENT_METRICS, value[0].tolist(), *ends.tolist(), obstacles, strict=True)
+    return {name: PatientInterval(at, low, high, len(ours.people), why) for name, at, low, high, why in found}
+
+
+def intervals(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
+    """`patient_bootstrap` of runs of a store as a table: run_id, metric, value, low, high, people, obstacle.
+
+    Args:
+        store: where the runs are.
+        run_ids: of which; by default all that have predictions.
+    """
+    there = store.parts["predictions"].finished()
+    asked = sorted(there) if run_ids is None else [run_id for run_id in run_ids if run_id in there]
+    tables = ((run_id, store.read("predictions", run_id)) for run_id in asked)  # one in memory at a time
+    rows = [
+        (run_id, name, it.value, it.low, it.high, it.people, it.obstacle)
+        for run_id, predictions in tables
+        if len(predictions)
+        for name, it in patient_bootstrap(predictions).items()
+        if np.isfinite(it.value)
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """The test instances of a task: their patients, positions in `people`, and targets [n, C]."""
+
+    patients: Ints
+    instances: Ints
+    targets: npt.NDArray[np.bool_]
+
+    def classes(self) -> Iterator[tuple[str, Ints]]:
+        """Each class that occurs beside others, with the people who have it."""
+        outputs = self.targets.shape[1]
+        exclusive = outputs > 1 and (self.targets.sum(1) == 1).all()
+        for output in range(outputs):
+            present = self.targets[:, output]
+            if present.all() or not present.any():
+                continue
+            yield f"target_{output} = 1", np.unique(self.patients[present])
+            if not exclusive:
+                yield f"target_{output} = 0", np.unique(self.patients[~present])
+
+
+@dataclass(frozen=True)
+class _TestSet:
+    """What a run predicted: tasks, and probabilities of stages [stage][task], each [n, C]."""
+
+    people: npt.NDArray[np.object_]
+    tasks: Sequence[_Task]
+    names: Sequence[str]
+    stages: Sequence[Sequence[Floats]]
+
+    @classmethod
+    def of(cls, predictions: pd.DataFrame) -> _TestSet:
+        if predictions.empty:
+            raise UsageError("the run has no predictions: a sweep keeps them with --keep predictions")
+        rows = predictions.sort_values(["trained_on", "evaluated_on", "instance"], kind="stable")
+        outputs = [name for name in rows if str(name).startswith("target_") and rows[name].notna().all()]
+        people, codes = np.unique(rows["patient"].fillna("").to_numpy(dtype=object), return_inverse=True)
+        trained, evaluated = rows["trained_on"].to_numpy(), rows["evaluated_on"].to_numpy()
+        targets = rows[outputs].to_numpy() > 0
+        given = rows[[str(name).replace("target", "probability") for name in outputs]].to_numpy(dtype=float)
+        numbers, names, tasks, stages = np.unique(evaluated).tolist(), [], [], []
+        for stage in np.unique(trained).tolist():
+            stages.append([given[(trained == stage) & (evaluated == number)] for number in numbers])
+        for number in numbers:
+            here = (trained == trained[0]) & (evaluated == number)
+            tasks.append(_Task(codes[here], rows["instance"].to_numpy()[here], targets[here]))
+            names.append(str(rows["task"].to_numpy()[here][0]))
+        if len(stages) == 1 and len(tasks) > 1:  # trained on all tasks at once
+            columns = zip(*((it.patients, it.instances, it.targets) for it in tasks), strict=True)
+            whole = _Task(*map(np.concatenate, columns))
+            return cls(people, [whole], ["all tasks"], [[np.concatenate(stages[0])]])
+        return cls(people, tasks, names, stages)
+
+    def same_instances(self, other: _TestSet) -> bool:
+        """Whether both were tested on the same instances of the same people, in whatever tasks."""
+        ours, theirs = (
+            {it: run.people[who] for task in run.tasks for it, who in zip(task.instances, task.patients, strict=True)}
+            for run in (self, other)
+        )
+        return ours == theirs
+
+    @property
+    def small(self) -> list[tuple[str, Ints]]:
+        """Classes of fewer than `FEW_PEOPLE` people, those of the fewest first."""
+        found = [
+            (f"{what} in task {name}", people)
+            for name, task in zip(self.names, self.tasks, strict=True)
+            for what, people in task.classes()
+            if len(people) < FEW_PEOPLE
+        ]
+        return sorted(found, key=lambda it: len(it[1]))
+
+    def obstacle(self, metric: str) -> str:
+        """Why a metric has no interval."""
+        if "" in self.people:
+            return "the predictions name no patients, as those of versions before 0.3"
+        if len(self.people) < MIN_UNITS:
+            return f"{several(len(self.people), 'test patient')} where {MIN_UNITS} are needed"
+        if self.small and len(self.small[0][1]) < MIN_UNITS and not metric.startswith("test_accuracy"):
+            what, people = self.small[0]
+            return f"{several(len(people), 'test patient')} with {what} where {MIN_UNITS} are needed"
+        return ""
+
+    def resamples(self, count: int) -> Floats:
+        """How often each of the people is drawn, [count, people]."""
+        stratum = np.full(len(self.people), -1)
+        for number, (_, people) in enumerate(self.small):
+            stratum[people[stratum[people] < 0]] = number
+        rng, drawn = np.random.default_rng(0), np.zeros((count, len(self.people)))
+        for number in np.unique(stratum):
+            members = np.flatnonzero(stratum == number)
+            drawn[:, members] = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=count)
+        return drawn
+
+    def metrics(self, weights: Floats) -> Floats:
+        """`PATIENT_METRICS` where people count with weights [b, people]: [b, metrics]."""
+        n = len(self.tasks)
+        r = np.full((3, len(weights), len(self.stages), n), np.nan)
+        for column, task in enumerate(self.tasks):
+            step = max(1, _AT_ONCE // max(1, len(task.patients)))
+            for first in range(0, len(weights), step):
+                of_instances = weights[first : first + step][:, task.patients]
+                for row, stage in enumerate(self.stages):
+                    r[:, first : first + step, row, column] = scores(task.targets, stage[column], of_instances)
+        found = [
+            [function(matrix) if len(self.stages) == n else np.nan for matrix in measure]
+            for measure in r
+            for function in _OF_R.values()
+        ]
+        return np.array(found).T
+
+
+def scores(targets: npt.NDArray[np.bool_], probabilities: Floats, weights: Floats) -> Floats:
+    """AUC, accuracy and balanced accuracy where instances count with weights.
+
+    Definitions are those of `runs`, each sum over instances with weights: an AUC is the share of pairs of a positive
+    and a negative instance in the right order, a pair counting with the product of their weights, and ties count half.
+
+    Args:
+        targets: [n, C].
+        probabilities: [n, C]; of a softmax if they sum to 1.
+        weights: [b, n].
+
+    Returns:
+        [3, b]; NaN where a class vanishes.
+    """
+    truth = targets
+    softmax = truth.shape[1] > 1 and bool(np.allclose(probabilities.sum(1), 1, atol=1e-3))
+    said = probabilities == probabilities.max(1, keepdims=True) if softmax else probabilities > 0.5
+    right = (said & truth).any(1) if softmax else (said == truth).all(1)
+    aucs, recalls = [], []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        accuracy = weights @ right / weights.sum(1)
+        for output in range(truth.shape[1]):
+            present = truth[:, output]
+            if present.all() or not present.any():
+                continue
+            aucs.append(_auc(present, probabilities[:, output], weights))
+            recall = weights @ (present & said[:, output]) / (weights @ present)
+            if not softmax:
+                absent = ~present
+                recall = (recall + weights @ (absent & ~said[:, output]) / (weights @ absent)) / 2
+            recalls.append(recall)
+    return np.stack([np.mean(aucs, axis=0), accuracy, np.mean(recalls, axis=0)])
+
+
+def _auc(present: npt.NDArray[np.bool_], score: Floats, weights: Floats) -> Floats:
+    order = np.argsort(score, kind="stable")
+    ordered, sorted_weights = score[order], weights[:, order]
+    first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    positive = np.add.reduceat(sorted_weights * present[order], first, axis=1)
+    negative = np.add.reduceat(sorted_weights * ~present[order], first, axis=1)
+    below = np.cumsum(negative, axis=1) - negative
+    pairs = positive.sum(1) * negative.sum(1)
+    return np.asarray((positive * (below + negative / 2)).sum(1) / pairs)
