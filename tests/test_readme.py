@@ -162,7 +162,10 @@ def test_the_tasks_of_the_synthetic_data_are_as_hard_as_the_page_measures_them(
     prepared_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
-    (block,) = _of_page("datasets")
+    folds, block = _of_page("datasets")
+    names: dict[str, Any] = {}
+    exec(folds, names)
+    assert len(list(names["SPACE"].requests())) == 4 * 2 * 5
     _last_value(block.replace("range(3)", "range(1)").replace('="finetune",', '="finetune", epochs_per_task=1,'), {})
     assert len(capsys.readouterr().out.splitlines()) == 6
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
+from html import escape
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -107,7 +108,8 @@ def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are not drawn: for tests of words and rows, on figures whose like others look at."""
 
     def empty(item: Sketch) -> Picture:
-        return Picture(item.name, item.title, item.caption, item.alt, b"\x89PNG\r\n\x1a\n", "<svg />", 1, 1)
+        svg = f'<svg aria-label="{escape(item.alt)}" />'
+        return Picture(item.name, item.title, item.caption, item.alt, b"\x89PNG\r\n\x1a\n", svg, 1, 1)
 
     monkeypatch.setattr(Sketch, "drawn", empty)
 

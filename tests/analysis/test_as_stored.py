@@ -110,7 +110,7 @@ def test_the_report_of_the_whole_store(store: RunStore, tmp_path: Path) -> None:
     for name in (
         "wearable by ward clops",
         "synthetic class il my ewc",
-        "my_ewc minus clops",
+        "my_ewc, minus clops",
         "stairs / lying",
         "my_ewc_strength",
     ):

@@ -24,8 +24,8 @@ from clops_sweep.store.run_store import RunStore
 Tables = Callable[..., dict[str, pa.Table]]
 
 ALWAYS = [
-    *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
-    *("leads", "network", "split_seed", "seed"),
+    *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "optimizer"),
+    *("weight_decay", "schedule", "normalize", "leads", "network", "norm", "split_seed", "seed"),
 ]
 
 
