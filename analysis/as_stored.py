@@ -98,9 +98,9 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known
     places: list[tuple[Any, ...]] = []
     configs: dict[tuple[Any, ...], RunConfig] = {}
     for row in rows[list(dict.fromkeys((*fields, *varied)))].to_dict("records"):
-        places.append(tuple(_value(row[field]) for field in varied))
+        places.append(tuple(stored_value(row[field]) for field in varied))
         if places[-1] not in configs:
-            values = {field: _value(row[field]) for field in fields}
+            values = {field: stored_value(row[field]) for field in fields}
             used = {it: value for it, value in values.items() if it not in options or _is_used(it, value)}
             configs[places[-1]] = (
                 config_from_row({str(it): value for it, value in row.items()})
@@ -227,7 +227,7 @@ def _options(rows: pd.DataFrame) -> list[str]:
     return [*(name for name in OPTIONS if name in rows), *plain]
 
 
-def _value(stored: Any) -> Any:
+def stored_value(stored: Any) -> Any:
     """A value of a column: a number as Python's own, a list that stands there as JSON as a tuple, None for nothing."""
     if stored is None or stored is pd.NA or stored != stored:  # no two nan are one value of an axis
         return None

@@ -17,6 +17,7 @@ from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.store.run_store import RunStore
 
+from .as_stored import stored_value
 from .axis_names import axis_title
 from .collect import FAMILY, Edition, Experiment, collect, family_of, frame_of_runs, label_text
 from .formats import TextCell, TextTable, as_csv, plus_minus
@@ -81,9 +82,10 @@ def search_experiment(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
         for run_id in trial.run_ids:
             if run_id in rows.index:
                 row = rows.loc[run_id]
-                options = {name: row[name] for name in OPTIONS if name in row and row[name] == row[name]}
-                fields = {name: row[name] for name in RunConfig.model_fields} | options
-                config = RunConfig.model_construct(None, **fields)  # type: ignore[arg-type]  # as stored
+                fields = {name: stored_value(row[name]) for name in RunConfig.model_fields}
+                options = {name: stored_value(row[name]) for name in OPTIONS if name in row}
+                fields |= {name: value for name, value in options.items() if value is not None}
+                config = RunConfig.model_construct(None, **fields)  # as stored
                 requests.setdefault(run_id, RunRequest(config, record.name, labels, config))
     axes: dict[str, tuple[Any, ...]] = {}
     for name in names:

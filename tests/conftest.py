@@ -201,19 +201,27 @@ def finished_tables() -> Tables:
 
     def make(run_id: str, config: RunConfig, auc: float = 0.75, instances: int = 3) -> dict[str, pa.Table]:
         from clops_sweep.experiment.columns import config_row
+        from clops_sweep.experiment.config import SEMANTICS_VERSION
         from clops_sweep.experiment.metrics import METRICS
         from clops_sweep.store.tables import SCHEMAS
 
         metrics = {prefix + metric: auc for prefix in ("", "test_") for metric in METRICS}
         metrics |= {"seconds": 2.5, "seconds_train": 1.0, "seconds_acquire": 1.0, "seconds_evaluate": 0.5}
         rows: dict[str, list[dict[str, object]]] = {
-            "runs": [{"run_id": run_id, **config_row(config), "status": "finished", **metrics}],
+            "runs": [
+                {"run_id": run_id, **config_row(config), "status": "finished", **metrics}
+                | {"data_hash": "0" * 64, "semantics_version": SEMANTICS_VERSION}
+            ],
             "r_matrix": [
-                {"run_id": run_id, "split": "validation", "trained_on": i, "evaluated_on": j, "auc": auc}
+                {"run_id": run_id, "split": "validation", "trained_on": i, "evaluated_on": j, "task": f"task {j}"}
+                | {"auc": auc}
                 for i in range(1, 7)
                 for j in range(1, 7)
             ],
-            "curves": [{"run_id": run_id, "epoch": epoch, "auc": auc} for epoch in range(1, 7)],
+            "curves": [
+                {"run_id": run_id, "epoch": k, "training_task": f"task {k}", "task": f"task {k}", "auc": auc}
+                for k in range(1, 7)
+            ],
             "instances": [{"run_id": run_id, "instance": row, "stored": row == 0} for row in range(instances)],
         }
         return {name: pa.Table.from_pylist(found, schema=SCHEMAS[name]) for name, found in rows.items()}

@@ -36,10 +36,10 @@ class Watcher:
         for evaluator in run._evaluators.values():
             real = evaluator.evaluate
 
-            def evaluate(real: Any = real) -> Any:
+            def evaluate(*given: Any, real: Any = real) -> Any:
                 self.evaluating = True
                 try:
-                    return real()
+                    return real(*given)
                 finally:
                     self.evaluating = False
 

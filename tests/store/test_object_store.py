@@ -169,11 +169,7 @@ _COMMANDS = [
 def test_no_command_prints_the_secret_in_an_address(
     server: Server, finished_tables: Tables, tmp_path: Path, arguments: list[str]
 ) -> None:
-    tables = finished_tables(_id(1), RunConfig())
-    hashed = pa.array(["0" * 64])
-    runs = tables["runs"]
-    tables["runs"] = runs.set_column(runs.schema.get_field_index("data_hash"), "data_hash", hashed)
-    server.store("shown").write_finished(_id(1), tables)
+    server.store("shown").write_finished(_id(1), finished_tables(_id(1), RunConfig()))
     given = [argument.format(report=tmp_path / "report") for argument in arguments]
     done = CliRunner().invoke(command, [*given, "--results", _with_secret(server, BUCKET)])
     assert SECRET not in f"{done.output} {done.exception}"

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import torch
 
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.learners.features import FeatureHead
 from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
+from clops_sweep.learning.strategies.feature_head import FeatureHead
 
 Statistics = dict[str, torch.Tensor]
 

@@ -8,8 +8,8 @@ import torch
 from torch.nn.functional import normalize
 
 from clops_sweep.learning.batches import EpochBatch, Replay, gather_targets
-from clops_sweep.learning.learners.features import FeatureHead
 from clops_sweep.learning.strategies.base import Training
+from clops_sweep.learning.strategies.feature_head import FeatureHead
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 

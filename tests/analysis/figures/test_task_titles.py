@@ -76,7 +76,7 @@ def test_the_report_calls_tasks_by_them(tmp_path: Path, generated: ModuleType, f
     paths = write_report([space], store, tmp_path / "report", frames=[frames])
     page = paths.index.read_text("utf-8")
     for figure in ("curves", "r", "forgetting", "s", "similarity", "agreement"):
-        alt = page.split(f'<figure id="study-{figure}">')[1].split('aria-label="')[1].split('"')[0]
+        alt = page.split(f'<figure id="study-{figure}">')[1].split('<svg aria-label="')[1].split('"')[0]
         assert "A / B" in alt, figure
         assert "0-1" not in alt, figure
     names = {path.stem for path in paths.figures}

@@ -16,7 +16,6 @@ from torch.func import functional_call
 from clops_sweep import ContinualRun, native
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning import losses
-from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.networks.dropout import PaperDropout
 from clops_sweep.learning.networks.network import PaperNetwork, parameter_shapes
@@ -42,10 +41,6 @@ class Double(Passes):
         for number, values in enumerate(learner.statistics):
             norm = getattr(self._module, f"norm{number % 3 + 1}")
             (norm.running_mean if number < 3 else norm.running_var).copy_(values)
-
-    @property
-    def generators(self) -> GlobalStreams:
-        raise NotImplementedError
 
     def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor:
         self._module.train()
