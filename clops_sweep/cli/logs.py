@@ -6,7 +6,7 @@ import click
 
 from clops_sweep.cli.options import results_option, run_id_argument
 from clops_sweep.errors import UsageError
-from clops_sweep.execution.run_log import printed_by
+from clops_sweep.execution.run_log import printed_by, stacks_file
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
 
@@ -34,6 +34,9 @@ def logs(run_id: str, results: str) -> None:
                 click.echo(f"{log}:")
             click.echo(f"  {printable(line)}")
             found = True
+    if (stacks := stacks_file(folder, run_id)).is_file():
+        click.echo(f"{stacks}:\n{printable(stacks.read_text(errors='replace').rstrip())}")
+        found = True
     if unknown is not None and not found:
         raise unknown
     if error:

@@ -54,6 +54,11 @@ def mark_output() -> None:
     sys.stdout, sys.stderr = cast(TextIO, Marked(sys.stdout)), cast(TextIO, Marked(sys.stderr))
 
 
+def stacks_file(folder: Path, run_id: str) -> Path:
+    """Where a worker that hung in an epoch of a run has left the stacks of its threads."""
+    return folder / f"{run_id}.stacks"
+
+
 def printed_by(run_id: str, log: Path) -> Iterator[str]:
     """The lines in a launch's log that a run has printed, alone or in lockstep with others.
 

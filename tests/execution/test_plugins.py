@@ -153,10 +153,11 @@ def test_each_harms_its_own_runs_alone(
     own = [(name, seed) for name in ("bald_mcd", "random", "untidy") for seed in (0, 1)]
     assert found == sorted([*own, *((name, 1) for name in ("sleeps", "keeps_the_interpreter", "stuck"))])
     errors = runs.assign(name=names).set_index(["name", "seed"])["error"]
-    (log,) = (sweep.folder / "results" / ".work" / "logs").glob("*.log")
     for name, function in (("sleeps", "sleeps"), ("stuck", "__init__"), ("keeps_the_interpreter", None)):
         assert errors[name, 0].startswith("TimedOut: an epoch took longer than --epoch-timeout 4 s, and the worker was")
-        assert function is None or re.search(rf'harmful\.py", line \d+ in {function}\b', log.read_text())
+        (run_id,) = runs.loc[(names == name) & (runs["seed"] == 0), "run_id"]
+        said = clops_sweep("logs", run_id, "--results", sweep.folder / "results").stdout
+        assert function is None or re.search(rf'harmful\.py", line \d+ in {function}\b', said)
     assert errors["mute", 0] == "Mute: what was raised cannot be printed"
     assert "ValueError: \\udc80 begins xxx" in errors["wordy", 0]
     assert "xxx ends\n" in errors["wordy", 0]

@@ -5,24 +5,31 @@ from __future__ import annotations
 import faulthandler
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-_ERROR_OUTPUT = 2
+from clops_sweep.execution.run_log import stacks_file
 
 
 @contextmanager
-def epoch_limit(seconds: float | None) -> Iterator[None]:
-    """End this process if the block takes longer, after the stacks of its threads were printed to the launch's log.
+def epoch_limit(seconds: float | None, folder: Path, run_id: str) -> Iterator[None]:
+    """End this process if the block takes longer, and leave the stacks of its threads in a file.
 
-    A thread that is none of Python's does this, so that compiled code cannot keep it from running.
+    Compiled code cannot prevent this: no thread of Python is needed for it.
 
     Args:
-        seconds: what an epoch may take; None for any time.
+        seconds: the limit of an epoch; None for no limit.
+        folder: of the logs.
+        run_id: of the run, or of the first in a lockstep.
     """
     if seconds is None:
         yield
         return
-    faulthandler.dump_traceback_later(seconds, exit=True, file=_ERROR_OUTPUT)
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
+    path = stacks_file(folder, run_id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=file)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+            path.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
 from math import isnan
@@ -202,7 +203,7 @@ class LockstepRunner:
             if until is not None and run.tasks_trained >= until:
                 self._run = None
                 return Paused(dict(zip(self._job.run_ids, run.so_far(until), strict=True)))
-            with epoch_limit(self._workplace.epoch_timeout):
+            with self._limit():
                 progress = run.advance()
             if self._tell is not None:
                 self._tell(after_epoch(self._job.run_ids, run, progress))
@@ -210,7 +211,7 @@ class LockstepRunner:
                 self._save()
             if not run.finished and run.tasks_trained != until and is_due():
                 return Running(**vars(progress))
-        with epoch_limit(self._workplace.epoch_timeout):
+        with self._limit():
             result = run.result()
         self._process.restore()  # what records the result may not depend on what the run's code has left behind
         self._run = None
@@ -234,6 +235,10 @@ class LockstepRunner:
         due = unsaved > (_SECONDS_WORTH_A_CHECKPOINT if run.at_task_end else _SECONDS_WITHOUT_CHECKPOINT)
         return due or (every > 0 and progress.epoch % every == 0)
 
+    def _limit(self) -> AbstractContextManager[None]:
+        """Around whatever a plug-in may hang in."""
+        return epoch_limit(self._workplace.epoch_timeout, self._store.log_folder / "logs", self._job.run_ids[0])
+
     def _save(self) -> None:
         assert self._run is not None
         with storing(self._store):
@@ -251,7 +256,7 @@ class LockstepRunner:
         self._saved_at = time.monotonic()
         with storing(self._store):
             state = self._checkpoint.load()
-        with epoch_limit(self._workplace.epoch_timeout):  # a plug-in may hang where it is made or restored as well
+        with self._limit():  # a plug-in may hang where it is made or restored as well
             if state is not None:
                 run = self._new_run(device)
                 try:

@@ -469,7 +469,7 @@ def test_mlflow_must_be_told_where_to(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_no_observer_is_refused_where_it_is_declared(clops_sweep: Command, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^observer 'mine': expected a function of an event; nothing\(\) is none "):
+    with pytest.raises(UsageError, match=r"^observer 'mine': expected a function of an event; nothing\(\) "):
 
         @observer("mine")
         def nothing() -> None: ...
