@@ -49,7 +49,7 @@ def test_a_driver_killed_again_and_again_loses_only_what_was_running(
     launch: Launch, attach: Launch, forked: Preloaded, tmp_path: Path, prepared_root: Path, moments: random.Random,
     clock: str,
 ) -> None:  # fmt: skip
-    runs = 10
+    runs = 14
     counted = Counted(tmp_path, runs=runs, epochs=2)
     killed = []
     for start in (partial(launch, script=forked), attach):  # with a Ray that goes with it, and with one that stays

@@ -39,9 +39,9 @@ class Tied(nn.Module):
         return logits
 
 
-def kept(which: Any = "all", **settings: Any) -> tuple[FrameSet, RunResult, str]:
+def kept(which: Any = "all", *, tasks: int = 3, **settings: Any) -> tuple[FrameSet, RunResult, str]:
     config = tiny_config(**({"scenario": "class_il", "epochs_per_task": 2} | settings))
-    frames = tiny_frames(config.scenario)
+    frames = tiny_frames(config.scenario, tasks=tasks)
     result = ContinualRun(config, frames, keep_predictions=True, keep_models=which).run()
     return frames, result, config.run_id(frames.data_hash)
 
@@ -62,7 +62,7 @@ def predicted(content: bytes, frames: FrameSet, instances: np.ndarray[Any, Any])
         {"strategy": "multitask"},
         {"strategy": "joint"},
         {"network": "tied_network"},
-        {"network": "resnet1d_wang", "epochs_per_task": 1},
+        {"network": "resnet1d_wang", "epochs_per_task": 1, "tasks": 1},
     ],
     ids=str,
 )
