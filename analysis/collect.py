@@ -92,7 +92,7 @@ class Experiment:
             (finished, failed or missing) and, where there is one, the columns of its row in the store.
         shown: the editions that the runs were taken from, one for each data set and scenario.
         left_aside: editions that also hold runs of this space, and are not shown.
-        chosen: the metrics to judge its runs by, in the place of the headline metrics of its scenarios.
+        chosen: the metrics to judge its runs by, instead of the headline metrics of its scenarios.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Experiment:
         return tuple(sorted(there, key=lambda it: first.index(it) if it in first else len(there)))
 
     def judged_by(self, metrics: Sequence[str]) -> Experiment:
-        """The same experiment with other metrics in the place of the headline; as it is where none is given.
+        """The same experiment with other metrics instead of the headline metrics; unchanged if none is given.
 
         Raises:
             UsageError: its runs have none of one.

@@ -19,7 +19,7 @@ def known_metric(column: str, numeric: Collection[str]) -> Metric:
         numeric: the numeric columns of the runs at hand.
 
     Raises:
-        UsageError: it is none of `PAPER` and no numeric column.
+        UsageError: it is neither in `PAPER` nor a numeric column.
     """
     if column not in PAPER and column not in numeric:
         close = nearest(column, dict.fromkeys((*PAPER, *numeric)))

@@ -36,8 +36,8 @@ def instances_table(rows: pd.DataFrame, *, task: str = "", sort: str = "s", at: 
 
     Args:
         rows: rows of the store's table `instances`, of one run.
-        task: of which task; all where it is none of theirs.
-        sort: one of `COLUMNS`, with a minus before it for the highest first; the hardest first where it is none.
+        task: the task to show; all tasks if it is unknown.
+        sort: one of `COLUMNS`, with a minus before it for the highest first; the hardest first if it is unknown.
         at: the page, from 1; the last where there are not so many.
     """
     tasks = tuple(map(str, dict.fromkeys(rows["task"])))

@@ -52,7 +52,7 @@ def forgetting(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: 
         rows: rows of the store's table `r_matrix`, of the runs of one configuration.
         title: how the configuration is called.
         metric: a column of the table.
-        split: validation or test; by default validation, or test where there is none.
+        split: validation or test; by default validation, or test without a validation set.
 
     Raises:
         UsageError: no rows of the split, runs that train different tasks at the same place, or runs that have one task

@@ -84,7 +84,7 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
         forest = RandomForestRegressor(n_estimators=30, min_samples_leaf=1, random_state=0, n_jobs=1)
         forest.fit(features[~test], target[~test])
         scores.append(explained_variance_score(target[test], forest.predict(features[test])))
-        # The explained variance leaves the mean of the errors out: that a replicate is better in all cells is none.
+        # Explained variance ignores the mean error, so a replicate that is better in all cells does not count.
         lost = permutation_importance(
             forest, features[test], target[test], scoring="explained_variance", n_repeats=REPEATS, random_state=0
         )

@@ -59,7 +59,7 @@ def r_matrix(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: st
         rows: rows of the store's table `r_matrix`, of the runs of one configuration.
         title: how the configuration is called.
         metric: a column of the table.
-        split: validation or test; by default validation, or test where there is none.
+        split: validation or test; by default validation, or test without a validation set.
 
     Raises:
         UsageError: no rows of the split, or runs that train different tasks at the same place.

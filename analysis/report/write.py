@@ -69,7 +69,7 @@ def write_report(
         store: where the runs are.
         folder: where the report goes; made if it is not there.
         axes: rows and columns of the heatmaps; default: the first two axes whose values are numbers.
-        metrics: columns of `runs` to show in the place of the scenarios' headline metrics.
+        metrics: columns of `runs` to show instead of the scenarios' headline metrics.
         data_hashes: of editions of the data to show instead of the newest; or the beginnings of their hashes.
         frames: prepared frames, for the tracings and the tasks' titles of runs whose `data_hash` is theirs.
         experiments: experiments to show beside them that no search space describes

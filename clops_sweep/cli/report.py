@@ -35,7 +35,7 @@ _LONGEST_NAME, _LONGEST_STEM = 200, 40
     multiple=True,
     type=NotEmpty(),
     metavar="NAME",
-    help="A column of runs to show in the place of the scenario's headline metrics, the first of which ranks runs. "
+    help="A column of runs to show instead of the scenario's headline metrics, the first of which ranks runs. "
     "Repeatable, or with commas.",
 )
 @click.option(

@@ -175,7 +175,7 @@ def _is_nothing(name: str, value: float | str) -> bool:
 
 
 def _of_other_measures(row: Mapping[str, Any]) -> set[str]:
-    """The metrics of measures that are none of its scenario's headline."""
+    """The metrics of measures outside its scenario's headline."""
     shown = {METRICS[name].measure for name in headline(str(row.get("scenario")))}
     names = [name for name, metric in METRICS.items() if metric.measure not in shown]
     return {f"{prefix}{name}" for prefix in ("", "test_") for name in names}

@@ -63,7 +63,7 @@ class OpenTrial:
             self._trial.set_user_attr(RUN_IDS, list(run_ids))
 
     def falls_behind(self, tasks: int, value: float) -> bool:
-        """Reports the average of the objective after some tasks, and says whether the trial is to be pruned."""
+        """Reports the average of the objective after some tasks, and says whether to prune the trial."""
         with quiet(self._url):
             self._trial.report(value, tasks)
             return self._trial.should_prune()

@@ -105,7 +105,8 @@ class DataSet:
         self.common, sources = recordings_of(self.name, self._root)
         reference = DATASETS[self.name].reference_lead
         if reference is not None and reference not in self.common.channels:
-            raise self.common.refused(f"reference_channel: {reference!r} is none of {', '.join(self.common.channels)}")
+            known = ", ".join(self.common.channels)
+            raise self.common.refused(f"reference_channel: {reference!r} is not a channel; expected one of {known}")
         self.parallel = isinstance(sources, list)
         return sources
 

@@ -12,7 +12,7 @@ def head_of(network: str, module: nn.Module, outputs: int) -> tuple[str, nn.Line
     """Return the name and the module of the last `nn.Linear` of a network, which must compute its logits.
 
     Raises:
-        UsageError: there is none with a bias and one output per class.
+        UsageError: no such layer has a bias and one output per class.
     """
     layers = [(name, layer) for name, layer in module.named_modules() if isinstance(layer, nn.Linear)]
     if not layers or layers[-1][1].out_features != outputs or layers[-1][1].bias is None:
