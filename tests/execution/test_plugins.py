@@ -81,7 +81,7 @@ def nothing(context, rows):
 
 @acquisition_function("untidy")
 def untidy(context, rows):
-    import os, random, warnings
+    import random
     import numpy as np
     import torch
     result = helpers.scores(context, rows)
@@ -90,9 +90,6 @@ def untidy(context, rows):
     torch._C._set_deterministic_algorithms(True)  # by name it takes PyTorch seconds, for it imports its compiler
     torch.manual_seed(1); np.random.seed(1); random.seed(1)
     np.seterr(all="raise")
-    warnings.simplefilter("error")
-    os.chdir("/")
-    os.environ.clear()
     return result
 
 VARIANTS = {names}
