@@ -102,7 +102,7 @@ class WorkerDied:
 
 
 Report = Begun | Running | Resumed | Retrying | Finished | FoundFinished | Paused | Failed | Unrecorded
-"""What a worker reports. The last of a job is none of the first four."""
+"""What a worker reports. A job never ends with one of the first four."""
 
 
 _LONGEST_ERROR = 20_000

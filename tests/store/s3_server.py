@@ -45,7 +45,7 @@ def serving_s3(bucket: str, requested: Callable[[str], None] = lambda request: N
 
 
 CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "somebody",
+    "AWS_ACCESS_KEY_ID": "tests",
     "AWS_SECRET_ACCESS_KEY": "secret",
     "AWS_EC2_METADATA_DISABLED": "true",
 }

@@ -78,7 +78,7 @@ class TaskAucs:
 class SeenAucs:
     """The AUC over all classes seen so far, where every task has classes of its own.
 
-    A class that has been seen is told from all other classes that have been seen: its AUC is that of one against the
+    Each class seen so far is compared with all other classes seen so far: its AUC is that of one against the
     rest among the instances of all tasks trained so far (`roc_auc_score` of scikit-learn with `multi_class="ovr"`). A
     task has the mean over its classes. A class that does not occur in the split is left out.
 

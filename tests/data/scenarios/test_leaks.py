@@ -82,7 +82,7 @@ def test_no_scenario_leaks_on_any_split(
     assert not people[0] & people[2]
     assert not people[1] & people[2]
     assert bool(people[1]) == (name != "without validation" or "validation" in view)
-    # One evaluated instance of somebody who is trained on is found, whatever the task.
+    # One evaluated instance of a training person is found, whatever the task.
     row = int(built.tasks[-1].train.rows[0])
     mine = np.flatnonzero(frames.patients == frames.patients[row])
     assert len(mine) > 1
