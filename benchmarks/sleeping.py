@@ -42,7 +42,7 @@ def noise(data_root=None):
     )
 
 
-@network("linear")
+@network("one_layer")
 def linear(channels, samples, outputs):
     return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, outputs))
 
@@ -61,7 +61,7 @@ class Sleeping(LockstepStrategy):
         return {{}}
 
 
-BASE = RunConfig(dataset="noise", network="linear", strategy="sleeping", epochs_per_task=1, sleep={seconds})
+BASE = RunConfig(dataset="noise", network="one_layer", strategy="sleeping", epochs_per_task=1, sleep={seconds})
 SPACE = SearchSpace("sleeping", BASE, seeds=range({runs}))
 '''
 
