@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -271,7 +272,8 @@ def sweep(
     _check_path("results", results)
     store = RunStore.named(str(results), keep=kept)
     asked = Request(selection, PreparedData.found(prepared_root, data_root), store)
-    return launch(asked, resources, SweepDisplay, retry_failed=retry_failed, warn=warnings.warn)
+    display = partial(SweepDisplay, store.command("status"))
+    return launch(asked, resources, display, retry_failed=retry_failed, warn=warnings.warn)
 
 
 def read(

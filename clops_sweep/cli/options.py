@@ -20,9 +20,13 @@ class Ended(SystemExit):
     """The end of a command with this exit status. Any other `SystemExit` comes from a user's code."""
 
 
-def print_json(data: Any) -> None:
-    """Prints what a command tells as JSON; numbers that JSON does not have, nan and infinity, are null."""
-    click.echo(json.dumps(_finite(data), indent=2, default=str))
+SCHEMA_VERSION = 1
+"""Of what `--json` prints. It grows when a key goes or changes its meaning, not when one is added."""
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """Print the results of a command as a JSON object; nan and infinity, which JSON lacks, are null."""
+    click.echo(json.dumps({"schema_version": SCHEMA_VERSION} | _finite(data), indent=2, default=str))
 
 
 def _finite(data: Any) -> Any:
@@ -160,7 +164,7 @@ def _run_ids(context: click.Context, parameter: click.Parameter, incomplete: str
 
 
 run_id_argument = click.argument("run_id", shell_complete=_run_ids)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the same as data.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON; docs/commands.md lists the keys.")
 results_option = click.option(
     "--results",
     type=NotEmpty(),

@@ -112,8 +112,8 @@ class ContinualRunTrainable(tune.Trainable):
 
 _NO_MEMORY = "the machine ran out of memory and Ray ended the worker; fewer run at a time with more --cpus-per-trial"
 _TIMED_OUT = (
-    "TimedOut: an epoch took longer than --epoch-timeout {:g} s, and the worker was ended; `clops-sweep logs "
-    "RUN_ID` shows where it was"
+    "TimedOut: an epoch took longer than --epoch-timeout {:g} s, and the worker was ended; the run's log shows where "
+    "it was"
 )
 _SECONDS_TO_HEAR = 2.0  # what a worker reports before an epoch may reach the driver so much later
 _UNRECORDED_IN_A_ROW = 3  # then the store is at fault, and what else would be computed is computed for nothing

@@ -388,9 +388,9 @@ LAUNCHES: list[tuple[list[str], str]] = [
 ]
 
 OTHERS: list[tuple[list[str], str]] = [
-    (["nothing"], "'nothing' is neither a search-space file (*.py) nor one of: "),
-    (["\x1b[2J\udcff"], "'\\x1b[2J\\udcff' is neither a search-space file (*.py) nor one of: "),
-    ([""], "'' is neither a search-space file (*.py) nor one of: "),
+    (["nothing"], "'nothing' is neither a search-space file (*.py) nor a subcommand; clops-sweep --help"),
+    (["\x1b[2J\udcff"], "'\\x1b[2J\\udcff' is neither a search-space file (*.py) nor a subcommand; clops-sweep --help"),
+    ([""], "'' is neither a search-space file (*.py) nor a subcommand; clops-sweep --help"),
     (["nothing.py"], "nothing.py: no such search-space file"),
     (["a\nb\x1b.py"], "a b\\x1b.py: no such search-space file"),
     (["plan"], "Missing argument 'SPACE.py ...'"),
@@ -455,7 +455,7 @@ OTHERS: list[tuple[list[str], str]] = [
     (["new", "a\0.py"], "Invalid value for 'NAME.py': no path has a zero byte"),
     (["new", "mine.py", "--from", "papers"], "--from 'papers': no search-space file of that name comes with"),
     (["new", "mine.py", "--from", "\x1b[2J"], "--from '\\x1b[2J': no search-space file of that name comes with"),
-    (["data", "nothing"], "No such command 'nothing'"),
+    (["data", "nothing"], "'nothing' is no subcommand; clops-sweep data --help lists them"),
     (["data", "prepare"], "Missing argument 'NAME'"),
     (["data", "prepare", "mitbi"], ""),
     (["data", "prepare", "\x1b[2J\udcff"], ""),
