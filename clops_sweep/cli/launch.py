@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from functools import partial
@@ -18,6 +19,7 @@ from clops_sweep.cli.options import (
     Ended,
     NotEmpty,
     Number,
+    Parsed,
     cpus_option,
     gpus_option,
     json_option,
@@ -28,7 +30,7 @@ from clops_sweep.cli.report import render
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.search import print_searches, search_as_data
 from clops_sweep.errors import UsageError, masked, several
-from clops_sweep.experiment.limits import CHECKPOINT_EVERY, EPOCH_TIMEOUT, LOCKSTEP, MAX_RETRIES
+from clops_sweep.experiment.limits import CHECKPOINT_EVERY, EPOCH_TIMEOUT, LOCKSTEP, MAX_RETRIES, seconds_in
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.search.launch import Outcome
@@ -44,6 +46,7 @@ from clops_sweep.search.model_sizes import models_in_words
     metavar="HOST:PORT",
     help="Attach to a Ray cluster (auto or HOST:PORT) instead of starting one here.",
 )
+@click.option("--no-ray", is_flag=True, help="Compute in this process alone, one run after another.")
 @cpus_option
 @gpus_option
 @click.option(
@@ -73,12 +76,26 @@ from clops_sweep.search.model_sizes import models_in_words
     metavar="NAME[:TARGET]",
     help="Send epochs, tasks and runs to tensorboard, mlflow, wandb or an observer of the file.",
 )
+@click.option(
+    "--stop-after",
+    type=Parsed("duration", seconds_in),
+    metavar="DURATION",
+    help="Checkpoint and stop after so long, such as 3h55m, as on SIGTERM.",
+)
+@click.option(
+    "--stop-status",
+    type=click.IntRange(1, 255),
+    default=EXIT_INTERRUPTED,
+    show_default=True,
+    help="Exit status of a launch that was interrupted or stopped by --stop-after.",
+)
 @click.option("--dry-run", is_flag=True, help="The same as plan.")
 @click.option("--no-report", is_flag=True, help="Do not render the report afterwards.")
 @json_option
 def launch(
     asked: Request,
     address: str | None,
+    no_ray: bool,
     cpus_per_trial: float,
     gpus_per_trial: float,
     lockstep: int | None,
@@ -87,6 +104,8 @@ def launch(
     epoch_timeout: float | None,
     retry: str | None,
     observe: tuple[str, ...],
+    stop_after: float | None,
+    stop_status: int,
     dry_run: bool,
     no_report: bool,
     as_json: bool,
@@ -96,7 +115,7 @@ def launch(
     from clops_sweep.execution.jobs import Resources
 
     resources = Resources(
-        address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every, epoch_timeout, observe
+        address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every, epoch_timeout, observe, no_ray
     )
     if dry_run:
         print_plan(asked, cpus_per_trial, gpus_per_trial, as_json)
@@ -110,18 +129,23 @@ def launch(
             click.echo(line)
         say_cost(asked, plan, runs, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
 
+    stop_at = None if stop_after is None else time.monotonic() + stop_after
     report = None
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
-        outcome = launched(
-            asked,
-            resources,
-            partial(SweepDisplay, asked.store.command("status")),
-            retry_failed=retry is not None,
-            starting=starting,
-            warn=lambda text: click.echo(f"clops-sweep: {text}", err=True),
-        )
+        try:
+            outcome = launched(
+                asked,
+                resources,
+                partial(SweepDisplay, asked.store.command("status"), stop_at),
+                retry_failed=retry is not None,
+                starting=starting,
+                warn=lambda text: click.echo(f"clops-sweep: {text}", err=True),
+            )
+        except KeyboardInterrupt:  # while data were prepared
+            click.echo("interrupted", err=True)
+            raise Ended(stop_status) from None
         _say_outcome(asked, outcome)
-        if not (no_report or outcome.interrupted or outcome.stopped):
+        if not (no_report or asked.shard or outcome.interrupted or outcome.stopped):
             try:
                 report = render(asked, None, keep=not outcome.ran)
                 click.echo(f"report: {report}")
@@ -130,7 +154,7 @@ def launch(
     if as_json:
         print_json(_as_data(outcome) | {"report": report, "resume": resume_command(sys.argv[1:])})
     if outcome.interrupted:
-        raise Ended(EXIT_INTERRUPTED)
+        raise Ended(stop_status)
     raise Ended(EXIT_FINISHED if outcome.complete else EXIT_FAILED)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,25 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic in the newes
             return self._limit.kind(value) if isinstance(value, str) else value
         except ValueError:
             return value
+
+
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
+    """Text that a function of the package reads.
+
+    Args:
+        name: what it is.
+        read: raises ValueError with what is expected.
+    """
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name, self._read = name, read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return what the function makes of the text."""
+        try:
+            return self._read(value)
+        except ValueError as error:
+            self.fail(f"{shown(value)}: {error}", param, ctx)
 
 
 class NotEmpty(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only

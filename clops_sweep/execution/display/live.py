@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import sys
 import threading
@@ -61,7 +62,7 @@ class Display(Protocol):
     stops_in_order: bool
 
     def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
-        """The sweep starts, with so many runs to do, maybe `of` a search; Ray's own output goes to `log`."""
+        """The sweep starts, with so many runs to do, maybe `of` a search; what runs and Ray print goes to `log`."""
 
     def starting(self, what: str) -> None:
         """Something that takes seconds starts, before the first job does."""
@@ -94,16 +95,17 @@ class SweepDisplay:
 
     Args:
         status: the command that says why runs have failed.
+        stop_at: when the sweep is to stop as on an interrupt, in seconds of `time.monotonic`; None for never.
     """
 
-    def __init__(self, status: str = "clops-sweep status") -> None:
-        self._status = status
+    def __init__(self, status: str = "clops-sweep status", stop_at: float | None = None) -> None:
+        self._status, self._stop_at = status, math.inf if stop_at is None else stop_at
         self._output = own_output()
         self.console = Console(
             file=cast(TextIO, Lenient(self._output)), force_terminal=sys.stdout.isatty(), highlight=False, markup=False
         )
         self._is_live = self.console.is_terminal and not self.console.is_dumb_terminal
-        self.interrupted = self.stops_in_order = False
+        self._interrupted = self.stops_in_order = False
         self._pending = self._finished = self._failed = self._left_out = 0
         self._doing = ""
         self._of_search = False
@@ -149,6 +151,15 @@ class SweepDisplay:
             with contextlib.suppress(OSError):
                 self._output.close()
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user has asked to stop, or the time is up."""
+        return self._interrupted or time.monotonic() >= self._stop_at
+
+    @interrupted.setter
+    def interrupted(self, value: bool) -> None:
+        self._interrupted = value
+
     def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
         """The sweep starts."""
         self._pending, self._of_search = len(runs), bool(of)
@@ -157,9 +168,9 @@ class SweepDisplay:
         to_do = f"{of}{several(self._pending, 'run')} to do"
         if self._is_live:
             self._print(to_do)
-            self._live.print(f"Ray's own output goes to {nearby(log)}", soft_wrap=True)
+            self._live.print(f"log: {nearby(log)}", soft_wrap=True)
         else:
-            self._print(f"{to_do}; Ray's own output goes to {log}")
+            self._print(f"{to_do}; log: {log}")
 
     def starting(self, what: str) -> None:
         """Something that takes seconds starts."""
@@ -252,8 +263,8 @@ class SweepDisplay:
 
     def _on_interrupt(self, number: int, frame: Any) -> None:
         del number, frame
-        at_once = self.interrupted or not self.stops_in_order
-        self.interrupted = True  # also for a sweep that swallows the exception while it starts
+        at_once = self._interrupted or not self.stops_in_order
+        self._interrupted = True  # also for a sweep that swallows the exception while it starts
         if at_once:
             raise KeyboardInterrupt
 

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.origins import ORIGINS
@@ -106,16 +106,23 @@ class JobRunner:
         self._answered = due_at
         return True
 
-    def step(self) -> list[tuple[int, Report]]:
-        """Looks at the job for a second or so, and then until an epoch ends.
+    def step(self, patience: float | None = None) -> list[tuple[int, Report]]:
+        """Look at the job for a second or so, and then until an epoch ends.
+
+        Args:
+            patience: seconds after which it returns anyway; None waits for the end of an epoch.
 
         Returns:
             What there is to say, in order, each time with which of the job's parts it is about. What comes after an end
             that is still being recorded is said at the next step.
         """
-        self._due_at = time.monotonic() + _SECONDS_PER_STEP
+        if self._due_at == math.inf:  # else the last step has lost patience
+            self._due_at = time.monotonic() + _SECONDS_PER_STEP
         while True:
-            said = self._said.get()
+            try:
+                said = self._said.get(timeout=patience)
+            except Empty:
+                return list(self._reported())
             if isinstance(said, BaseException):
                 raise said
             if said is None:

@@ -172,7 +172,7 @@ def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
     said = capsys.readouterr().out
     name = "how much: storage_fraction 0.1, " + "long " * 30
     assert said.splitlines() == [
-        "4 runs to do; Ray's own output goes to /tmp/log",
+        "4 runs to do; log: /tmp/log",
         "starting Ray",
         f"resumed   {name}, seed 0: at task 2/6, epoch 3/40, from its checkpoint",
         f"resumed   {name}, seed 0: at task 2/6, epoch 1/40, from its checkpoint",
@@ -303,7 +303,7 @@ def test_a_terminal_shows_where_everything_is_and_keeps_nothing_of_it(terminal: 
     assert max(len(line) for screen in shown for line in screen.splitlines()) <= COLUMNS
     assert "^C" in written
     assert " ".join(shown[-1].split()) == (
-        "6 runs to do Ray's own output goes to log "
+        "6 runs to do log: log "
         "resumed storage_fraction 0.1, acquisition_fraction 0.25, Random storage and acquisition, 3 seeds: "
         "at task 2/6, epoch 3/40, from its checkpoint "
         "stopping: running trials are being checkpointed (Ctrl-C again stops at once) "
@@ -314,4 +314,4 @@ def test_a_terminal_shows_where_everything_is_and_keeps_nothing_of_it(terminal: 
 def test_what_is_printed_while_the_display_is_refreshed_stays(terminal: Callable[[str], str]) -> None:
     kept = " ".join(screens(terminal(BESIDE_REFRESHES))[-1].split())
     said = (f"a word of warning, and it is number {i} of a hundred" for i in range(100))
-    assert kept == " ".join(["500 runs to do Ray's own output goes to log", *said])
+    assert kept == " ".join(["500 runs to do log: log", *said])
