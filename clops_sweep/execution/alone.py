@@ -12,8 +12,8 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feed import Feed
-from clops_sweep.execution.hearing import Hearing
-from clops_sweep.execution.jobs import MakeWorkplace, Resources, RunFed
+from clops_sweep.execution.hearing import Hearing, RunFed
+from clops_sweep.execution.jobs import MakeWorkplace, Resources
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.run_log import mark_output, print_for
 from clops_sweep.execution.worker.job_runner import JobRunner

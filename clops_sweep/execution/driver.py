@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clops_sweep import machine
 from clops_sweep.data.catalog import DATASETS, DataKey
@@ -23,13 +23,15 @@ from clops_sweep.execution.feed import Feed, GridFeed
 from clops_sweep.execution.jobs import HeldFrames, Resources, Workplace, make_jobs, shuffled
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
-from clops_sweep.execution.plugins import PackedPlugin, packed_plugins
 from clops_sweep.execution.retries import Retries
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep.background import BackgroundCompaction
+
+if TYPE_CHECKING:
+    from clops_sweep.execution.plugins import PackedPlugin
 
 _SECONDS_TO_STOP = 5.0  # for observers, at the end of an interrupted launch
 _JOBS_TO_SHUFFLE = 32  # so that two sweeps seldom meet
@@ -101,7 +103,8 @@ def run_feeds(
         UsageError: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
         StoreError: results can no longer be written; what is not finished is still pending.
     """
-    plugins, software = {} if resources.no_ray else packed_plugins(), machine.software()
+    plugins = {} if resources.no_ray else _packed_plugins()
+    software = machine.software()
     observers = Observers(requested_observers(resources.observe, store), display.warn)
     retries = Retries(
         store, resources.max_retries, lambda config: frames[config.data_key].data_hash, software, observers.tell
@@ -127,6 +130,12 @@ def run_feeds(
                 with storing(store):
                     store.compact_if_many()
                 feed = next(found, None)
+
+
+def _packed_plugins() -> Mapping[str, Mapping[str, PackedPlugin]]:
+    from clops_sweep.execution.plugins import packed_plugins  # with Ray
+
+    return packed_plugins()
 
 
 def _is_over(feed: Feed) -> bool:

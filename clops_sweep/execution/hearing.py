@@ -15,6 +15,9 @@ from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 _UNRECORDED_IN_A_ROW = 3  # then the store is at fault, and what else would be computed is computed for nothing
 
+RunFed = Callable[[Feed, BackgroundCompaction, Observers], None]
+"""Runs the jobs of a feed, until it has no more or there have been many, or the user interrupts it."""
+
 
 class Hearing:
     """Passes reports on to display, feed, compaction and observers.

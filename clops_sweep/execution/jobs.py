@@ -33,10 +33,7 @@ if TYPE_CHECKING:
     import ray
 
     from clops_sweep.data.frames import FrameSet
-    from clops_sweep.execution.feed import Feed
-    from clops_sweep.execution.observers.thread import Observers
     from clops_sweep.execution.plugins import PackedPlugin
-    from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 
 @dataclass(frozen=True)
@@ -226,8 +223,6 @@ class Workplace:
 
 HeldFrames = Mapping[DataKey, "ray.ObjectRef[FrameSet] | FrameSet"]
 MakeWorkplace = Callable[[HeldFrames], Workplace]
-RunFed = Callable[["Feed", "BackgroundCompaction", "Observers"], None]
-"""Runs the jobs of a feed, until it has no more or there have been many, or the user interrupts it."""
 
 
 def make_jobs(pending: Sequence[PlannedRun], runs_in_lockstep: int) -> list[Job]:

@@ -13,11 +13,10 @@ from queue import Empty, SimpleQueue
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.execution.jobs import Job, Workplace
-from clops_sweep.execution.plugins import PackedPlugin
 from clops_sweep.execution.reports import Begun, Report, ends
 from clops_sweep.execution.worker.lockstep_runner import LockstepRunner
 from clops_sweep.experiment.events import Event
-from clops_sweep.experiment.plugins.registry import REGISTRIES
+from clops_sweep.experiment.plugins.registry import REGISTRIES, Plugin
 from clops_sweep.store.run_store import RunStore
 
 _SECONDS_PER_STEP = 1.0
@@ -49,7 +48,7 @@ class JobRunner:
         self._runner = LockstepRunner(workplace, store, self._events.extend if workplace.is_observed else None)
         for registry, members in workplace.plugins.items():
             for name, packed in members.items():
-                plugin = packed.unpacked() if isinstance(packed, PackedPlugin) else packed
+                plugin = packed if isinstance(packed, Plugin) else packed.unpacked()
                 REGISTRIES[registry].register(name, plugin.member, plugin.declaration)
         ORIGINS.update(workplace.origins)  # last: whoever registers is taken for the origin
         self.done = True
