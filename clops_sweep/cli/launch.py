@@ -149,7 +149,7 @@ def launch(
             try:
                 report = render(asked, None, keep=not outcome.ran)
                 click.echo(f"report: {report}")
-            except UsageError as error:  # what has been asked for is there; the report can be had later
+            except UsageError as error:  # the results are complete; the report can be made later
                 click.echo(f"clops-sweep: no report: {error}", err=True)
     if as_json:
         print_json(_as_data(outcome) | {"report": report, "resume": resume_command(sys.argv[1:])})

@@ -49,7 +49,7 @@ def seconds_in(duration: object) -> float:
     """Return the seconds of a duration such as "3h55m", "90min" or "1.5h"; a number is seconds.
 
     Raises:
-        ValueError: it is none, or not more than 0; the message says what is expected.
+        ValueError: no duration, or not more than 0; the message says what is expected.
     """
     seconds = 0.0
     if isinstance(duration, str) and _DURATION.fullmatch(duration):

@@ -27,7 +27,7 @@ class Shard:
         """Read "3/16".
 
         Raises:
-            ValueError: it is none; the message says what is expected.
+            ValueError: the text is no shard; the message says what is expected.
         """
         found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII) if isinstance(text, str) else None
         if found is None or not 1 <= int(found[1]) <= int(found[2]):
