@@ -16,6 +16,11 @@ def check_frames(config: RunConfig, frames: FrameSet) -> None:
     """
     if config.network != PAPER_NETWORK or (frames.channels, frames.samples) == (1, FRAME_LENGTH):
         return
+    if config.encoder is not None:
+        raise UsageError(
+            f"network {PAPER_NETWORK!r} takes signals, and those of encoder {config.encoder!r} are features of "
+            f"{frames.channels} x {frames.samples:,}; set network = 'linear', 'mlp' or one of your own"
+        )
     one = ", or leads = 'single'" if frames.channels > 1 and frames.samples == FRAME_LENGTH else ""
     raise UsageError(
         f"network {PAPER_NETWORK!r} takes frames of 1 x {FRAME_LENGTH:,} samples, and those of {config.dataset!r} are "

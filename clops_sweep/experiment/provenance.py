@@ -58,6 +58,7 @@ def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         for row in rows
         if (stored := _stored(row["plugins"]))
         for field in NAMING
+        if field != "encoder"  # whose code is part of the run's identity
         if (before := stored.get(f"{field} {row[field]}") or stored.get(row[field])) is not None
         and (now := ORIGINS.get((field, row[field]))) is not None
         and now.differs(before)

@@ -76,7 +76,9 @@ def data_hashes(asked: Request, space: SearchSpace) -> dict[str, str]:
         if content is not None:
             key = config.data_key
             more = "".join(
-                f", {name} {it}" for name in ("split", "validation") if (it := getattr(key, name)) is not None
+                f", {name} {it}"
+                for name in ("split", "validation", "encoder")
+                if (it := getattr(key, name)) is not None
             )
             found[f"{key.dataset}, split {key.split_seed}, normalize {key.normalize}{more}"] = content
     return found
