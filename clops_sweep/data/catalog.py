@@ -37,6 +37,11 @@ class DataKey(NamedTuple):
         return {name: value for name, value in self._asdict().items() if name not in ("dataset", "encoder")}
 
     @property
+    def words(self) -> str:
+        """The data set and the encoder, for messages."""
+        return self.dataset if self.encoder is None else f"{self.dataset}, encoded by {self.encoder},"
+
+    @property
     def signals(self) -> DataKey:
         """The frames that the encoder sees."""
         return self._replace(encoder=None)

@@ -70,6 +70,22 @@ def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def changed_encoders(rows: Iterable[Mapping[str, Any]], now: Mapping[str, str]) -> list[str]:
+    """A sentence for each encoder that is not what computed the features of some stored runs.
+
+    Args:
+        rows: of `runs`, with the columns `encoder` and `encoder_hash`.
+        now: identities of encoders by name.
+    """
+    changed = ((row["encoder"], row["encoder_hash"]) for row in rows if row["encoder"] in now)
+    counts = Counter(name for name, before in changed if isinstance(before, str) and before != now[name])
+    return [
+        f"encoder {name!r}: its code, weights or declaration changed after {runs} stored run{'s' if runs > 1 else ''}; "
+        "its runs are computed anew, under other ids"
+        for name, runs in sorted(counts.items())
+    ]
+
+
 def _stored(plugins: object) -> dict[str, Origin]:
     """The column as it was written; empty for null, which pandas may have as nan."""
     found: dict[str, Origin] = {}

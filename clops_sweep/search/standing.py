@@ -87,7 +87,7 @@ def data_hashes(asked: Request, space: SearchSpace) -> dict[str, str]:
 def unprepared(asked: Request) -> list[str]:
     """The data sets of searches that are not prepared on this machine."""
     configs = [config for space in asked.selection.searches for config in configs_at_bounds(space)]
-    return list(dict.fromkeys(config.dataset for config in configs if asked.data_hash(config) is None))
+    return list(dict.fromkeys(config.data_key.words for config in configs if asked.data_hash(config) is None))
 
 
 def runs_to_come(asked: Request) -> Iterator[PlannedRun]:
