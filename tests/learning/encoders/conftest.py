@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.experiment.plugins.registry import REGISTRIES
+from clops_sweep.experiment.plugins.registry import ENCODERS
 from tests.data.declared_files import forget
 from tests.learning.encoders.place import Place
 
 
 def forgotten() -> None:
-    for registry in REGISTRIES.values():
-        for name in registry.added:
-            registry.forget(name)
-    forget()
+    """Takes back what the file declares."""
+    for name in ENCODERS.added:
+        ENCODERS.forget(name)
+    forget("small", "other", "slow")
 
 
 @pytest.fixture

@@ -176,7 +176,7 @@ def test_a_module_that_is_no_encoder_is_refused(fault: str, says: str) -> None:
 
 
 def test_what_makes_no_module_is_refused() -> None:
-    with pytest.raises(UsageError, match="encoder 'e': returned Tensor; expected a torch.nn.Module"):
+    with pytest.raises(UsageError, match=r"returned Tensor; expected a torch\.nn\.Module"):
         made_encoder("e", lambda weights: torch.zeros(1), None)
     with pytest.raises(UsageError, match=r"encoder 'e': raises when it is made \(ZeroDivisionError"):
         made_encoder("e", lambda weights: 1 / 0, None)
