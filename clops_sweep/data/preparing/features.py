@@ -9,15 +9,15 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.encoders import Encoders
 from clops_sweep.data.files.arrays import bytes_of, load_npy, npy_header
 from clops_sweep.data.files.folder import appearing_folder, one_sentence, write_file
 from clops_sweep.data.files.hashes import digest_of_array, hash_of
@@ -38,51 +38,6 @@ _VERSION = 1
 """Raised when the same frames and encoder would give other features than before."""
 
 _DTYPE = np.dtype(np.float32)
-
-
-@dataclass(frozen=True)
-class Computing:
-    """Features that are about to be computed.
-
-    Attributes:
-        shape: of those of an instance, (F,) or (tokens, F).
-        device: that computes them.
-        batches: float32 [m, *shape], in the order of the instances.
-        count: of the batches.
-    """
-
-    shape: tuple[int, ...]
-    device: str
-    batches: Iterator[NDArray[np.float32]]
-    count: int
-
-
-class Encoders(Protocol):
-    """What the cache asks of encoders, which need PyTorch."""
-
-    def identity(self, encoder: str) -> str:
-        """SHA-256 of an encoder's code, weights and declaration.
-
-        Raises:
-            UsageError: it has no code or weights here.
-        """
-
-    def people(self, encoder: str) -> frozenset[str]:
-        """The people that it has seen in pretraining, by `leaks.person_hash`, as far as a stored run says so."""
-
-    def check(self, encoder: str, frames: FrameSet) -> None:
-        """See whether it can be used on some frames.
-
-        Raises:
-            UsageError: the frames can neither be taken as they are nor adapted, or it was trained on their people.
-        """
-
-    def compute(self, encoder: str, frames: FrameSet) -> Computing:
-        """Begin to compute its features of all instances.
-
-        Raises:
-            UsageError: it cannot be made, or is not fit to be an encoder.
-        """
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError
 
 if TYPE_CHECKING:
+    from clops_sweep.data.encoders import Encoders
     from clops_sweep.data.frames import FrameSet
-    from clops_sweep.data.preparing.features import CachedFeatures, Encoders
+    from clops_sweep.data.preparing.features import CachedFeatures
 
 
 @dataclass(frozen=True)

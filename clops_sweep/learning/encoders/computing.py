@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from clops_sweep.data.encoders import Computing
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.preparing.features import Computing
 from clops_sweep.errors import UsageError, one_line, reason, shown, user_code
 from clops_sweep.learning.encoders.adapting import Adapter
 from clops_sweep.learning.global_streams import GlobalStreams

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner, Result
 from safetensors.torch import load
 
 from clops_sweep import ContinualRun, FrameSet, RunConfig, UsageError, load_model
+from clops_sweep.cli.commands import command
 from clops_sweep.data.scenarios.leaks import person_hash
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.plugins.registry import NETWORKS
@@ -138,3 +140,37 @@ def test_a_model_that_changed_is_refused(place: Place) -> None:
         place.frames(config(f"run:{run_id}", dataset="other"))
     with pytest.raises(UsageError):
         load_model(place.store.files.root, "b" * 24)
+
+
+SPACE = """
+from clops_sweep import RunConfig, SearchSpace
+BASE = RunConfig(dataset="{dataset}", network="linear", epochs_per_task=1, leads="all")
+SPACE = SearchSpace("heads", BASE, {{"encoder": ["plain", "run:{run_id}"]}}, seeds=[0])
+"""
+
+
+def said(place: Place, *arguments: str) -> Result:
+    roots = ["--prepared-root", str(place.prepared), "--results", str(place.store.files.root)]
+    return CliRunner().invoke(command, [*arguments, *roots], standalone_mode=False)
+
+
+def test_a_launch_refuses_a_leak_and_a_plan_names_what_is_not_computed(place: Place) -> None:
+    run_id, *_ = pretrained(place)
+    space = place.folder / "heads.py"
+    space.write_text(FILE + SPACE.format(dataset="other", run_id=run_id))
+    planned = said(place, "plan", str(space))
+    assert f"data set other, encoded by run:{run_id}, is not prepared on this machine" in planned.output
+    assert "data set other, encoded by plain, is not prepared on this machine" in planned.output
+    space.write_text(FILE + SPACE.format(dataset="small", run_id=run_id))
+    done = said(place, "launch", str(space))
+    assert f"was seen by encoder 'run:{run_id}' before training" in str(done.exception)
+    assert not (place.folder / "results" / "runs").exists()
+
+
+def test_figures_show_the_signals_that_features_came_from(place: Place) -> None:
+    of = config("plain")
+    frames = place.frames(of)
+    (shown,) = place.data().of_prepared([of.data_key])
+    assert (shown.data_hash, shown.samples, shown.unit) == (frames.data_hash, 128, "mV")
+    (place.folder / "plain.pth").unlink()
+    assert place.data().of_prepared([of.data_key]) == []
