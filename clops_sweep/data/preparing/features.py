@@ -100,6 +100,14 @@ class CachedFeatures:
     def _data_hash(self, signals: str, facts: FeatureFacts) -> str:
         return hash_of(frames=signals, encoder=self._identity, features=facts.sha256)
 
+    def check(self, frames: FrameSet) -> None:
+        """See whether the encoder can be used on the signals.
+
+        Raises:
+            UsageError: they do not fit, or it was trained on their people.
+        """
+        self._encoders.check(self._encoder, frames)
+
     def compute(self, frames: FrameSet, progress: bool) -> None:
         """Compute the features, unless they are there. They appear whole or not at all.
 
@@ -110,7 +118,7 @@ class CachedFeatures:
         Raises:
             UsageError: encoder and frames do not fit, the encoder is not fit to be one, or the disk has no room.
         """
-        self._encoders.check(self._encoder, frames)
+        self.check(frames)
         if self.facts() is not None:
             return
         with terminated_like_interrupted(), appearing_folder(self._folder) as staging:
@@ -143,7 +151,7 @@ class CachedFeatures:
             UsageError: they are not computed, or the encoder was trained on the same people.
             DamagedStore: they are not what was computed.
         """
-        self._encoders.check(self._encoder, signals)
+        self.check(signals)
         facts = self.facts()
         if facts is None:
             raise UsageError(
@@ -183,7 +191,7 @@ class CachedFeatures:
 
 
 def read_facts(folder: Path) -> FeatureFacts | None:
-    """What `features.json` in a folder holds; None where there is none that can be read."""
+    """What `features.json` in a folder holds; None if it is absent or unreadable."""
     try:
         with open_regular(folder / _FACTS, METADATA_LIMIT) as file:
             values: dict[str, Any] = json.load(file)

@@ -103,6 +103,17 @@ class PreparedData:
             raise UsageError(f"dataset {key.dataset!r}: encoder {key.encoder!r} is not known here")
         return features.frames(signals)
 
+    def check_encoder(self, key: DataKey) -> None:
+        """See whether the encoder of a key can be used on its data, as far as these are prepared here.
+
+        Raises:
+            UsageError: it cannot.
+        """
+        if key.encoder is not None and self.data_hash(key.signals) is not None:
+            features = self._features(key)
+            if features is not None:
+                features.check(self.frames(key.signals))
+
     def signals(self, key: DataKey) -> FrameSet | None:
         """The signals that runs on a key began with, under the data hash of these runs; None if it is not prepared."""
         try:

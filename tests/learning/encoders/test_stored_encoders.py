@@ -161,6 +161,9 @@ def test_a_launch_refuses_a_leak_and_a_plan_names_what_is_not_computed(place: Pl
     planned = said(place, "plan", str(space))
     assert f"data set other, encoded by run:{run_id}, is not prepared on this machine" in planned.output
     assert "data set other, encoded by plain, is not prepared on this machine" in planned.output
+    place.data().prepare([config(None, dataset="other").data_key])
+    space.write_text(space.read_text().replace('leads="all"', 'leads="single"'))
+    assert "takes 2 channels, and frames of 'other' have 1" in str(said(place, "plan", str(space)).exception)
     space.write_text(FILE + SPACE.format(dataset="small", run_id=run_id))
     done = said(place, "launch", str(space))
     assert f"was seen by encoder 'run:{run_id}' before training" in str(done.exception)
