@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from clops_sweep.learning.learners.run_networks import RunNetworks
     from clops_sweep.learning.metrics import r_matrix
     from clops_sweep.learning.model_facts import ModelFacts
+    from clops_sweep.learning.networks.lora import lora
     from clops_sweep.learning.parameters import Parameters
     from clops_sweep.learning.replay import acquisition, division, storage
     from clops_sweep.learning.replay.buffer import Buffer
@@ -127,6 +128,7 @@ __all__ = [
     "encoder",
     "folds",
     "load_model",
+    "lora",
     "losses",
     "merge",
     "network",
@@ -191,6 +193,7 @@ _LAZY = {
     "TrainedModel": "clops_sweep.learning.trained_model",
     "Strategy": "clops_sweep.learning.by_loss.strategy",
     "dataset": "clops_sweep.data.declared.dataset",
+    "lora": "clops_sweep.learning.networks.lora",
     "folds": "clops_sweep.data.splits.fold_names",
     "read_study": "clops_sweep.search.study",
 }
