@@ -161,14 +161,16 @@ class CachedFeatures:
         try:
             check_array(self._folder, _ARRAY, facts.record)
             features = load_npy(self._folder / _ARRAY, mapped=True)
+            if features.shape != facts.shape or len(features) != len(signals):
+                raise DamagedStore(f"features of another shape than {_FACTS} says")
         except DamagedStore:
             raise DamagedStore(
                 f"{self._folder / _ARRAY}: has changed since it was computed; delete {self._folder}, and the next "
                 "launch computes it again"
             ) from None
-        rows = features.reshape(-1, facts.shape[-1])
+        rows = features.reshape(-1, features.shape[-1])
         rows.flags.writeable = False
-        members = None if features.ndim == 2 else np.arange(len(rows)).reshape(facts.shape[:2])
+        members = None if features.ndim == 2 else np.arange(len(rows)).reshape(features.shape[:2])
         people = self._encoders.people(self._encoder)
         return replace(
             signals,

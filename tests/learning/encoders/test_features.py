@@ -140,6 +140,14 @@ def test_features_that_changed_are_not_used(place: Place) -> None:
     file.write_bytes(content[:-1] + b"?")
     with pytest.raises(DamagedStore, match=f"{file}: has changed since it was computed; delete {file.parent}"):
         place.frames(of)
+    file.write_bytes(content)
+    facts = file.with_name("features.json")
+    written = facts.read_text()
+    place.frames(of)
+    facts.write_text(written.replace("7\n ]", "14\n ]").replace("64", "32"))
+    with pytest.raises(DamagedStore):
+        place.frames(of)
+    facts.write_text(written)
     file.write_bytes(content[:-1])
     assert place.data().data_hash(of.data_key) is None
     assert place.frames(of).data_hash == before
