@@ -32,6 +32,7 @@ class PreparedData:
     source: Path | None = None
     encoders: Encoders | None = field(default=None, repr=False, compare=False)
     _hashes: dict[DataKey, str] = field(default_factory=dict, repr=False, compare=False)
+    _found: dict[DataKey, CachedFeatures] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def found(
@@ -55,8 +56,9 @@ class PreparedData:
         from clops_sweep.data.preparing.prepare import data_hash
 
         if key not in self._hashes:
-            found = data_hash(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
-            if found is not None and key.encoder is not None:
+            if key.encoder is None:
+                found = data_hash(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
+            elif (found := self.data_hash(key.signals)) is not None:
                 features = self._features(key)
                 found = None if features is None else features.data_hash(found)
             if found is None:
@@ -83,6 +85,7 @@ class PreparedData:
                 self.encoders.identity(key.encoder)  # what is wrong with it is said before anything is prepared
         for name, split_seeds in seeds.items():
             prepare(name, prepared_root=self.root, data_root=self.source, progress=True, split_seeds=split_seeds)
+        self._found.clear()
         for key in encoded:
             if (features := self._features(key)) is not None:
                 features.compute(self.frames(key.signals), progress=True)
@@ -133,5 +136,9 @@ class PreparedData:
         from clops_sweep.data.prepared.prepared_folder import prepared_set
         from clops_sweep.data.preparing.features import CachedFeatures
 
-        prepared = prepared_set(key.dataset, self.root, self.source)
-        return None if prepared is None or self.encoders is None else CachedFeatures(prepared, key, self.encoders)
+        if key not in self._found:
+            prepared = prepared_set(key.dataset, self.root, self.source)
+            if prepared is None or self.encoders is None:
+                return None
+            self._found[key] = CachedFeatures(prepared, key, self.encoders)
+        return self._found[key]
