@@ -89,9 +89,12 @@ def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
     picked = _picked(takes, signals)
     if picked is None:
         has = f"{len(signals.channels)} ({listed(signals.channels)})"
-        wants = f"{takes.channels}" if isinstance(takes.channels, int) else f"the channels {listed(takes.channels)}"
-        rule = "repeat" if len(signals.channels) == 1 else None if isinstance(takes.channels, int) else "select"
-        refuse(has, f"{wants} channels" if isinstance(takes.channels, int) else wants, rule)
+        several = "|" in signals.channels[0]  # a frame is one of several leads
+        if isinstance(takes.channels, int):
+            wants, rule = f"{takes.channels} channels", "repeat" if len(signals.channels) == 1 else None
+        else:
+            wants, rule = f"the channels {listed(takes.channels)}", "select" if len(signals.channels) > 1 else "repeat"
+        refuse(has, wants, rule, "set leads = 'all', or use another encoder" if several else "")
     length, rate = signals.samples, signals.sampling_rate
     if takes.sampling_rate is not None:
         if rate is None:

@@ -62,6 +62,7 @@ def test_channels_are_selected_by_name_and_one_is_repeated() -> None:
         (taking("select", channels=("I", "V6")), {}, "takes the channels I, V6, and frames of 'd' have 3 (I, II, aVR)"),
         (taking(channels=("II", "I", "aVR")), {}, 'adapt=["select"]'),
         (taking(channels=12), {"channels": ["ECG"]}, 'adapt=["repeat"]'),
+        (taking(channels=12), {"channels": ["I|II"]}, "frames of 'd' have 1 (I|II); set leads = 'all'"),
         (taking("pad", sampling_rate=500.0), {}, "takes 500 Hz, and frames of 'd' have 100 Hz"),
         (taking(sampling_rate=500.0), {"sampling_rate": None}, "have no known sampling rate"),
         (
