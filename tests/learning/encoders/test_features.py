@@ -63,6 +63,14 @@ def test_a_run_on_features_never_calls_the_encoder(place: Place) -> None:
     assert ContinualRun(config("plain", strategy="finetune"), frames).run().runs["stores"].item() == "nothing"
 
 
+def test_frames_of_another_encoder_are_refused(place: Place) -> None:
+    frames, signals = place.frames(config("plain")), place.frames(config(None))
+    with pytest.raises(UsageError, match="encoder = 'plain': the frames are signals; open them with encode"):
+        ContinualRun(config("plain"), signals)
+    with pytest.raises(UsageError, match="encoder = 'tokens': the frames are features of encoder 'plain'"):
+        ContinualRun(config("tokens"), frames)
+
+
 def test_features_do_not_depend_on_the_number_of_workers(place: Place) -> None:
     signals = place.frames(config(None, leads="single"))
     takes = adapter("plain", EncoderInput(2, adapt=frozenset({"repeat"})), Signals.of(signals))
