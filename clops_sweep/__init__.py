@@ -11,8 +11,10 @@ Importing this package, and any search-space file, needs neither torch nor Ray. 
 from __future__ import annotations
 
 import sys
+import time
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -209,6 +211,9 @@ def sweep(
     retry_failed: bool = False,
     keep: Sequence[Literal["predictions", "models", "models:all"]] = (),
     observe: Sequence[str] = (),
+    shard: str | None = None,
+    no_ray: bool = False,
+    stop_after: str | float | None = None,
 ) -> Outcome:
     """Runs what a search space asks for and what is not finished yet, as `clops-sweep SPACE.py` does.
 
@@ -236,6 +241,9 @@ def sweep(
         keep: ``["predictions"]`` also stores the predictions for every test instance after every task, ``["models"]``
             the network after the last task, ``["models:all"]`` that after every task.
         observe: experiment trackers and other observers, as ``"tensorboard"`` or ``"mlflow:http://HOST:5000"``.
+        shard: only part i of n of the runs, as ``"3/16"``, for n processes on one store; not with a search.
+        no_ray: whether this process alone computes the runs, one after another.
+        stop_after: checkpoint and stop after so many seconds, or a duration such as ``"3h55m"``.
 
     Returns:
         How everything that was asked for stands; `Outcome.complete` says whether it is all finished.
@@ -248,9 +256,10 @@ def sweep(
     from clops_sweep.errors import UsageError, shown
     from clops_sweep.execution.display.live import SweepDisplay
     from clops_sweep.execution.jobs import Resources
-    from clops_sweep.experiment.limits import Keep
+    from clops_sweep.experiment.limits import Keep, seconds_in
     from clops_sweep.experiment.spaces.selection import Selection
     from clops_sweep.planning.request import Request
+    from clops_sweep.planning.shard import Shard
     from clops_sweep.search.launch import launch
     from clops_sweep.store.run_store import RunStore
 
@@ -258,8 +267,10 @@ def sweep(
     selection = Selection.of(space, settings=changes, seeds=seeds, limit=limit, where=where)
     runs = None if isinstance(lockstep, str) and lockstep == "auto" else lockstep
     resources = Resources(
-        address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe
+        address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe, no_ray
     )
+    part = None if shard is None else _parsed("shard", shard, Shard.parsed)
+    stop_at = None if stop_after is None else time.monotonic() + _parsed("stop_after", stop_after, seconds_in)
     kept = [keep] if isinstance(keep, str) else keep
     if not isinstance(kept, Collection) or any(it not in get_args(Keep) for it in kept):
         raise UsageError(f"keep = {shown(keep)}: expected some of {list(get_args(Keep))}")
@@ -270,8 +281,9 @@ def sweep(
             _check_path(name, path)
     _check_path("results", results)
     store = RunStore.named(str(results), keep=kept)
-    asked = Request(selection, PreparedData.found(prepared_root, data_root), store)
-    return launch(asked, resources, SweepDisplay, retry_failed=retry_failed, warn=warnings.warn)
+    asked = Request(selection, PreparedData.found(prepared_root, data_root), store, part)
+    display = partial(SweepDisplay, store.command("status"), stop_at)
+    return launch(asked, resources, display, retry_failed=retry_failed, warn=warnings.warn)
 
 
 def read(
@@ -390,6 +402,15 @@ def _existing(results: object, name: str = "results") -> RunStore:
     store = RunStore.named(str(results))
     store.files.check_is_there()
     return store
+
+
+def _parsed(name: str, value: object, read: Callable[[object], Any]) -> Any:
+    from clops_sweep.errors import UsageError, shown
+
+    try:
+        return read(value)
+    except ValueError as error:
+        raise UsageError(f"{name} = {shown(value)}: {error}") from None
 
 
 def _check_path(name: str, path: object) -> None:

@@ -28,7 +28,7 @@ _WIDE = 120
 @click.option("--own-data", is_flag=True, help="Without a search-space file: also on data sets of your own.")
 @json_option
 def claims(asked: Request, conditions: bool, own_data: bool, as_json: bool) -> None:
-    """Say which of the paper's claims hold on what is finished, and what is missing; also of an unfinished sweep.
+    """Decide the paper's claims on the finished runs. It says which runs are missing; the sweep may be unfinished.
 
     Without a search-space file: on everything in the store, except data sets of your own.
     """
@@ -54,7 +54,7 @@ def claims(asked: Request, conditions: bool, own_data: bool, as_json: bool) -> N
     if as_json:
         from clops_sweep.analysis.report.claims_section import claims_as_data
 
-        print_json(claims_as_data(found))
+        print_json({"results": asked.store.files.shown, "claims": claims_as_data(found)})
     elif found:
         _print(found, conditions)
     else:

@@ -119,8 +119,8 @@ def test_claims_on_own_data_are_shown_when_they_are_asked_for(
         tables["runs"] = runs.set_column(at, runs.schema.field(at), pa.array([value], runs.schema.types[at]))
     RunStore(folder / "results").write_finished(config.run_id("1234"), tables)  # type: ignore[arg-type]
     unasked = told("--json", prepared_root=prepared_root)
-    assert {it["dataset"] for it in json.loads(unasked.stdout)} == {"synthetic"}
+    assert {it["dataset"] for it in json.loads(unasked.stdout)["claims"]} == {"synthetic"}
     assert unasked.stderr == "left out: claims on data of your own (of_her_own); see them with --own-data\n"
     asked = told("--json", "--own-data", prepared_root=prepared_root)
-    assert {it["dataset"] for it in json.loads(asked.stdout)} == {"synthetic", "of_her_own"}
+    assert {it["dataset"] for it in json.loads(asked.stdout)["claims"]} == {"synthetic", "of_her_own"}
     assert asked.stderr == ""

@@ -11,8 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import UsageError, calling, listed, one_line, several, shown
-from clops_sweep.experiment.config import SEED, RunConfig, any_combination, default_plugin, known_key, nearest, owners
+from clops_sweep.errors import UsageError, calling, nearest_or_all, one_line, several, shown
+from clops_sweep.experiment.config import SEED, RunConfig, any_combination, default_plugin, known_key, owners
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import REGISTRIES, has_metric, headline, may_use, used_options
@@ -418,8 +418,7 @@ def shipped_space(name: str) -> Path:
     shipped = shipped_spaces()
     if name not in shipped:
         raise UsageError(
-            f"{name!r}: no search-space file of that name comes with the package{nearest(name, shipped)}; there are "
-            f"{listed(shipped)}"
+            f"{name!r}: no search-space file of that name comes with the package{nearest_or_all(name, shipped)}"
         )
     return shipped[name]
 
