@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         strategy,
     )
     from clops_sweep.experiment.plugins.options import BoolOption, ChoiceOption, FloatOption, IntOption
+    from clops_sweep.experiment.spaces.claims import Claim, Contrast, Side
     from clops_sweep.experiment.spaces.optuna_search import OptunaSearch, SuccessiveHalving
     from clops_sweep.experiment.spaces.search_space import SearchSpace
     from clops_sweep.learning import losses, streams
@@ -76,7 +77,9 @@ __all__ = [
     "Buffer",
     "CategoricalDistribution",
     "ChoiceOption",
+    "Claim",
     "ContinualRun",
+    "Contrast",
     "Epoch",
     "EpochBatch",
     "EpochEnd",
@@ -108,6 +111,7 @@ __all__ = [
     "RunNetworks",
     "ScenarioTasks",
     "SearchSpace",
+    "Side",
     "Strategy",
     "SuccessiveHalving",
     "TaskEnd",
@@ -155,6 +159,7 @@ _LAZY = {
     **dict.fromkeys(
         ("BoolOption", "ChoiceOption", "FloatOption", "IntOption"), "clops_sweep.experiment.plugins.options"
     ),
+    **dict.fromkeys(("Claim", "Contrast", "Side"), "clops_sweep.experiment.spaces.claims"),
     **dict.fromkeys(("EpochEnd", "RunEnd", "TaskEnd"), "clops_sweep.experiment.events"),
     **dict.fromkeys(("ScenarioTasks", "TaskInstances"), "clops_sweep.data.scenarios"),
     **dict.fromkeys(("data_hash", "open_frames", "prepare"), "clops_sweep.data.preparing.prepare"),

@@ -31,7 +31,9 @@ class Sealed:
         before, after = was["claims"], now["claims"]
         found = [f"claim {key} was added" for key in sorted(after.keys() - before.keys())]
         found += [f"claim {key} was removed" for key in sorted(before.keys() - after.keys())]
-        found += [f"claim {key} was edited" for key in sorted(before.keys() & after.keys()) if before[key] != after[key]]
+        found += [
+            f"claim {key} was edited" for key in sorted(before.keys() & after.keys()) if before[key] != after[key]
+        ]
         if was["space"] != now["space"]:
             found.append(f"the search space asks for other runs ({now['runs']:,} instead of {was['runs']:,})")
         if was["data"] != now["data"]:
@@ -61,7 +63,9 @@ def seal(asked: Request) -> Sealed:
         )
     plan = asked.plan()
     if begun := plan.count("finished", "failed"):
-        raise UsageError(f"--seal: {several(begun, 'run')} of this file ended already; claims are sealed before the first")
+        raise UsageError(
+            f"--seal: {several(begun, 'run')} of this file ended already; claims are sealed before the first"
+        )
     content = {"sealed_at": datetime.now(UTC).isoformat(timespec="seconds"), **_content(asked)}
     path = _path(asked)
     asked.store.files.make_folder(path.rpartition("/")[0])
@@ -86,6 +90,15 @@ def sealed(asked: Request) -> Sealed | None:
     if digest is None or digest != sha256(content):
         raise DamagedStore(f"{path}: was edited after it was sealed; put back the file as it was written")
     return Sealed(path, content)
+
+
+def seal_in_words(asked: Request) -> str:
+    """Return whether the claims are sealed, and what has changed since."""
+    there = sealed(asked) if asked.selection.claims else None
+    if there is None:
+        return "not sealed"
+    changes = there.changes(asked)
+    return f"{there}" if not changes else f"{there}; changed since: {', '.join(changes)}"
 
 
 def _path(asked: Request) -> str:

@@ -376,7 +376,9 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
         raise UsageError(f"{path} has two search spaces of the name {sorted(twice)[0]!r}")
     if "CLAIMS" not in names:
         return list(spaces), ()
-    configs = {request.config.replace(seed=0) for space in spaces if space.search is None for request in space.requests()}
+    configs = {
+        request.config.replace(seed=0) for space in spaces if space.search is None for request in space.requests()
+    }
     try:
         return list(spaces), check_claims(names["CLAIMS"], configs)
     except UsageError as error:

@@ -17,7 +17,14 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import LIMIT, SEEDS, check_limits
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, SCENARIOS
 from clops_sweep.experiment.spaces.claims import Claim
-from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace, all_requests, load_file, load_spaces, names_in
+from clops_sweep.experiment.spaces.search_space import (
+    RunRequest,
+    SearchSpace,
+    all_requests,
+    load_file,
+    load_spaces,
+    names_in,
+)
 from clops_sweep.experiment.spaces.where import Where
 
 _Loaded = TypeVar("_Loaded")
