@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -139,30 +139,32 @@ def _check(claim: Claim, configs: Collection[RunConfig]) -> None:
 
 
 def claims_as_json(claims: Sequence[Claim]) -> dict[str, Any]:
-    """Return claims by key as values that JSON has."""
-    found: dict[str, Any] = json.loads(json.dumps({it.key: asdict(_plain_claim(it)) for it in claims}, default=str))
+    """Return claims by key as values that JSON has; where a report shows them is no part of it."""
+    found: dict[str, Any] = {}
+    for claim in claims:
+        contrasts = [
+            {
+                "ours": _side(contrast.ours),
+                "theirs": _side(contrast.theirs),
+                "measure": contrast.measure,
+                "of_theirs": contrast.of_theirs,
+            }
+            for contrast in claim.contrasts
+        ]
+        words = {name: getattr(claim, name) for name in ("sentence", "says", "matters", "where", "scenario", "dataset")}
+        found[claim.key] = {**words, "contrasts": contrasts}
     return found
+
+
+def _side(side: Side | None) -> dict[str, Any] | None:
+    if side is None:
+        return None
+    return {"name": side.name, "settings": json.loads(json.dumps(dict(side.settings), default=str))}
 
 
 def sha256(value: object) -> str:
     """Return the SHA-256 of a value as canonical JSON, in hexadecimal digits."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def _plain_claim(claim: Claim) -> Claim:
-    """The claim with dicts instead of other mappings, which `asdict` can copy."""
-    contrasts = tuple(
-        Contrast(
-            *(None if side is None else Side(side.name, dict(side.settings)) for side in it.sides),
-            it.measure,
-            it.of_theirs,
-            tuple(dict(place) for place in it.places),
-        )
-        for it in claim.contrasts
-    )
-    return Claim(
-        *(claim.key, claim.sentence, contrasts, claim.says, claim.matters, claim.where, claim.scenario, claim.dataset)
-    )
 
 
 def _plain(value: Any) -> Any:
