@@ -190,8 +190,6 @@ PAGES = ("index", "training", "closed_form", "claims")
 
 
 @pytest.mark.parametrize("blocks", map(_of_page, PAGES), ids=PAGES)
-    "blocks", [_of_page("index"), _of_page("training"), _of_page("closed_form"), _of_page("claims")]
-)
 def test_the_search_spaces_of_pages_ask_for_runs(blocks: list[str]) -> None:
     (block,) = blocks
     names: dict[str, Any] = {}
