@@ -11,8 +11,10 @@ Importing this package, and any search-space file, needs neither torch nor Ray. 
 from __future__ import annotations
 
 import sys
+import time
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
         strategy,
     )
     from clops_sweep.experiment.plugins.options import BoolOption, ChoiceOption, FloatOption, IntOption
+    from clops_sweep.experiment.spaces.claims import Claim, Contrast, Side
     from clops_sweep.experiment.spaces.optuna_search import OptunaSearch, SuccessiveHalving
     from clops_sweep.experiment.spaces.search_space import SearchSpace
     from clops_sweep.learning import losses, streams
@@ -77,7 +80,9 @@ __all__ = [
     "Buffer",
     "CategoricalDistribution",
     "ChoiceOption",
+    "Claim",
     "ContinualRun",
+    "Contrast",
     "Epoch",
     "EpochBatch",
     "EpochEnd",
@@ -109,6 +114,7 @@ __all__ = [
     "RunNetworks",
     "ScenarioTasks",
     "SearchSpace",
+    "Side",
     "Strategy",
     "SuccessiveHalving",
     "TaskEnd",
@@ -162,6 +168,7 @@ _LAZY = {
     **dict.fromkeys(
         ("BoolOption", "ChoiceOption", "FloatOption", "IntOption"), "clops_sweep.experiment.plugins.options"
     ),
+    **dict.fromkeys(("Claim", "Contrast", "Side"), "clops_sweep.experiment.spaces.claims"),
     **dict.fromkeys(("EpochEnd", "RunEnd", "TaskEnd"), "clops_sweep.experiment.events"),
     **dict.fromkeys(("ScenarioTasks", "TaskInstances"), "clops_sweep.data.scenarios"),
     **dict.fromkeys(("data_hash", "open_frames", "prepare"), "clops_sweep.data.preparing.prepare"),
@@ -220,6 +227,9 @@ def sweep(
     retry_failed: bool = False,
     keep: Sequence[Literal["predictions", "models", "models:all"]] = (),
     observe: Sequence[str] = (),
+    shard: str | None = None,
+    no_ray: bool = False,
+    stop_after: str | float | None = None,
 ) -> Outcome:
     """Runs what a search space asks for and what is not finished yet, as `clops-sweep SPACE.py` does.
 
@@ -247,6 +257,9 @@ def sweep(
         keep: ``["predictions"]`` also stores the predictions for every test instance after every task, ``["models"]``
             the network after the last task, ``["models:all"]`` that after every task.
         observe: experiment trackers and other observers, as ``"tensorboard"`` or ``"mlflow:http://HOST:5000"``.
+        shard: only part i of n of the runs, as ``"3/16"``, for n processes on one store; not with a search.
+        no_ray: whether this process alone computes the runs, one after another.
+        stop_after: checkpoint and stop after so many seconds, or a duration such as ``"3h55m"``.
 
     Returns:
         How everything that was asked for stands; `Outcome.complete` says whether it is all finished.
@@ -259,10 +272,11 @@ def sweep(
     from clops_sweep.errors import UsageError, shown
     from clops_sweep.execution.display.live import SweepDisplay
     from clops_sweep.execution.jobs import Resources
-    from clops_sweep.experiment.limits import Keep
+    from clops_sweep.experiment.limits import Keep, seconds_in
     from clops_sweep.experiment.spaces.selection import Selection
     from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.planning.request import Request
+    from clops_sweep.planning.shard import Shard
     from clops_sweep.search.launch import launch
     from clops_sweep.store.run_store import RunStore
 
@@ -270,8 +284,10 @@ def sweep(
     selection = Selection.of(space, settings=changes, seeds=seeds, limit=limit, where=where)
     runs = None if isinstance(lockstep, str) and lockstep == "auto" else lockstep
     resources = Resources(
-        address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe
+        address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe, no_ray
     )
+    part = None if shard is None else _parsed("shard", shard, Shard.parsed)
+    stop_at = None if stop_after is None else time.monotonic() + _parsed("stop_after", stop_after, seconds_in)
     kept = [keep] if isinstance(keep, str) else keep
     if not isinstance(kept, Collection) or any(it not in get_args(Keep) for it in kept):
         raise UsageError(f"keep = {shown(keep)}: expected some of {list(get_args(Keep))}")
@@ -283,8 +299,9 @@ def sweep(
     _check_path("results", results)
     store = RunStore.named(str(results), keep=kept)
     encoders = Encoders(store.models.read, data_root)
-    asked = Request(selection, PreparedData.found(prepared_root, data_root, encoders), store)
-    return launch(asked, resources, SweepDisplay, retry_failed=retry_failed, warn=warnings.warn)
+    asked = Request(selection, PreparedData.found(prepared_root, data_root, encoders), store, part)
+    display = partial(SweepDisplay, store.command("status"), stop_at)
+    return launch(asked, resources, display, retry_failed=retry_failed, warn=warnings.warn)
 
 
 def read(
@@ -449,6 +466,15 @@ def _existing(results: object, name: str = "results") -> RunStore:
     store = RunStore.named(str(results))
     store.files.check_is_there()
     return store
+
+
+def _parsed(name: str, value: object, read: Callable[[object], Any]) -> Any:
+    from clops_sweep.errors import UsageError, shown
+
+    try:
+        return read(value)
+    except ValueError as error:
+        raise UsageError(f"{name} = {shown(value)}: {error}") from None
 
 
 def _check_path(name: str, path: object) -> None:

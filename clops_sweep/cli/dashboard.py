@@ -34,7 +34,7 @@ TOKEN = "CLOPS_DASHBOARD_TOKEN"
     f"token (that of {TOKEN}, if it is set).",
 )
 def dashboard(asked: Request, port: int, host: str | None) -> None:
-    """Serve a page that follows a store, also while a sweep runs elsewhere: read-only, for this machine alone.
+    """Serve a page that follows a store, also during a sweep. Read-only, for this machine alone.
 
     With search-space files it shows what they ask for, else everything in the store. Ctrl-C ends it.
     """

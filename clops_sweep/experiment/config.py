@@ -32,7 +32,7 @@ from clops_sweep.data.catalog import (
     ScenarioName,
 )
 from clops_sweep.data.splits.fold_names import fold_of
-from clops_sweep.errors import UsageError, calling, listed, shown
+from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_all, shown
 from clops_sweep.experiment.identity import effective, identity_of
 from clops_sweep.experiment.plugins.declarations import IN_PLACE_OF
 from clops_sweep.experiment.plugins.options import LARGEST, OPTIONS, FloatOption, IntOption, PluginOption
@@ -226,7 +226,7 @@ class RunConfig(BaseModel):
     @classmethod
     def _known_dataset(cls, value: str) -> str:
         if value not in DATASETS:
-            raise ValueError(f"no data set of that name{nearest(value, DATASETS)}; known: {listed(DATASETS)}")
+            raise ValueError(f"no data set of that name{nearest_or_all(value, DATASETS)}")
         return value
 
     @field_validator(*USERS)
@@ -473,7 +473,7 @@ class _AnyCombination(RunConfig):
 def _registered(kind: str, value: str) -> str:
     registry = REGISTRIES[kind]
     if value not in registry:
-        raise ValueError(f"not known{nearest(value, registry)}; known: {listed(registry)}")
+        raise ValueError(f"not known{nearest_or_all(value, registry)}")
     return value
 
 
@@ -512,7 +512,7 @@ def known_key(name: str) -> str:
     if name in RunConfig.model_fields or name in OPTIONS:
         return name
     known = [*RunConfig.model_fields, *OPTIONS]
-    close = _closest(name, known)
+    close = closest(name, known)
     if close:
         of = f" of {owners(close)}" if close in OPTIONS and close not in RunConfig().options else ""
         raise UsageError(f"unknown key {shown(name)} (did you mean {close!r}{of}?)")
@@ -548,24 +548,6 @@ def kind_of(name: str) -> Any:
 def names_of(configs: Iterable[RunConfig]) -> list[str]:
     """The fields that every config has, and the options that some of these have."""
     return list(dict.fromkeys([*RunConfig.model_fields, *(name for config in configs for name in config.options)]))
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A question to be put behind an unknown name, if one that is known is like it."""
-    close = _closest(name, known)
-    return f" (did you mean {close!r}?)" if close else ""
-
-
-_CLOSE, _CLOSE_IF_SHORT = 0.75, 0.6
-"""Least `difflib` similarity of a suggested name; one wrong letter of three leaves 0.67."""
-
-
-def _closest(name: str, known: Iterable[str]) -> str | None:
-    names = {each.lower(): each for each in known}
-    cutoff = _CLOSE if len(name) > 4 else _CLOSE_IF_SHORT
-    close = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=cutoff)
-    close += [each for each in names if name and each.startswith(name.lower())]
-    return names[close[0]] if close else None
 
 
 def _first_sentence(error: ValidationError) -> str:

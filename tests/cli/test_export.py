@@ -16,6 +16,7 @@ from clops_sweep.cli.commands import command
 from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.cli.documented import documented
 from tests.learning.encoders.conftest import forgotten
 from tests.learning.encoders.place import Place, config
 
@@ -54,8 +55,10 @@ def stored(results: Path, **settings: object) -> str:
 def test_an_exported_model_gives_the_same_probabilities(ask: Run, tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="needs clops-sweep[onnx]")
     run_id, file = stored(tmp_path / "results"), tmp_path / "model.onnx"
-    done = ask("export", run_id[:8], file, "--results", tmp_path / "results")
-    assert "1 outputs (B|D|F)" in done.output, done.exception
+    done = ask("export", run_id[:8], file, "--results", tmp_path / "results", "--json")
+    printed = json.loads(done.stdout)
+    assert set(printed) == documented("export")
+    assert (printed["run_id"], printed["file"], printed["classes"]) == (run_id, str(file), ["B|D|F"])
     session = onnxruntime.InferenceSession(file.read_bytes(), providers=["CPUExecutionProvider"])
     x = np.random.default_rng(0).normal(size=(7, 1, 2500)).astype(np.float32)
     with torch.no_grad():
