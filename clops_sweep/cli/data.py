@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -13,13 +13,16 @@ from clops_sweep.cli.group import SectionedGroup
 from clops_sweep.cli.options import (
     EXIT_BAD_INPUT,
     Ended,
+    NotEmpty,
     NotEmptyPath,
     data_root_option,
     json_option,
     plugins_option,
     prepared_root_option,
     print_json,
+    results_option,
 )
+from clops_sweep.data.catalog import DataKey, Leads, Normalization
 from clops_sweep.errors import UsageError, several
 
 if TYPE_CHECKING:
@@ -45,7 +48,7 @@ _markdown_option = click.option("--markdown", is_flag=True, help="Print the tabl
 
 @click.group(cls=SectionedGroup)
 def data() -> None:
-    """List, download, verify, prepare and count data sets."""
+    """List, download, verify, prepare, encode and count data sets."""
 
 
 @data.command("list")
@@ -60,22 +63,29 @@ def list_data(data_root: Path | None, prepared_root: Path | None, as_json: bool)
 
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.files.folder import shorten
-    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, state
+    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, folder_of, state
+    from clops_sweep.data.preparing.features import computed_features
 
     if data_root is not None and not data_root.is_dir():
         raise UsageError(f"--data-root {shorten(data_root)}: there is no such folder; give the one with the data sets")
     root = prepared_root or default_prepared_root()
     states = {name: state(name, prepared_root=root, data_root=data_root) for name in DATASETS}
+    features = {
+        name: list(dict.fromkeys(it.encoder for it in computed_features(folder_of(name, root)))) for name in DATASETS
+    }
     if as_json:
         said = ("name", "title", "size", "scenarios", "licence", "source")
-        sets = [{it: getattr(info, it) for it in said} | {"state": states[info.name]} for info in DATASETS.values()]
+        sets = [
+            {it: getattr(info, it) for it in said} | {"state": states[info.name], "features_of": features[info.name]}
+            for info in DATASETS.values()
+        ]
         print_json({"prepared_root": root, "datasets": sets})
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("data set", "state", "size", "scenarios"):
+    for heading in ("data set", "state", "size", "scenarios", "features of"):
         table.add_column(heading, no_wrap=heading in ("data set", "state"))
     for info in DATASETS.values():
-        table.add_row(info.name, states[info.name], info.size, " ".join(info.scenarios))
+        table.add_row(info.name, states[info.name], info.size, " ".join(info.scenarios), " ".join(features[info.name]))
     Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
     click.echo("\nlicences and sources")
     for info in DATASETS.values():
@@ -125,6 +135,61 @@ def prepare(
         anew=is_to_be_made_again(name, prepared_root=root, data_root=data_root, on_error=policy),
     )
     _print_counts(prepared, split_seed, markdown, as_json)
+
+
+@data.command()
+@click.argument("name")
+@click.option("--encoder", required=True, type=NotEmpty(), metavar="NAME", help="An encoder, or run:RUN_ID.")
+@results_option
+@data_root_option
+@prepared_root_option
+@plugins_option
+@click.option(
+    "--normalize", type=click.Choice(get_args(Normalization)), help="Of the signals; by default that of the data set."
+)
+@click.option(
+    "--leads",
+    type=click.Choice(get_args(Leads)),
+    help="One lead of a recording or all of them; by default as the data set.",
+)
+def encode(
+    name: str,
+    encoder: str,
+    results: str,
+    data_root: Path | None,
+    prepared_root: Path | None,
+    normalize: str | None,
+    leads: str | None,
+) -> None:
+    """Compute the features that an encoder makes of a data set, once; a launch that needs them does the same.
+
+    The store is where the model of run:RUN_ID is.
+    """
+    from clops_sweep.data.catalog import DATASETS
+    from clops_sweep.data.preparing.prepared_data import PreparedData
+    from clops_sweep.experiment.config import nearest
+    from clops_sweep.experiment.plugins.registry import ENCODERS, is_stored_run
+    from clops_sweep.learning.encoders.encoders import Encoders
+    from clops_sweep.store.run_store import RunStore
+
+    if name not in DATASETS:
+        raise UsageError(f"dataset {name!r}: no data set of that name{nearest(name, DATASETS)}")
+    try:
+        if not is_stored_run(encoder) and encoder not in ENCODERS:
+            raise ValueError(
+                f"not declared{nearest(encoder, ENCODERS)}; name the file that does so with --plugins FILE"
+            )
+    except ValueError as error:
+        raise UsageError(f"encoder {encoder!r}: {error}") from None
+    encoders = Encoders(lambda run_id: RunStore.named(results).models.read(run_id), data_root)
+    prepared = PreparedData.found(prepared_root, data_root, encoders)
+    info = DATASETS[name]
+    key = DataKey(name, 0, normalize or info.normalize, leads or info.leads, encoder=encoder)
+    prepared.prepare([key])
+    frames = prepared.frames(key)
+    shape = f"{frames.samples:,}" if frames.members is None else f"{frames.channels:,} x {frames.samples:,}"
+    click.echo(f"{name}: {shape} features of {encoder} for each of {len(frames):,} frames, "
+               f"{_megabytes(frames.frames.nbytes)}")  # fmt: skip
 
 
 @data.command()

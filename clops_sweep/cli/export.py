@@ -29,8 +29,10 @@ from clops_sweep.store.run_store import RunStore
 def export(run_id: str, file: Path, results: str, task: int | None, as_json: bool) -> None:
     """Write a model that --keep models has stored to FILE.onnx. RUN_ID may be any unambiguous prefix.
 
-    The ONNX model takes `frames`, float32 [batch, channels, samples], and returns `probabilities` [batch, outputs].
+    The ONNX model takes `frames`, float32 [batch, channels, samples], and returns `probabilities` [batch, outputs]. It
+    includes the encoder of a run on features, and takes the signals that this takes.
     """
+    from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.learning.onnx_export import onnx_bytes
     from clops_sweep.learning.trained_model import model_from
 
@@ -42,8 +44,8 @@ def export(run_id: str, file: Path, results: str, task: int | None, as_json: boo
         raise UsageError(f"{file}: there is no folder {file.parent}")
     store = RunStore.named(results)
     store.files.check_is_there()
-    found = store.find(run_id)
-    model = model_from(store.models.read(found, task))
+    found, encoders = store.find(run_id), Encoders(store.models.read)
+    model = model_from(store.models.read(found, task), encoders.of_model)
     file.write_bytes(onnx_bytes(model))
     if as_json:
         print_json({"run_id": found, "file": file, "classes": model.classes})

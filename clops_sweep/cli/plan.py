@@ -12,7 +12,7 @@ from clops_sweep.cli.options import print_json
 from clops_sweep.cli.search import print_searches, search_as_data
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import DamagedStore, several
-from clops_sweep.experiment.provenance import PROVENANCE, changed_code, plugins_of
+from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_encoders, plugins_of
 from clops_sweep.machine import available_cores, gpus
 from clops_sweep.planning.memories import memories
 from clops_sweep.search.fit import check_fit
@@ -78,7 +78,8 @@ class Facts:
         def estimated() -> Estimate | None:
             return _estimated(asked, plan, pending, gpus_per_trial) if pending else None
 
-        return cls(searches, changed_since(asked, plan), not_here, pending, estimated)
+        changed = [*changed_since(asked, plan), *_changed_encoders(asked)]
+        return cls(searches, changed, not_here, pending, estimated)
 
 
 def print_plan(asked: Request, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
@@ -171,6 +172,16 @@ def changed_since(asked: Request, plan: Plan) -> list[str]:
     records = [it.record for it in standings(asked) if it.record is not None]
     finished += [run_id for record in records for trial in record.trials for run_id in trial.run_ids]
     return changed_code(asked.store.rows("runs", PROVENANCE, finished)) if finished else []
+
+
+def _changed_encoders(asked: Request) -> list[str]:
+    """A sentence for each encoder asked for that is no longer what stored runs used."""
+    encoders = asked.data.encoders
+    names = {config.encoder for config in asked.selection.configs} - {None}
+    if encoders is None or not names:
+        return []
+    now = {name: encoders.identity(name) for name in names if name is not None}
+    return changed_encoders(asked.store.rows("runs", ["encoder", "encoder_hash"]), now)
 
 
 def say_first(plan: Plan) -> None:

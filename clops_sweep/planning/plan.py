@@ -45,7 +45,7 @@ class Plan:
     Attributes:
         first: runs that were not requested, but whose s decides the task order of others.
         asked: the runs asked for.
-        unprepared: data sets that are asked for and not prepared on this machine.
+        unprepared: data sets, and features of encoders, that are asked for and not prepared on this machine.
         places: how many cells and seeds of search spaces these runs fill; some are equal to others and share a run.
         without_kept: how many of the pending runs are finished but for predictions or models, which are to be kept.
     """
@@ -128,7 +128,7 @@ def _make_plan(
     return Plan(
         tuple(run for identity, run in runs.items() if identity in first),
         tuple(run for identity, run in runs.items() if identity not in first),
-        tuple(sorted({data.dataset for data, content in contents.items() if content is None})),
+        tuple(sorted({data.words for data, content in contents.items() if content is None})),
         len(asked),
         len({run.run_id for run in runs.values()} & store.without_kept()),
     )
