@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import nbformat
-import pytest
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from preloaded import Preloaded
