@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from clops_sweep.experiment.plugins.decorators import (
         acquisition_function,
         augmentation,
+        encoder,
         network,
         observer,
         scenario,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from clops_sweep.learning.learners.penalty import Penalty
     from clops_sweep.learning.learners.run_networks import RunNetworks
     from clops_sweep.learning.metrics import r_matrix
+    from clops_sweep.learning.model_facts import ModelFacts
+    from clops_sweep.learning.networks.lora import lora
     from clops_sweep.learning.parameters import Parameters
     from clops_sweep.learning.replay import acquisition, division, storage
     from clops_sweep.learning.replay.buffer import Buffer
@@ -59,7 +62,7 @@ if TYPE_CHECKING:
     from clops_sweep.learning.run import ContinualRun
     from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
     from clops_sweep.learning.strategies.fixed_memory import FixedMemory
-    from clops_sweep.learning.trained_model import ModelFacts, TrainedModel
+    from clops_sweep.learning.trained_model import TrainedModel
     from clops_sweep.search.launch import Outcome
     from clops_sweep.search.study import read_study
     from clops_sweep.store.run_store import RunStore
@@ -121,8 +124,11 @@ __all__ = [
     "dataset",
     "delete",
     "division",
+    "encode",
+    "encoder",
     "folds",
     "load_model",
+    "lora",
     "losses",
     "merge",
     "network",
@@ -147,7 +153,10 @@ _LAZY = {
     ),
     **dict.fromkeys(("OptunaSearch", "SuccessiveHalving"), "clops_sweep.experiment.spaces.optuna_search"),
     **dict.fromkeys(
-        ("acquisition_function", "augmentation", "network", "observer", "scenario", "storage_function", "strategy"),
+        (
+            *("acquisition_function", "augmentation", "encoder", "network", "observer"),
+            *("scenario", "storage_function", "strategy"),
+        ),
         "clops_sweep.experiment.plugins.decorators",
     ),
     **dict.fromkeys(
@@ -180,9 +189,11 @@ _LAZY = {
     "RunConfig": "clops_sweep.experiment.config",
     "RunNetworks": "clops_sweep.learning.learners.run_networks",
     "SearchSpace": "clops_sweep.experiment.spaces.search_space",
-    **dict.fromkeys(("ModelFacts", "TrainedModel"), "clops_sweep.learning.trained_model"),
+    "ModelFacts": "clops_sweep.learning.model_facts",
+    "TrainedModel": "clops_sweep.learning.trained_model",
     "Strategy": "clops_sweep.learning.by_loss.strategy",
     "dataset": "clops_sweep.data.declared.dataset",
+    "lora": "clops_sweep.learning.networks.lora",
     "folds": "clops_sweep.data.splits.fold_names",
     "read_study": "clops_sweep.search.study",
 }
@@ -250,6 +261,7 @@ def sweep(
     from clops_sweep.execution.jobs import Resources
     from clops_sweep.experiment.limits import Keep
     from clops_sweep.experiment.spaces.selection import Selection
+    from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.planning.request import Request
     from clops_sweep.search.launch import launch
     from clops_sweep.store.run_store import RunStore
@@ -270,7 +282,8 @@ def sweep(
             _check_path(name, path)
     _check_path("results", results)
     store = RunStore.named(str(results), keep=kept)
-    asked = Request(selection, PreparedData.found(prepared_root, data_root), store)
+    encoders = Encoders(store.models.read, data_root)
+    asked = Request(selection, PreparedData.found(prepared_root, data_root, encoders), store)
     return launch(asked, resources, SweepDisplay, retry_failed=retry_failed, warn=warnings.warn)
 
 
@@ -330,13 +343,59 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
         task: the network after so many tasks; by default the last one.
 
     Raises:
-        UsageError: no such run or model, the network is not declared, or its declaration no longer fits the weights.
+        UsageError: no such run or model, the network is not declared, or its declaration no longer fits the weights;
+            the encoder below it is not declared, or is not the same any more.
         DamagedStore: the file was changed.
     """
+    from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.learning.trained_model import model_from
 
     store = _existing(results)
-    return model_from(store.models.read(store.find(run_id), task))
+    encoders = Encoders(store.models.read)
+    return model_from(store.models.read(store.find(run_id), task), encoders.of_model)
+
+
+def encode(
+    config: RunConfig,
+    results: str | PathLike[str] = "results",
+    *,
+    data_root: str | PathLike[str] | None = None,
+    prepared_root: str | PathLike[str] | None = None,
+) -> FrameSet:
+    """Compute the features that a config's encoder makes of its data set, once, and open them.
+
+    A launch does the same. With `ContinualRun` and the same config they make a run::
+
+        config = RunConfig(dataset="synthetic", encoder="my_encoder", network="linear")
+        result = ContinualRun(config, encode(config)).run()
+
+    Args:
+        config: names the data set, how it is opened, and the encoder.
+        results: the store that holds the model of ``encoder="run:RUN_ID"``.
+        data_root: folder of the data sets as their publishers ship them; by default CLOPS_DATA_ROOT.
+        prepared_root: folder of the prepared frames; by default CLOPS_PREPARED_ROOT, else in this user's cache.
+
+    Returns:
+        The features as frames [1, F] or [tokens, F], with the labels, patients and split of the data set.
+
+    Raises:
+        UsageError: the config names no encoder, its data cannot be prepared or adapted, its weights are missing, do not
+            fit or need code to be executed, or it is not fit to be an encoder.
+    """
+    from clops_sweep.data.preparing.prepared_data import PreparedData
+    from clops_sweep.errors import UsageError
+    from clops_sweep.learning.encoders.encoders import Encoders
+    from clops_sweep.store.run_store import RunStore
+
+    if config.encoder is None:
+        raise UsageError("encoder = None: expected the name of an encoder, or run:RUN_ID")
+
+    def read_model(run_id: str) -> bytes:
+        return RunStore.named(str(results)).models.read(run_id)
+
+    data = PreparedData.found(prepared_root, data_root, Encoders(read_model, data_root))
+    data.prepare([config.data_key])
+    return data.frames(config.data_key)
 
 
 def delete(results: str | PathLike[str], where: str) -> int:

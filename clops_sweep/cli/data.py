@@ -5,11 +5,19 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
-from clops_sweep.cli.options import NotEmptyPath, data_root_option, plugins_option, prepared_root_option
+from clops_sweep.cli.options import (
+    NotEmpty,
+    NotEmptyPath,
+    data_root_option,
+    plugins_option,
+    prepared_root_option,
+    results_option,
+)
+from clops_sweep.data.catalog import DataKey, Leads, Normalization
 from clops_sweep.errors import UsageError, several
 
 if TYPE_CHECKING:
@@ -35,7 +43,7 @@ _markdown_option = click.option("--markdown", is_flag=True, help="Print the tabl
 
 @click.group()
 def data() -> None:
-    """Data sets: list, download, verify, prepare and count them."""
+    """Data sets: list, download, verify, prepare, encode and count them."""
 
 
 @data.command("list")
@@ -49,16 +57,19 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
 
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.files.folder import shorten
-    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, state
+    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, folder_of, state
+    from clops_sweep.data.preparing.features import computed_features
 
     if data_root is not None and not data_root.is_dir():
         raise UsageError(f"--data-root {shorten(data_root)}: there is no such folder; give the one with the data sets")
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("data set", "state", "size", "scenarios"):
+    for heading in ("data set", "state", "size", "scenarios", "features of"):
         table.add_column(heading, no_wrap=heading in ("data set", "state"))
+    root = prepared_root or default_prepared_root()
     for info in DATASETS.values():
-        there = state(info.name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
-        table.add_row(info.name, there, info.size, " ".join(info.scenarios))
+        there = state(info.name, prepared_root=root, data_root=data_root)
+        features = dict.fromkeys(it.encoder for it in computed_features(folder_of(info.name, root)))
+        table.add_row(info.name, there, info.size, " ".join(info.scenarios), " ".join(features))
     Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
     click.echo("\nlicences and sources")
     for info in DATASETS.values():
@@ -106,6 +117,61 @@ def prepare(
         anew=is_to_be_made_again(name, prepared_root=root, data_root=data_root, on_error=policy),
     )
     _print_counts(prepared, split_seed, markdown)
+
+
+@data.command()
+@click.argument("name")
+@click.option("--encoder", required=True, type=NotEmpty(), metavar="NAME", help="An encoder, or run:RUN_ID.")
+@results_option
+@data_root_option
+@prepared_root_option
+@plugins_option
+@click.option(
+    "--normalize", type=click.Choice(get_args(Normalization)), help="Of the signals; by default that of the data set."
+)
+@click.option(
+    "--leads",
+    type=click.Choice(get_args(Leads)),
+    help="One lead of a recording or all of them; by default as the data set.",
+)
+def encode(
+    name: str,
+    encoder: str,
+    results: str,
+    data_root: Path | None,
+    prepared_root: Path | None,
+    normalize: str | None,
+    leads: str | None,
+) -> None:
+    """Compute the features that an encoder makes of a data set, once; a launch that needs them does the same.
+
+    The store is where the model of run:RUN_ID is.
+    """
+    from clops_sweep.data.catalog import DATASETS
+    from clops_sweep.data.preparing.prepared_data import PreparedData
+    from clops_sweep.experiment.config import nearest
+    from clops_sweep.experiment.plugins.registry import ENCODERS, is_stored_run
+    from clops_sweep.learning.encoders.encoders import Encoders
+    from clops_sweep.store.run_store import RunStore
+
+    if name not in DATASETS:
+        raise UsageError(f"dataset {name!r}: no data set of that name{nearest(name, DATASETS)}")
+    try:
+        if not is_stored_run(encoder) and encoder not in ENCODERS:
+            raise ValueError(
+                f"not declared{nearest(encoder, ENCODERS)}; name the file that does so with --plugins FILE"
+            )
+    except ValueError as error:
+        raise UsageError(f"encoder {encoder!r}: {error}") from None
+    encoders = Encoders(lambda run_id: RunStore.named(results).models.read(run_id), data_root)
+    prepared = PreparedData.found(prepared_root, data_root, encoders)
+    info = DATASETS[name]
+    key = DataKey(name, 0, normalize or info.normalize, leads or info.leads, encoder=encoder)
+    prepared.prepare([key])
+    frames = prepared.frames(key)
+    shape = f"{frames.samples:,}" if frames.members is None else f"{frames.channels:,} x {frames.samples:,}"
+    click.echo(f"{name}: {shape} features of {encoder} for each of {len(frames):,} frames, "
+               f"{_megabytes(frames.frames.nbytes)}")  # fmt: skip
 
 
 @data.command()
@@ -230,7 +296,7 @@ def _megabytes(size: int) -> str:
 
 
 def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str | bool] | None:
-    """NAME=VALUE pairs as the types that the defaults have; None if there is none."""
+    """NAME=VALUE pairs with the types of the defaults; None without pairs."""
     from clops_sweep.data.declared.data_set import DataSet
 
     if not options:

@@ -21,8 +21,10 @@ from clops_sweep.store.run_store import RunStore
 def export(run_id: str, file: Path, results: str, task: int | None) -> None:
     """Write the model of a run, stored by --keep models, to FILE.onnx. RUN_ID may be any unambiguous prefix.
 
-    The ONNX model takes `frames`, float32 [batch, channels, samples], and returns `probabilities` [batch, outputs].
+    The ONNX model takes `frames`, float32 [batch, channels, samples], and returns `probabilities` [batch, outputs]. It
+    includes the encoder of a run on features, and takes the signals that this takes.
     """
+    from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.learning.onnx_export import onnx_bytes
     from clops_sweep.learning.trained_model import model_from
 
@@ -34,6 +36,7 @@ def export(run_id: str, file: Path, results: str, task: int | None) -> None:
         raise UsageError(f"{file}: there is no folder {file.parent}")
     store = RunStore.named(results)
     store.files.check_is_there()
-    model = model_from(store.models.read(store.find(run_id), task))
+    encoders = Encoders(store.models.read)
+    model = model_from(store.models.read(store.find(run_id), task), encoders.of_model)
     file.write_bytes(onnx_bytes(model))
     click.echo(f"{file}: {len(model.classes)} outputs ({', '.join(model.classes)})")

@@ -11,7 +11,7 @@ import click
 from clops_sweep.cli.search import print_searches, search_as_data
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import DamagedStore, several
-from clops_sweep.experiment.provenance import PROVENANCE, changed_code, plugins_of
+from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_encoders, plugins_of
 from clops_sweep.machine import available_cores, gpus
 from clops_sweep.search.standing import Standing, check_samplers, runs_to_come, standings, unprepared
 
@@ -54,7 +54,7 @@ class Facts:
 
     @cached_property
     def cost(self) -> Estimate | None:
-        """What the pending runs will cost; it is found out when somebody asks, which takes longer than the rest."""
+        """The cost of the pending runs, computed on first use because it takes longer than the rest."""
         return self._estimated()
 
     @classmethod
@@ -74,7 +74,8 @@ class Facts:
         def estimated() -> Estimate | None:
             return _estimated(asked, plan, pending, gpus_per_trial) if pending else None
 
-        return cls(searches, changed_since(asked, plan), not_here, pending, estimated)
+        changed = [*changed_since(asked, plan), *_changed_encoders(asked)]
+        return cls(searches, changed, not_here, pending, estimated)
 
 
 def say_plan(plan: Plan, facts: Facts, *, cpus_per_trial: float = 1, gpus_per_trial: float = 0) -> None:
@@ -141,6 +142,16 @@ def changed_since(asked: Request, plan: Plan) -> list[str]:
     return changed_code(asked.store.rows("runs", PROVENANCE, finished)) if finished else []
 
 
+def _changed_encoders(asked: Request) -> list[str]:
+    """A sentence for each encoder asked for that is no longer what stored runs used."""
+    encoders = asked.data.encoders
+    names = {config.encoder for config in asked.selection.configs} - {None}
+    if encoders is None or not names:
+        return []
+    now = {name: encoders.identity(name) for name in names if name is not None}
+    return changed_encoders(asked.store.rows("runs", ["encoder", "encoder_hash"]), now)
+
+
 def say_first(plan: Plan) -> None:
     """Prints how many runs there are for the sake of others alone, and whether others wait for one that has failed."""
     if again := plan.without_kept:
@@ -149,13 +160,11 @@ def say_first(plan: Plan) -> None:
     failed = sum(run.state == "failed" for run in plan.first)
     if left := len(plan.first) - failed:
         come, whose = ("comes", "its") if left == 1 else ("come", "their")
-        click.echo(
-            f"{several(left, 'run')} that nobody asked for {come} first: {whose} s decides the task order of others"
-        )
+        click.echo(f"{several(left, 'run')} not requested {come} first: {whose} s decides the task order of others")
     if failed:
         has, them = ("has", "it") if failed == 1 else ("have", "them")
         click.echo(
-            f"{several(failed, 'run')} that nobody asked for {has} failed, and the task order of others waits for "
+            f"{several(failed, 'run')} not requested {has} failed, and the task order of others waits for "
             f"{them}; --retry failed takes {them} up again"
         )
 

@@ -76,6 +76,7 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
         ) -> None:
             from clops_sweep.data.preparing.prepared_data import PreparedData
             from clops_sweep.experiment.spaces.selection import Selection
+            from clops_sweep.learning.encoders.encoders import Encoders
             from clops_sweep.planning.request import Request
             from clops_sweep.store.run_store import RunStore
 
@@ -92,7 +93,8 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
             store = RunStore.named(results, keep=keep)
             if files and store.is_from_0_2():
                 click.echo(f"clops-sweep: results {store.files.shown}: {store.parts['runs'].from_0_2}", err=True)
-            asked = Request(selection, PreparedData.found(prepared_root, data_root), store)
+            encoders = Encoders(store.models.read, data_root)
+            asked = Request(selection, PreparedData.found(prepared_root, data_root, encoders), store)
             function(asked, **others)
 
         for option in reversed(options):

@@ -60,7 +60,7 @@ def rerun(
         raise UsageError(f"run {row['run_id']}: {what} is not registered; expected {_plugins_wanted(row)}")
     try:
         kept = bool(store.parts["predictions"].has_finished([row["run_id"]]))
-        result = repeat(row, prepared_root or default_prepared_root(), device, keep_predictions=kept)
+        result = repeat(row, store, prepared_root or default_prepared_root(), device, keep_predictions=kept)
     except UsageError:
         raise
     except Exception as error:  # a run that fails does so in any way it likes

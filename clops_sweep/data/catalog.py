@@ -29,11 +29,22 @@ class DataKey(NamedTuple):
     leads: str = "single"
     split: str | None = None
     validation: float | None = None
+    encoder: str | None = None
 
     @property
     def view(self) -> dict[str, Any]:
-        """How the data set is opened, as `open_frames` takes it."""
-        return {name: value for name, value in self._asdict().items() if name != "dataset"}
+        """How the data set is opened, as `open_frames` takes it; an encoder comes after that."""
+        return {name: value for name, value in self._asdict().items() if name not in ("dataset", "encoder")}
+
+    @property
+    def words(self) -> str:
+        """The data set and the encoder, for messages."""
+        return self.dataset if self.encoder is None else f"{self.dataset}, encoded by {self.encoder},"
+
+    @property
+    def signals(self) -> DataKey:
+        """The frames that the encoder sees."""
+        return self._replace(encoder=None)
 
 
 EPOCHS_PER_TASK: Final[Mapping[ScenarioName, int]] = {"class_il": 20, "time_il": 20, "domain_il": 40}
@@ -60,7 +71,7 @@ class DatasetInfo:
     that is not known before it is prepared; `simultaneous_leads` how many leads of a recording are instances of their
     own, 0 where that is not known either.
     `epochs_per_task` overrides the scenario's usual number of epochs where the data set calls for another.
-    `perturbation_std` is the default of that config field in the unit of the frames, where `normalize` is none: 100 for
+    `perturbation_std` is the default of that config field in the unit of the frames, for `normalize` = "none": 100 for
     cardiology as released, in raw units.
     `folders` are the names its folder goes by under a data root. `reference_lead` stands for a recording of many
     leads where a scenario wants one instance per recording; None where a recording gives one lead anyway.

@@ -41,6 +41,7 @@ from clops_sweep.experiment.plugins.registry import (
     REGISTRIES,
     SCENARIOS,
     USERS,
+    is_stored_run,
     may_use,
     used_options,
 )
@@ -50,7 +51,7 @@ SEMANTICS_VERSION = 2
 """Raised whenever the same configuration would give different numbers than before; part of every run id."""
 
 RUN_ID_LENGTH = 24
-"""Hexadecimal digits of a run id. Version 0.1, which hashed every field, had 20: so its stores are told apart."""
+"""Hexadecimal digits of a run id. Version 0.1, which hashed every field, had 20: which tells its stores apart."""
 
 PositiveInt = Annotated[int, BeforeValidator(IntOption(1, ge=1, le=LARGEST).checked)]
 PositiveFloat = Annotated[float, BeforeValidator(FloatOption(1, gt=0).checked)]
@@ -88,7 +89,7 @@ class RunConfig(BaseModel):
     """One continual-learning run, fully determined: same config, same data, same numbers.
 
     A number is a number here: neither text such as "20" nor True is taken for one, and of those with a decimal point
-    20.0 is a whole number and 20.5 is none.
+    20.0 is a whole number and 20.5 is not.
 
     Fields carry the names of the paper's hyperparameters (Kiyasseh, Zhu and Clifton, CLOPS). A field that is not
     given takes the paper's value for the scenario and data set at hand, and is then as much part of the run's
@@ -146,6 +147,9 @@ class RunConfig(BaseModel):
             data.get("dataset", ""), data.get("scenario", ""), data.get("domain", LEAD)
         ),
         description="whether an instance is one lead of a recording or all of them at once",
+    )
+    encoder: str | None = Field(
+        None, description="a frozen encoder, or run:RUN_ID; its features, computed once, take the place of the signals"
     )
     network: str = PAPER_NETWORK
     norm: Literal["batch", "layer", "group", "none"] = Field(
@@ -230,6 +234,11 @@ class RunConfig(BaseModel):
     def _known_plugin(cls, value: str | None, info: ValidationInfo) -> str | None:
         return None if value is None else _registered(str(info.field_name), value)
 
+    @field_validator("encoder")
+    @classmethod
+    def _known_encoder(cls, value: str | None) -> str | None:
+        return value if value is None or is_stored_run(value) else _registered("encoder", value)
+
     @field_validator("task_order", mode="before")
     @classmethod
     def _named_order(cls, value: Any) -> Any:
@@ -292,6 +301,17 @@ class RunConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _changes_no_features(self) -> Self:
+        if self.encoder is None:
+            return self
+        if self.augment is not None:
+            raise ValueError(
+                f"augment = {self.augment!r} changes signals, and features are computed once; leave out augment or "
+                "encoder"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _options_are_valid(self) -> Self:
         given = {name: _checked(name, value) for name, value in (self.__pydantic_extra__ or {}).items()}
         for name, instead_of in IN_PLACE_OF.items():
@@ -302,6 +322,11 @@ class RunConfig(BaseModel):
 
     @model_validator(mode="after")
     def _options_fit(self) -> Self:
+        if self.encoder is not None and "perturbation_std" in self.options:
+            raise ValueError(
+                f"acquisition = {self.options['acquisition']!r} perturbs signals, and features are computed once; "
+                "expected another acquisition function, such as 'bald_mcd', or no encoder"
+            )
         effective(self.strategy, self.options, [getattr(self, kind) for kind in USERS])
         return self
 
@@ -372,7 +397,8 @@ class RunConfig(BaseModel):
     @property
     def data_key(self) -> DataKey:
         """The frames that this config runs on."""
-        return DataKey(self.dataset, self.split_seed, self.normalize, self.leads, self.split, self.validation)
+        view = self.split_seed, self.normalize, self.leads, self.split, self.validation
+        return DataKey(self.dataset, *view, self.encoder)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy that finds out its identity anew; unlike `replace`, it does not look at what it is updated with."""
@@ -433,6 +459,10 @@ class _AnyCombination(RunConfig):
 
     @model_validator(mode="after")
     def _one_validation_set(self) -> Self:
+        return self
+
+    @model_validator(mode="after")
+    def _changes_no_features(self) -> Self:
         return self
 
     @model_validator(mode="after")
