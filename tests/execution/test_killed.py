@@ -52,9 +52,7 @@ def test_a_driver_killed_again_and_again_loses_only_what_was_running(
     runs = 14
     counted = Counted(tmp_path, runs=runs, epochs=2)
     killed = []
-    counted.gate.write_text(
-        " ".join(map(str, range(runs - 2)))
-    )  # the last two wait: no driver ends before it is killed
+    counted.gate.write_text(" ".join(map(str, range(runs - 2))))  # the last two wait: no driver ends by itself
     for start in (partial(launch, script=forked), attach):  # with a Ray that goes with it, and with one that stays
         left = runs - len(RunStore(tmp_path / "results").statuses())
         sweep = start("space.py", "--no-report")

@@ -202,9 +202,7 @@ def test_seconds_count_everything_that_a_run_takes() -> None:
         configs = [config, config.replace(seed=4)]
         ContinualRun(configs, frames)  # makes further ones to try the network
         counted = []
-        for _ in range(
-            5
-        ):  # on a busy machine another process may run between the end of a run and the look at the clock
+        for _ in range(5):  # another process may delay the last look at the clock
             begun = time.perf_counter()
             runs = ContinualRun(configs, frames).run().runs
             whole = time.perf_counter() - begun
