@@ -144,6 +144,11 @@ class ModuleLearner(Learner):
                 of_run.backward(by)
         return logits, self._gradient.flat
 
+    def compute_in_bfloat16(self) -> None:
+        """From now on passes with a gradient compute in bfloat16 where `torch.autocast` does."""
+        for module in self._modules:
+            module.bfloat16 = True
+
     def passes(self) -> Passes:
         """As `Learner.passes`."""
         return _ModulePasses(self)
