@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep import ContinualRun, RunConfig, Strategy, UsageError, strategy
+from clops_sweep import ContinualRun, RunConfig, Strategy, UsageError
 from clops_sweep.analysis import learning_curves
 from clops_sweep.data.frames import TEST, VALIDATION, FrameSet
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.early_stopping import EarlyStopping
 from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.learning.result import RunResult
@@ -24,7 +26,6 @@ OPTIONS: dict[str, dict[str, Any]] = {"acil": {"projection_size": 60}, "icarl": 
 MEASURED = {"seconds", "seconds_train", "seconds_acquire", "seconds_evaluate", "cpu_seconds", "started_at"}
 
 
-@strategy("counting_loss")
 class CountingLoss(Strategy):
     """A loss with state of its own: the steps, and a memory of everything."""
 
@@ -34,6 +35,12 @@ class CountingLoss(Strategy):
     def loss(self, batch: Any) -> Any:
         self.steps += 1
         return self.criterion(self.model(batch.x), batch.y) / (1 + self.steps / 100)
+
+
+@pytest.fixture(autouse=True)
+def _counting_loss() -> Iterator[None]:
+    with STRATEGIES.temporarily("counting_loss", CountingLoss):
+        yield
 
 
 def config_of(method: str, **changes: Any) -> RunConfig:

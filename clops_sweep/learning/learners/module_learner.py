@@ -109,7 +109,7 @@ class ModuleLearner(Learner):
                     with self._random(dropout_keys[run], place, batch.draws):
                         logits = module.logits(frames, mode)
                     of_run = losses.instance_losses(self.kind, logits, batch.targets[run])
-                    (batch.weights[run] * of_run).sum().backward()
+                    of_run.backward(batch.weights[run])  # as of sum_i weights_i l_i, in fewer operations
                 found.append(of_run.detach())
         return torch.stack(found), self._gradient.flat
 
