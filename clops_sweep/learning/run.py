@@ -264,7 +264,7 @@ class ContinualRun:
         return dict(_mapped(state, torch.Tensor.clone))
 
     def _return_to_best(self, task: int, seen: int) -> None:
-        """The run is what it would be had the task ended with the epoch of its lowest validation loss."""
+        """Make the run the one whose task ended with the epoch of its lowest validation loss."""
         assert self._stopping is not None
         trained = self._epoch
         self._epoch, state = self._stopping.best()

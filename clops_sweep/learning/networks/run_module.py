@@ -144,7 +144,7 @@ class RunModule:
         return logits
 
     def precision(self, device: torch.device) -> AbstractContextManager[Any]:
-        """Around a pass, what makes it one in bfloat16 if it has a gradient and is to be one."""
+        """Return what a pass runs in: autocast to bfloat16 if `bfloat16` is set and the pass has a gradient."""
         if self.bfloat16 and torch.is_grad_enabled():
             return torch.autocast(device.type, torch.bfloat16)
         return nullcontext()
