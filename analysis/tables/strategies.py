@@ -21,6 +21,7 @@ from .comparisons import Comparisons, Kind, paired
 TRAINING = (
     *("dataset", "scenario", "task_classes", "domain", "leads", "normalize", "task_order", "network"),
     *("norm", "epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
+    *("precision", "early_stopping"),
 )
 """What configurations must have in common to be compared across strategies, beside the network's options."""
 
