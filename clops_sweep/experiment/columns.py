@@ -19,8 +19,12 @@ from clops_sweep.experiment.plugins.registry import BUILT_IN, PAPER_NETWORK, use
 COUNTS = ("left_out", "replayed", "projections", "projection_failures")
 """Classes left out of an AUC, instances replayed, and GEM's projections, tried and failed."""
 
-SIZES = ("parameters", "memory_instances", "memory_bytes", "patients_train", "patients_validation", "patients_test")
-"""Trainable parameters of the network, what the replay memory holds at the end, and distinct people by split."""
+SIZES = (
+    *("epochs_trained", "parameters", "memory_instances", "memory_bytes"),
+    *("patients_train", "patients_validation", "patients_test"),
+)
+"""Epochs computed over all tasks, trainable parameters of the network, what the replay memory holds at the end, and
+distinct people by split."""
 
 PHASES = ("seconds_train", "seconds_acquire", "seconds_evaluate")
 
@@ -70,7 +74,7 @@ Other options have columns of their own beside these, in the rows of the runs th
 
 DEFAULTS: Mapping[str, Any] = {
     **{"task_classes": None, "domain": LEAD, "leads": "single", "network": PAPER_NETWORK, "weight_seed": None},
-    **dict.fromkeys(("class_weights", "augment", "split", "validation", "curves", "encoder")),
+    **dict.fromkeys(("class_weights", "augment", "split", "validation", "curves", "encoder", "early_stopping")),
     **LEFT_OUT,
     **dict.fromkeys(BUILT_IN),
 }

@@ -139,6 +139,12 @@ class RunConfig(BaseModel):
     schedule: Literal["constant", "cosine", "step"] = Field(
         "constant", description="of the learning rate over the epochs of each task"
     )
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="of training passes: bfloat16 computes matrix products and convolutions in 16 bits"
+    )
+    early_stopping: PositiveInt | None = Field(
+        None, description="epochs without a lower validation loss after which a task ends and its best epoch is kept"
+    )
     normalize: Normalization = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].normalize if "dataset" in data else "none"
     )

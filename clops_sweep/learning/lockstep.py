@@ -20,5 +20,9 @@ def free_fields(strategy: str) -> frozenset[str]:
 
 
 def lockstep_key(config: RunConfig) -> str:
-    """What runs of a lockstep have in common: equal for configs that may be trained together."""
-    return config.model_dump_json(exclude=set(free_fields(config.strategy)))
+    """What runs of a lockstep have in common: equal for configs that may be trained together.
+
+    A run with early stopping is computed alone: only its own losses say when its tasks end.
+    """
+    free = free_fields(config.strategy) if config.early_stopping is None else ()
+    return config.model_dump_json(exclude=set(free))

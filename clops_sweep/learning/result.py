@@ -117,6 +117,9 @@ class History:
         seconds: time spent in all and by phase, and that of the CPU, of the whole lockstep.
         backend: what computed it.
         started_at: when it began.
+        epochs: of each stage of training, without those that early stopping has dropped.
+        epochs_per_stage: the most that a stage may have.
+        epochs_trained: all epochs that were computed.
         predictions: of every stage of training the probabilities of the test instances of all tasks, float32
             [S, n, outputs]; none where they are not kept.
     """
@@ -131,6 +134,9 @@ class History:
     seconds: Mapping[str, float]
     backend: str
     started_at: datetime
+    epochs: Sequence[int]
+    epochs_per_stage: int
+    epochs_trained: int
     predictions: Sequence[NDArray[np.float32]] = ()
 
 
@@ -212,6 +218,7 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
         "left_out": left_out,
         "replayed": sum(int(record.times_replayed[run].sum()) for record in history.records),
         **{name: values[run] for name, values in history.counts.items()},
+        "epochs_trained": history.epochs_trained,
         "parameters": history.parameters,
         "memory_instances": stored,
         "memory_bytes": stored * each + (history.memory.other_bytes[run] if history.memory.other_bytes else 0),
@@ -312,13 +319,15 @@ def _by_output(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
 
 
 def _curves(run: int, scenario: Scenario, history: History) -> Columns:
+    """A row for every task after every epoch. The epochs of stage k, from 0, begin at k `epochs_per_stage` + 1."""
     names = [task.name for task in scenario.tasks]
-    epochs, stages = len(history.curves), len(history.r["test"])
-    training = names if stages == len(names) else [ALL_TASKS]
+    stages = history.epochs if history.curves else []
+    training = names if len(history.epochs) == len(names) else [ALL_TASKS]
+    epochs = [stage * history.epochs_per_stage + np.arange(1, 1 + count) for stage, count in enumerate(stages)]
     return {
-        "epoch": np.repeat(np.arange(1, epochs + 1), len(names)),
-        "training_task": np.repeat(training, len(names) * (epochs // stages)),
-        "task": np.tile(names, epochs),
+        "epoch": np.concatenate([np.empty(0, np.int64), *epochs]).repeat(len(names)),
+        "training_task": np.repeat(training[: len(stages)], np.array(stages, np.int64) * len(names)),
+        "task": np.tile(names, len(history.curves)),
         **{
             name: np.concatenate([np.empty(0), *(getattr(evaluation, name)[run] for evaluation in history.curves)])
             for name in ("auc", "loss", *MEASURES[1:])

@@ -80,7 +80,7 @@ class Request:
         tasks = {
             (
                 *(c.data_key, c.scenario, c.task_order, c.task_classes, c.domain, c.strategy, c.get("memory_size")),
-                c.curves,
+                *(c.curves, c.early_stopping),
                 *c.options_of("scenario").items(),
             ): c
             for c in configs

@@ -144,7 +144,8 @@ def plainly(config: RunConfig) -> str:
     }
     if config.task_order == tuple(range(6)) or config.task_order == (0, 1, 2):
         seen["task_order"] = "sequential"
-    for name, default in {"norm": "batch", "optimizer": "adam", "weight_decay": 0, "schedule": "constant"}.items():
+    defaults = {"norm": "batch", "optimizer": "adam", "weight_decay": 0, "schedule": "constant", "precision": "float32"}
+    for name, default in defaults.items():
         if seen[name] == default:
             del seen[name]
     if config.weight_seed == config.seed:
