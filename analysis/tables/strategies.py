@@ -20,7 +20,7 @@ from .comparisons import Comparisons, Kind, paired
 
 TRAINING = (
     *("dataset", "scenario", "task_classes", "domain", "leads", "normalize", "task_order", "network"),
-    *("norm", "epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
+    *("norm", "head", "epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
 )
 """What configurations must have in common to be compared across strategies, beside the network's options."""
 
@@ -45,7 +45,7 @@ class StrategyComparison:
 
 def training(cell: Cell) -> tuple[object, ...]:
     """What configurations must have in common to be compared across strategies."""
-    return *(getattr(cell.config, name) for name in TRAINING), *cell.config.network_options.items()
+    return *(getattr(cell.config, name) for name in TRAINING), *cell.config.options_of("network").items()
 
 
 def compare_strategies(experiments: Sequence[Experiment]) -> list[StrategyComparison]:

@@ -9,7 +9,13 @@ from typing import Any
 from clops_sweep.experiment.plugins.options import OF_SCENARIOS, PluginOption
 from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STRATEGIES, USERS
 
-LEFT_OUT: Mapping[str, Any] = {"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "norm": "batch"}
+LEFT_OUT: Mapping[str, Any] = {
+    "optimizer": "adam",
+    "weight_decay": 0.0,
+    "schedule": "constant",
+    "norm": "batch",
+    "head": "linear",
+}
 """Fields that are left out of the identity where they have these values: runs were stored before the fields existed."""
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode

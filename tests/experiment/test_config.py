@@ -269,7 +269,7 @@ ALWAYS = {
     *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
     *("split_seed", "seed", "weight_seed", "leads", "network"),
     *(NONE_BY_DEFAULT := {"task_classes", "class_weights", "augment", "split", "validation", "curves"}),
-    *(CONSTANT_BY_DEFAULT := {"norm", "optimizer", "weight_decay", "schedule"}),
+    *(CONSTANT_BY_DEFAULT := {"norm", "head", "optimizer", "weight_decay", "schedule"}),
 }
 BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
 USED = {
@@ -284,7 +284,10 @@ USED = {
     "agem": {"memory_fraction", "memory_size"},
     "gdumb": {"memory_fraction", "memory_size"},
     "icarl": {"memory_fraction", "memory_size"},
+    "aser": {"replay_ratio", "memory_fraction", "memory_size"},
     "ranpac": {"projection_size"},
+    "acil": {"projection_size", "acil_ridge"},
+    "ts_acl": {"projection_size", "acil_ridge"},
     "finetune": set(),
     "multitask": set(),
 }
