@@ -12,7 +12,7 @@ from clops_sweep.search_spaces.methods_mitbih import memory
 _, UCI_HAR = load_spaces(shipped_space("networks"))  # declares the data set
 
 
-@network("conv_blocks", options={"conv_width": IntOption(32, ge=1, le=1024, log=True)})
+@network("conv_blocks", options={"conv_width": IntOption(16, ge=1, le=1024, log=True)})
 def conv_blocks(channels, samples, outputs, *, conv_width):
     """Four blocks, the mean over time, and a linear layer."""
     from torch import nn
@@ -27,6 +27,6 @@ def conv_blocks(channels, samples, outputs, *, conv_width):
 
 METHODS = ("finetune", "er", "clops", "lwf", "ncm", "slda", "ranpac", "acil", "ts_acl", "icarl", "joint")
 BASE = UCI_HAR.base.replace(
-    network="conv_blocks", learning_rate=1e-3, batch_size=32, epochs_per_task=10, normalize="none", **memory(0.05)
+    network="conv_blocks", learning_rate=1e-3, batch_size=32, epochs_per_task=5, normalize="none", **memory(0.05)
 )
 SPACE = SearchSpace("heads_uci_har", BASE, {"norm": ["batch", "layer"], "strategy": METHODS}, seeds=range(3))
