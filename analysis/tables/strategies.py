@@ -20,7 +20,7 @@ from .comparisons import Comparisons, Kind, paired
 
 TRAINING = (
     *("dataset", "scenario", "task_classes", "domain", "leads", "normalize", "task_order", "network"),
-    *("norm", "epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
+    *("norm", "head", "epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
     *("precision", "early_stopping"),
 )
 """What configurations must have in common to be compared across strategies, beside the network's options."""
@@ -47,7 +47,7 @@ class StrategyComparison:
 def training(cell: Cell, without: Collection[str] = ()) -> tuple[object, ...]:
     """What configurations must have in common to be compared across strategies, without some fields."""
     fields = (getattr(cell.config, name) for name in TRAINING if name not in without)
-    return *fields, *((name, value) for name, value in cell.config.network_options.items() if name not in without)
+    return *fields, *((name, value) for name, value in cell.config.options_of("network").items() if name not in without)
 
 
 def compare_strategies(experiments: Sequence[Experiment]) -> list[StrategyComparison]:

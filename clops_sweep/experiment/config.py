@@ -84,6 +84,9 @@ _NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_O
 
 _MOST_TASKS = 10_000
 
+REPLACED = frozenset({"norm", "head", "projection", "scales"})
+"""Entries of `RunConfig.network_options` that are no options of the network: which of its layers are replaced."""
+
 
 class RunConfig(BaseModel):
     """One continual-learning run, fully determined: same config, same data, same numbers.
@@ -160,6 +163,10 @@ class RunConfig(BaseModel):
     network: str = PAPER_NETWORK
     norm: Literal["batch", "layer", "group", "none"] = Field(
         "batch", description="what replaces the network's batch norm layers; batch leaves the network as it is declared"
+    )
+    head: Literal["linear", "cosine", "per_class"] = Field(
+        "linear",
+        description="cosine: cosines to class vectors with a learned scale; per_class: one sigmoid for each class",
     )
     split_seed: Seed = 0
     seed: Seed = 0
@@ -390,10 +397,14 @@ class RunConfig(BaseModel):
 
     @property
     def network_options(self) -> dict[str, Any]:
-        """What the network is made with: its options, `norm` unless it is "batch", the method's `projection_size`."""
+        """What the network is made with: its options, and which layers of it are replaced (see `REPLACED`)."""
         found = self.options_of("network") | ({} if self.norm == "batch" else {"norm": self.norm})
+        if self.head == "cosine":
+            found["head"] = self.head
         size = self.options.get("projection_size")
-        return found if size is None else found | {"projection": size}
+        if size is not None:
+            found |= {"projection": size, **({"scales": True} if self.strategy == "ts_acl" else {})}
+        return found
 
     @property
     def initial_seed(self) -> int:

@@ -1,11 +1,16 @@
-"""What the paper's network asks of frames; others say themselves what they cannot do with theirs."""
+"""What the paper's network asks of frames, and which networks are tried before a launch."""
 
 from __future__ import annotations
 
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
+from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK
+
+
+def is_tried(config: RunConfig) -> bool:
+    """Whether a network may turn out to be unfit: it is the user's, or layers are replaced that it may not have."""
+    return config.network in NETWORKS.added or config.norm != "batch" or config.head == "cosine"
 
 
 def check_frames(config: RunConfig, frames: FrameSet) -> None:

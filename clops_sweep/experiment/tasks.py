@@ -19,8 +19,8 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
 
     Raises:
         UsageError: data and scenario do not fit, see `build_scenario`, the strategy cannot do with its outputs,
-            `memory_size` is more than all training instances, `curves` are of the test set where there is a validation
-            set, or `early_stopping` has none to watch.
+            nor with its `head`, `memory_size` is more than all training instances, `curves` are of the test set where
+            there is a validation set, or `early_stopping` has none to watch.
     """
     from clops_sweep.data.scenarios import build_scenario
 
@@ -28,14 +28,20 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     options = {name: getattr(config, name) for name in taken} | config.options_of("scenario")
     function = SCENARIOS[config.scenario] if config.scenario in SCENARIOS.added else None
     scenario = build_scenario(frames, config.scenario, config.task_order, function=function, **options)
-    if STRATEGIES.declaration(config.strategy).per_class_outputs and (
-        scenario.by_position or scenario.kind != "softmax"
+    declared = STRATEGIES.declaration(config.strategy)
+    if config.head not in declared.heads:
+        taken_heads = " or ".join(map(repr, declared.heads))
+        raise UsageError(f"head = {config.head!r}: strategy {config.strategy!r} takes {taken_heads}")
+    for what, needs_classes in (
+        (f"strategy {config.strategy!r}", declared.per_class_outputs),
+        (f"head = {config.head!r}", config.head == "per_class"),
     ):
-        has = "an output for each place in a task" if scenario.by_position else f"{scenario.kind} targets"
-        raise UsageError(
-            f"strategy {config.strategy!r} needs one output a class, as class_il_union has, and {config.scenario!r} on "
-            f"{config.dataset!r} has {has}"
-        )
+        if needs_classes and (scenario.by_position or scenario.kind != "softmax"):
+            has = "an output for each place in a task" if scenario.by_position else f"{scenario.kind} targets"
+            raise UsageError(
+                f"{what} needs one output a class, as class_il_union has, and {config.scenario!r} on "
+                f"{config.dataset!r} has {has}"
+            )
     capacity_of(config, training_instances(scenario))
     if config.curves is not None and len(scenario.tasks[0].validation.rows):
         raise UsageError(

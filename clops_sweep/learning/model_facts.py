@@ -31,7 +31,7 @@ class ModelFacts:
         tasks: names of the tasks trained so far, in order.
         network: name of the network.
         network_options: its options.
-        kind: "binary", "softmax" or "multilabel".
+        kind: "binary", "softmax" or "multilabel"; the last also for one sigmoid per class, as with head="per_class".
         classes: what each output stands for. Where an output is a position within a task, the classes of all tasks at
             that position, joined by "|".
         channels: names of the channels of a frame, in order; joined by "|" where a frame is any one of several leads.
@@ -86,7 +86,7 @@ class ModelFacts:
             tasks=tuple(task.name for task in scenario.tasks[:trained]),
             network=config.network,
             network_options=dict(config.network_options),
-            kind=scenario.kind,
+            kind="multilabel" if config.head == "per_class" else scenario.kind,
             classes=_classes(frames, scenario),
             channels=_channels(frames, scenario),
             samples=samples,

@@ -105,7 +105,7 @@ class ContinualRun:
         bank = bank_of(frames, self.device, np.concatenate(parts))
         learner = make_learner(
             [each.initial_seed for each in self.configs],
-            self.scenario.kind,
+            "multilabel" if common.head == "per_class" else self.scenario.kind,
             self.scenario.outputs,
             common.learning_rate,
             bank,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.experiment.network_input import is_tried
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.planning.curriculum import BY_DIFFICULTY
 from clops_sweep.planning.plan import Plan
@@ -61,7 +61,7 @@ def fitting_frames(asked: Request, configs: Sequence[RunConfig]) -> Mapping[Data
         UsageError: data, scenario, strategy and network do not fit, or a network cannot be trained.
     """
     frames = asked.frames(configs)
-    if any(config.network in NETWORKS.added for config in configs):  # else this process does not need PyTorch
+    if any(map(is_tried, configs)):  # else this process does not need PyTorch
         from clops_sweep.learning.networks.module_probe import check_networks
 
         check_networks(configs, frames)

@@ -270,7 +270,7 @@ ALWAYS = {
     *("split_seed", "seed", "weight_seed", "leads", "network"),
     *(NONE_BY_DEFAULT := {"task_classes", "class_weights", "augment", "split", "validation", "curves", "encoder"}),
     *(NONE_BY_DEFAULT := NONE_BY_DEFAULT | {"early_stopping"}),
-    *(CONSTANT_BY_DEFAULT := {"norm", "optimizer", "weight_decay", "schedule", "precision"}),
+    *(CONSTANT_BY_DEFAULT := {"norm", "head", "optimizer", "weight_decay", "schedule", "precision"}),
 }
 BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
 USED = {
@@ -285,7 +285,10 @@ USED = {
     "agem": {"memory_fraction", "memory_size"},
     "gdumb": {"memory_fraction", "memory_size"},
     "icarl": {"memory_fraction", "memory_size"},
+    "aser": {"replay_ratio", "memory_fraction", "memory_size"},
     "ranpac": {"projection_size"},
+    "acil": {"projection_size", "acil_ridge"},
+    "ts_acl": {"projection_size", "acil_ridge"},
     "finetune": set(),
     "multitask": set(),
 }

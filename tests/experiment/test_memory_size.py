@@ -12,7 +12,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.testing import tiny_config, tiny_frames
 
-METHODS = ("er", "er_ace", "derpp", "agem", "gdumb", "icarl")
+METHODS = ("er", "er_ace", "derpp", "agem", "gdumb", "icarl", "aser")
 
 
 @pytest.mark.parametrize("strategy", METHODS)

@@ -24,6 +24,8 @@ from clops_sweep.experiment.plugins.options import (
     PluginOption,
 )
 
+HEADS = ("linear", "cosine", "per_class")
+
 Values = dict[str, Any]
 Canonical = Callable[[Values], Values]
 """From the values of a strategy's own options to those that have an effect; `strategy` in it is what the run is."""
@@ -83,6 +85,7 @@ class Declaration:
         own_classes: of a scenario, whether each task has outputs of its own; None where only its tasks can say so.
         per_class_outputs: of a strategy, whether it can do nothing where an output stands for several classes, or an
             instance has more than one.
+        heads: of a strategy, the values of `head` that it takes.
         canonical: of a built-in strategy, what the list of its options cannot say. Raises ValueError for values that
             do not go together.
         encoder: of an encoder, what it takes and where its weights are.
@@ -94,6 +97,7 @@ class Declaration:
     headline: tuple[str, ...] = PAPER
     own_classes: bool | None = None
     per_class_outputs: bool = False
+    heads: tuple[str, ...] = HEADS
     canonical: Canonical = dict
     encoder: DeclaredEncoder | None = None
 
@@ -120,6 +124,7 @@ SHARED: Mapping[str, Option] = {
     "memory_fraction": FloatOption(0.25, gt=0, le=1),  # of the training instances of all tasks together
     "memory_size": IntOption(None, ge=1, le=LARGEST),  # instances, in place of memory_fraction
     "projection_size": IntOption(1000, ge=1, le=LARGEST),  # M: random features that a head without gradients sees
+    "acil_ridge": FloatOption(0.1, gt=0, log=True),  # gamma: ridge penalty
     "memory_division": ChoiceOption("reservoir", choices=("reservoir", "task_balanced", "class_balanced")),
 }
 """The options that several built-in plug-ins share. Defaults are those of the paper (CLOPS)."""
@@ -161,6 +166,11 @@ def _er(options: Values) -> Values:
     if not options["er_acquire"]:
         options = _without(options, "acquisition", "acquisition_fraction", "acquire_every")
     return options
+
+
+def _with_own_head(options: Options) -> Declaration:
+    """A strategy that computes the weights of the network's last linear layer."""
+    return Declaration(options, per_class_outputs=True, heads=("linear",))
 
 
 def _ewc(options: Values) -> Values:
@@ -211,7 +221,18 @@ STRATEGIES: Mapping[str, Declaration] = {
         canonical=_er,
     ),
     "er_ace": Declaration(
-        _using("memory_fraction", "memory_size", "memory_division", "replay_ratio"), per_class_outputs=True
+        _using("memory_fraction", "memory_size", "memory_division", "replay_ratio"),
+        per_class_outputs=True,
+        heads=("linear", "cosine"),  # its loss is a softmax
+    ),
+    "aser": Declaration(
+        _using("memory_fraction", "memory_size", "replay_ratio")
+        | {
+            "aser_neighbours": IntOption(3, ge=1, le=LARGEST),
+            "aser_candidates": IntOption(100, ge=1, le=LARGEST),
+            "aser_per_class": IntOption(2, ge=1, le=LARGEST),
+        },
+        per_class_outputs=True,
     ),
     "derpp": Declaration(
         _using("memory_fraction", "memory_size", "replay_ratio")
@@ -219,15 +240,12 @@ STRATEGIES: Mapping[str, Declaration] = {
     ),
     "agem": Declaration(_using("memory_fraction", "memory_size") | {"agem_batch_size": IntOption(256, ge=1)}),
     "gdumb": Declaration(_using("memory_fraction", "memory_size")),
-    "icarl": Declaration(_using("memory_fraction", "memory_size"), per_class_outputs=True),
-    "ncm": Declaration(per_class_outputs=True),
-    "slda": Declaration({"slda_shrinkage": FloatOption(1e-4, gt=0, le=1, log=True)}, per_class_outputs=True),
-    "ranpac": Declaration(
-        _using("projection_size") | {"ranpac_ridge": FloatOption(0.01, gt=0, log=True)}, per_class_outputs=True
-    ),
-    "acil": Declaration(
-        _using("projection_size") | {"acil_ridge": FloatOption(0.1, gt=0, log=True)}, per_class_outputs=True
-    ),
+    "icarl": _with_own_head(_using("memory_fraction", "memory_size")),
+    "ncm": _with_own_head({}),
+    "slda": _with_own_head({"slda_shrinkage": FloatOption(1e-4, gt=0, le=1, log=True)}),
+    "ranpac": _with_own_head(_using("projection_size") | {"ranpac_ridge": FloatOption(0.01, gt=0, log=True)}),
+    "acil": _with_own_head(_using("projection_size", "acil_ridge")),
+    "ts_acl": _with_own_head(_using("projection_size", "acil_ridge")),
 }
 """Defaults are the authors': of Kirkpatrick et al. those for Atari games, of Zenke et al. those for split MNIST.
 

@@ -213,6 +213,7 @@ _CLASSES = {
     "lwf": "lwf:LearningWithoutForgetting",
     "er": "er:TinyEpisodicMemory",
     "er_ace": "er_ace:AsymmetricCrossEntropy",
+    "aser": "aser:AdversarialShapley",
     "derpp": "derpp:DarkExperienceReplay",
     "agem": "agem:AveragedGEM",
     "gdumb": "gdumb:GreedyDumb",
@@ -221,6 +222,7 @@ _CLASSES = {
     "slda": "slda:StreamingLDA",
     "ranpac": "ranpac:RandomProjections",
     "acil": "acil:AnalyticLearning",
+    "ts_acl": "ts_acl:TimeSeriesAnalyticLearning",
 }
 STRATEGIES = Registry(
     "strategy",

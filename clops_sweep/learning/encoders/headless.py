@@ -18,7 +18,7 @@ def without_head(encoder: str, model: TrainedModel) -> nn.Module:
     """
     network = model.network.network if isinstance(model.network, OnFeatures) else model.network
     try:
-        name, head = head_of(model.facts.network, network, len(model.classes))
+        name, head = head_of(model.facts.network, network, len(model.classes), bias=False)
     except UsageError:
         raise UsageError(
             f"encoder {encoder!r}: network {model.facts.network!r} has no last nn.Linear with one output a class to "

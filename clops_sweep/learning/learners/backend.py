@@ -7,6 +7,7 @@ from typing import Any
 
 from clops_sweep import native
 from clops_sweep.data.scenarios import LossKind
+from clops_sweep.experiment.config import REPLACED
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.learner import Learner
@@ -35,7 +36,7 @@ def make_learner(
     Runs of a module are computed in lockstep on a GPU, where that is possible, or wherever `together` says so.
     """
     plain = optimizer != "sgd" and not weight_decay and precision == "float32"
-    plain &= not {"norm", "projection"}.intersection(options or {})
+    plain &= not REPLACED.intersection(options or {})
     if network == PAPER_NETWORK and bank.device.type == "cpu" and plain and not together:
         variant = native.chosen()
         if variant is not None:

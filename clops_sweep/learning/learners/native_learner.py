@@ -158,8 +158,9 @@ class NativeLearner(Learner):
 
     def module(self, run: int) -> torch.nn.Module:
         """As `Learner.module`."""
-        found = PaperNetwork(1, FRAME_LENGTH, self.outputs).eval()
-        found.load_state_dict(self.weights(run))
+        with torch.device("meta"):  # nothing is drawn for weights that are replaced
+            found = PaperNetwork(1, FRAME_LENGTH, self.outputs).eval()
+        found.load_state_dict(self.weights(run), assign=True)
         return found
 
     def weights(self, run: int) -> dict[str, torch.Tensor]:

@@ -62,18 +62,19 @@ class Evaluator:
     def __init__(self, scenario: Scenario, split: SplitName, learner: RunNetworks, runs: int, *, joint: bool) -> None:
         subsets: list[Subset] = [getattr(task, split) for task in scenario.tasks]
         self._names = [f"{scenario.name}, task {task.name}, {split}" for task in scenario.tasks]
-        self._kind, self._learner = scenario.kind, learner
+        self._kind, self._learner = learner.kind, learner  # of a softmax scenario "multilabel" with head="per_class"
         self._sizes = [len(subset.rows) for subset in subsets]
         device = learner.bank.device
         targets = [subset.targets for subset in subsets]
         self._group = scenario.outputs // len(subsets) if joint and scenario.by_position else 0
-        judged, self._judged_kind = targets, scenario.kind
+        judged, judged_kind, self._scored_kind = targets, scenario.kind, learner.kind
         if self._group == 2:  # judged by one score, the difference of the two logits
-            judged, self._judged_kind = [task[:, [2 * k + 1]] for k, task in enumerate(targets)], "binary"
+            judged, judged_kind = [task[:, [2 * k + 1]] for k, task in enumerate(targets)], "binary"
+            self._scored_kind = judged_kind
         elif self._group:
             judged = [task[:, self._own(k)] for k, task in enumerate(targets)]
         self._aucs = TaskAucs(judged, self._names, device, [len(task.outputs) for task in scenario.tasks])
-        self._hits = TaskHits(self._judged_kind, judged, device)
+        self._hits = TaskHits(judged_kind, judged, device)
         self._left_out = np.tile(np.array(self._aucs.left_out, dtype=np.int64), (runs, 1))
         own = [task.outputs for task in scenario.tasks]
         self._seen = (
@@ -119,7 +120,7 @@ class Evaluator:
 
     def _evaluation(self, logits: torch.Tensor, seen: int | None) -> Evaluation:
         judged = self._of_own_classes(logits) if self._group else logits
-        scores = _scores(self._judged_kind, judged)
+        scores = _scores(self._scored_kind, judged)
         auc = self._aucs(scores)
         runs, tasks = auc.shape
         auc_seen = self._seen(scores, seen or tasks) if self._seen else torch.full_like(auc, torch.nan)

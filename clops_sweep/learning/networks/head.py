@@ -1,24 +1,38 @@
-"""The last linear layer of a network, and the features that it sees."""
+"""The last linear layer of a network, the features that it sees, and what may replace it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
 import torch
+import torch.nn.functional as F
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from clops_sweep.errors import UsageError
 
+_FIRST_SCALE = 10.0
+"""Of a cosine head before training (Gidaris and Komodakis, 2018); Hou et al. do not say."""
 
-def head_of(network: str, module: nn.Module, outputs: int) -> tuple[str, nn.Linear]:
+
+def head_of(network: str, module: nn.Module, outputs: int, *, bias: bool = True) -> tuple[str, nn.Linear]:
     """Return the name and the module of the last `nn.Linear` of a network, which must compute its logits.
 
+    Args:
+        network: name of the network, for messages.
+        module: the network.
+        outputs: C.
+        bias: whether the layer must have a bias.
+
     Raises:
-        UsageError: no such layer has a bias and one output per class.
+        UsageError: the last such layer has another number of outputs, or lacks a bias.
     """
     layers = [(name, layer) for name, layer in module.named_modules() if isinstance(layer, nn.Linear)]
-    if not layers or layers[-1][1].out_features != outputs or layers[-1][1].bias is None:
+    if not layers or layers[-1][1].out_features != outputs or (bias and layers[-1][1].bias is None):
         raise UsageError(
-            f"network {network!r}: has no last nn.Linear with {outputs} outputs and a bias, which methods with a "
-            "closed-form head replace"
+            f"network {network!r}: has no last nn.Linear with {outputs} outputs{' and a bias' * bias}, which its head "
+            "or strategy needs"
         )
     return layers[-1]
 
@@ -46,7 +60,111 @@ def add_projection(network: str, module: nn.Module, outputs: int, size: int) -> 
         UsageError: the module has no head.
     """
     name, head = head_of(network, module, outputs)
-    projection = nn.Linear(head.in_features, size, bias=False).requires_grad_(False)
+    _replace(module, name, _projected(head.in_features, size, outputs))
+
+
+def add_cosine_head(network: str, module: nn.Module, outputs: int) -> None:
+    """Replace the head of a module by a `CosineHead` with the same weights, in place.
+
+    Raises:
+        UsageError: the module has no head.
+    """
+    name, head = head_of(network, module, outputs, bias=False)
+    _replace(module, name, CosineHead(head))
+
+
+class CosineHead(nn.Linear):
+    """z_c = s cos(f, w_c), with features f, class vectors w_c and a scale s > 0, the latter two trained.
+
+    The head of LUCIR (Hou et al., "Learning a unified classifier incrementally via rebalancing", CVPR 2019): norms do
+    not differ between old and new classes. Without LUCIR's other two parts, its distillation of features and its
+    margin loss. There is no bias. s starts at 10.
+
+    Args:
+        linear: the layer that it replaces, and whose weights it takes.
+    """
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__(linear.in_features, linear.out_features, bias=False)
+        self.weight = linear.weight
+        self.scale = nn.Parameter(torch.full((1,), _FIRST_SCALE))
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """Float32 [B, features] to logits [B, C]."""
+        return self.scale * F.linear(F.normalize(features, dim=-1), F.normalize(self.weight, dim=-1))
+
+
+class MultiScale(nn.Module):
+    """A network whose head sees the maps within it as well as its features, through a random projection.
+
+    The head sees relu(P m) with P [size, M] fixed and random, as in `add_projection`, and m(x) [M] the means over time
+    of what each convolution after the first sees, followed by the network's features f(x).
+
+    Args:
+        body: from frames to f.
+    """
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+        self.head: nn.Module = nn.Identity()
+
+    @classmethod
+    def of(cls, network: str, module: nn.Module, shape: tuple[int, int], outputs: int, size: int) -> Self:
+        """Make one of a network, which it changes.
+
+        Args:
+            network: name of the network, for messages.
+            module: the network.
+            shape: channels and samples of a frame.
+            outputs: C.
+            size: of the projection.
+
+        Raises:
+            UsageError: the module has no head.
+        """
+        name, _ = head_of(network, module, outputs)
+        _replace(module, name, nn.Identity())
+        found = cls(module).eval()
+        with torch.no_grad():
+            features = found(torch.zeros(2, *shape)).shape[1]
+        found.head = _projected(features, size, outputs)
+        return found
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        """Float32 [B, channels, samples] to logits [B, C]."""
+        maps = _Maps()
+        with maps:
+            features = self.body(frames)
+        means = [inner.flatten(2).mean(2) for inner in maps.seen[1:]]
+        logits: torch.Tensor = self.head(torch.cat([*means, features], dim=1))
+        return logits
+
+
+class _Maps(TorchFunctionMode):
+    """Within it, `seen` collects what convolutions are called with, each tensor once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[torch.Tensor] = []
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        given = dict(kwargs or {})
+        if function in (F.conv1d, F.conv2d):
+            hidden = args[0] if args else given["input"]
+            if all(hidden is not other for other in self.seen):
+                self.seen.append(hidden)
+        return function(*args, **given)
+
+
+def _projected(features: int, size: int, outputs: int) -> nn.Sequential:
+    projection = nn.Linear(features, size, bias=False).requires_grad_(False)
     nn.init.normal_(projection.weight)
+    return nn.Sequential(projection, nn.ReLU(), nn.Linear(size, outputs))
+
+
+def _replace(module: nn.Module, name: str, layer: nn.Module) -> None:
     parent, _, child = name.rpartition(".")
-    setattr(module.get_submodule(parent), child, nn.Sequential(projection, nn.ReLU(), nn.Linear(size, outputs)))
+    setattr(module.get_submodule(parent), child, layer)

@@ -15,6 +15,7 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import UsageError, reason, user_code
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.network_input import is_tried
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning.global_streams import GlobalStreams
@@ -63,12 +64,12 @@ _KNOWN: dict[tuple[Any, ...], tuple[MakeModule, Probed]] = {}
 
 
 def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSet]) -> None:
-    """Tries the networks that are not built in, each on the shapes that some configs ask of it.
+    """Tries networks that are not built in, or whose layers are replaced, on the shapes that configs ask of them.
 
     Raises:
         UsageError: one cannot be trained, in a sentence that names the layer or parameter at fault.
     """
-    own = [config for config in configs if config.network in NETWORKS.added]
+    own = [config for config in configs if is_tried(config)]
     fields = ("network", "data_key", "scenario", "task_order", "task_classes", "domain", "strategy", "batch_size")
     asked = {
         (*(getattr(config, name) for name in fields), *sorted(config.network_options.items())): config for config in own
@@ -78,12 +79,14 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
         scenario = scenario_of(config, of_config)
         if STRATEGIES[config.strategy].joint:
             scenario = joint_scenario(scenario)
-        shape = (of_config.channels, of_config.samples)
-        found = probed(config.network, NETWORKS[config.network], shape, scenario.outputs, config.network_options)
-        found.check_batch(config.network, config.batch_size)
-        if STRATEGIES[config.strategy].needs_head:
-            make, options = NETWORKS[config.network], config.network_options
-            head_of(config.network, made(config.network, make, 0, shape, scenario.outputs, options), scenario.outputs)
+        name, make, shape = config.network, NETWORKS[config.network], (of_config.channels, of_config.samples)
+        if name in NETWORKS.added:
+            found = probed(name, make, shape, scenario.outputs, config.network_options)
+            found.check_batch(name, config.batch_size)
+        strategy = STRATEGIES[config.strategy]
+        module = made(name, make, 0, shape, scenario.outputs, config.network_options)
+        if strategy.needs_head is not None:
+            head_of(name, module, scenario.outputs, bias=strategy.needs_head == "write")
 
 
 def probed(

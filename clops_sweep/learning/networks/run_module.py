@@ -11,9 +11,10 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from clops_sweep.errors import UsageError, reason, user_code
+from clops_sweep.experiment.config import REPLACED
 from clops_sweep.learning import streams
 from clops_sweep.learning.global_streams import GlobalStreams
-from clops_sweep.learning.networks.head import add_projection
+from clops_sweep.learning.networks.head import MultiScale, add_cosine_head, add_projection
 from clops_sweep.learning.networks.network import PaperNetwork
 from clops_sweep.learning.process_state import torch_state_kept
 
@@ -43,7 +44,7 @@ def made(
         seed: of the run.
         shape: channels and samples of a frame.
         outputs: C.
-        options: the network's own, and `norm` and `projection` if parts of it are to be replaced.
+        options: the network's own, and those of `REPLACED` if layers of it are to be replaced.
         task: for which it is made anew.
 
     Raises:
@@ -56,19 +57,32 @@ def made(
         given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
         wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
         with user_code(lambda error: UsageError(f"network {name!r}: raises when made for {wanted} ({reason(error)})")):
-            own = {name: value for name, value in options.items() if name not in ("norm", "projection")}
+            own = {name: value for name, value in options.items() if name not in REPLACED}
             module: Any = make(*shape, outputs, **own)
             if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
                 with torch.no_grad():
                     module.eval()(torch.zeros(2, *shape))
-        if isinstance(module, nn.Module) and "projection" in options:
-            add_projection(name, module, outputs, options["projection"])
+        if isinstance(module, nn.Module):
+            module = _with_other_head(name, module, shape, outputs, options)
     if not isinstance(module, nn.Module):
         raise UsageError(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
     if "norm" in options:
         replace_norm(name, module, options["norm"])
-    if isinstance(module, PaperNetwork):
-        module.draw(seed, task)
+    for part in module.modules():
+        if isinstance(part, PaperNetwork):
+            part.draw(seed, task)
+    return module
+
+
+def _with_other_head(
+    name: str, module: nn.Module, shape: tuple[int, int], outputs: int, options: Mapping[str, Any]
+) -> nn.Module:
+    if "scales" in options:
+        return MultiScale.of(name, module, shape, outputs, options["projection"])
+    if "projection" in options:
+        add_projection(name, module, outputs, options["projection"])
+    if "head" in options:
+        add_cosine_head(name, module, outputs)
     return module
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from clops_sweep.learning.batches import Batch, Replay
+
 
 def replay_batch_size(ratio: float, batch_size: int, stored: int) -> int:
     """M, how many are replayed beside every batch: round(ratio B), at least 1 and at most what is stored."""
@@ -62,3 +64,26 @@ def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int
                 chosen[row, place] = new = int(last[row, place])
             there.add(new)
     return chosen
+
+
+_FIRST_REPLAY_DRAW = 1 << 20  # beyond the places of any epoch, so that no two instances share a dropout mask
+
+
+def joined(batch: Batch, replay: Replay, place: int) -> Batch:
+    """A batch with replayed instances behind its own, each loss weighed by 1 / |J| and its own weight.
+
+    Args:
+        batch: the current instances.
+        replay: the replayed ones.
+        place: how many are replayed at most in the epoch's batches before this one.
+    """
+    rows = torch.cat([batch.rows, replay.instances.rows], dim=1)
+    count = replay.factors.shape[1]
+    weights = replay.instances.loss_weights * (1 / count)
+    draws = _FIRST_REPLAY_DRAW + place + torch.arange(count, device=rows.device)
+    return Batch(
+        rows,
+        torch.cat([batch.targets, replay.instances.targets], dim=1),
+        torch.cat([batch.weights, weights], dim=1),
+        torch.cat([batch.draws, draws]),
+    )

@@ -102,8 +102,8 @@ class LockstepStrategy:
     joint: ClassVar[bool] = False
     """Whether all tasks are trained on at once, as a single task of N tau epochs."""
 
-    needs_head: ClassVar[bool] = False
-    """Whether the network must end in an `nn.Linear`, which the strategy replaces."""
+    needs_head: ClassVar[Literal["read", "write"] | None] = None
+    """Whether the network must end in an `nn.Linear`, whose input the strategy reads, or whose weights it writes."""
 
     stores: ClassVar[Stores | None] = None
     """What it keeps of past data. None derives it: "raw" where it has stored instances, else "nothing"."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -25,7 +25,7 @@ class ClosedForm(LockstepStrategy):
     """
 
     stores = "statistics"
-    needs_head: ClassVar[bool] = True
+    needs_head = "write"
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)

@@ -19,21 +19,22 @@ class FeatureHead:
     Args:
         learner: the networks.
         network: their name, for messages.
+        reads_only: whether the head is left as it is, and needs no bias.
 
     Attributes:
         features_size: F.
         trains_features: whether the networks have other parameters than the head's.
 
     Raises:
-        UsageError: the network does not end in an `nn.Linear` with a bias and one output per class.
+        UsageError: the network does not end in an `nn.Linear` with one output per class, and a bias if that is needed.
     """
 
     NOT_SEEN: ClassVar[float] = -1e4
     """Bias of a class without instances so far: it is never predicted."""
 
-    def __init__(self, learner: Learner, network: str) -> None:
+    def __init__(self, learner: Learner, network: str, *, reads_only: bool = False) -> None:
         self._learner = learner
-        self._name, layer = head_of(network, learner.module(0), learner.outputs)
+        self._name, layer = head_of(network, learner.module(0), learner.outputs, bias=not reads_only)
         self.features_size = layer.in_features
         own = {f"{self._name}.weight", f"{self._name}.bias"}
         self.trains_features = bool(set(learner.parameters.views) - own)

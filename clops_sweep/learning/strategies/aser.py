@@ -1,0 +1,177 @@
+"""ASER: Shapley values choose what is replayed and what is kept (Shim et al., 2021).
+
+The value of a candidate i for a query j is its Shapley value in the game whose players are all candidates, and in which
+a coalition is worth the share of j's label among its K nearest members to j, by the features of the last layer (Jia et
+al., 2019; see `shapley_values`). A candidate is worth much if it classifies j rightly, and less than nothing if it is
+close to j with another label.
+
+From the second task on each step is taken on
+
+    L = mean_I(l_i) + mean_J(l_j),
+
+I being a batch of the task and J the `replay_ratio` |I| candidates with the highest
+
+    mean over j in E of s_j(i) - mean over b in I of s_b(i).
+
+Candidates are `aser_candidates` stored instances, at random; E holds `aser_per_class` of each stored class, at random.
+So J supports the classes in the memory and interferes with what is being learned. In the first epoch of a task its
+instances come into the memory batch by batch, after the step. When the memory is full, as many leave: those of the
+candidates and the batch with the lowest mean value over E, which now is drawn from memory and batch. Nobody is a
+neighbour of itself.
+
+The authors' ASER_mu has these means; their ASER has max over E and min over I, and is left out. They see every
+instance once. They compute the values for the memory after the step; here one pass before it serves both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clops_sweep.learning import streams
+from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.replay.mini_batches import joined, replay_batch_size
+from clops_sweep.learning.strategies.base import Training
+from clops_sweep.learning.strategies.feature_head import FeatureHead
+from clops_sweep.learning.strategies.fixed_memory import FixedMemory
+
+
+class AdversarialShapley(FixedMemory):
+    """Experience replay by Shapley values of nearest neighbours."""
+
+    needs_head = "read"
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        self._head = FeatureHead(training.learner, training.config.network, reads_only=True)
+
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """Steps whose replayed instances are chosen for each batch; in a task's first epoch the memory changes too."""
+        training, learner = self.training, self.training.learner
+        current = learner.begin_epoch(training.tasks[task], replay, order, training.config.batch_size, dropout_keys)
+        generators = [streams.generator(seed, "shapley", task, epoch) for seed in training.seeds]
+        learner.run_epoch(current, lambda batch, _: self._step(batch, task, epoch, dropout_keys, generators))
+
+    def _step(
+        self,
+        batch: EpochBatch,
+        task: int,
+        epoch: int,
+        dropout_keys: torch.Tensor,
+        generators: list[np.random.Generator],
+    ) -> None:
+        config, device = self.training.config, self.memory.instances.device
+        new = self.memory.of_task(task, batch.positions)
+        leaving = 0 if epoch else max(0, len(self.memory) + new.shape[1] - self.capacity)
+        count = replay_batch_size(config.replay_ratio, config.batch_size, len(self.memory)) if task else 0
+        count = min(count, config.aser_candidates)
+        plain, chosen = batch.plain(), list[tuple[torch.Tensor, torch.Tensor]]()
+        if count or leaving:
+            chosen = [self._choose(run, new[run], count, leaving, each) for run, each in enumerate(generators)]
+        if count:
+            instances = self.memory.replay(torch.stack([replayed for replayed, _ in chosen]).to(device))
+            factors = torch.ones(instances.rows.shape, device=device)
+            plain = joined(plain, Replay(instances, factors), batch.number * count)
+        self.training.learner.train_step(plain, dropout_keys)
+        if not epoch:
+            self.memory.add(new)
+        if leaving:
+            self.memory.keep(torch.stack([stay for _, stay in chosen]).to(device))
+
+    def _choose(
+        self, run: int, new: torch.Tensor, count: int, leaving: int, generator: np.random.Generator
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Places in the memory that are replayed, int64 [count], and, counted on through a batch, that stay.
+
+        Args:
+            run: whose.
+            new: int64 [B], the batch's instances as the memory counts them.
+            count: how many are replayed.
+            leaving: how many leave.
+            generator: draws candidates and queries.
+        """
+        options, stored = self.training.config.options, len(self.memory)
+        pool = torch.cat([self.memory.instances[run], new])
+        index = pool.expand(len(self.memory.instances), -1)
+        instances = self.memory.looked_up(index)
+        labels = instances.targets[run].argmax(1).cpu()
+        batch = torch.arange(stored, len(pool))
+        candidates = torch.from_numpy(generator.permutation(stored)[: options["aser_candidates"]])
+        queries = [
+            torch.from_numpy(some_of_each(labels[:among].numpy(), options["aser_per_class"], generator))
+            for among in (stored, len(pool))
+        ]
+        used = torch.cat([candidates, batch, *queries]).unique()
+        features = torch.zeros(len(pool), self._head.features_size, dtype=torch.float64)
+        features[used] = self._head.features(run, instances.rows[run][used.to(pool.device)])
+        ids = pool.cpu()
+
+        def values(players: torch.Tensor, asked: torch.Tensor) -> torch.Tensor:
+            same = ids[asked][:, None] == ids[players]
+            of_each = shapley_values(
+                features[players], labels[players], features[asked], labels[asked], options["aser_neighbours"], same
+            )
+            means = of_each.sum(0) / (~same).sum(0).clamp(min=1)
+            return means.round(decimals=12)  # equal values stay equal, and the order of the draw decides
+
+        score = values(candidates, queries[0]) - values(candidates, batch) if count else torch.empty(0)
+        replayed = candidates[score.argsort(descending=True, stable=True)[:count]]
+        players = torch.cat([candidates, batch])
+        out = players[values(players, queries[1]).argsort(stable=True)[:leaving]] if leaving else players[:0]
+        stays = torch.ones(len(pool), dtype=torch.bool)
+        stays[out] = False
+        return replayed, stays.nonzero()[:, 0]
+
+    def end_task(self, task: int) -> None:
+        """Nothing: the task's instances have come into the memory while they were trained on."""
+
+
+def shapley_values(
+    features: torch.Tensor,
+    labels: torch.Tensor,
+    queries: torch.Tensor,
+    query_labels: torch.Tensor,
+    neighbours: int,
+    excluded: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Shapley values of n players for each of q queries, float64 [q, n] (Jia et al., VLDB 2019, theorem 1).
+
+    A coalition S is worth |{i among the min(K, |S|) members nearest to the query: label right}| / K. With the players
+    in order of their distance and m_i = 1 for a right label, else 0:
+
+        s_n = m_n min(K, n) / (K n),    s_i = s_{i+1} + (m_i - m_{i+1}) min(K, i) / (K i).
+
+    Args:
+        features: float64 [n, F], of the players.
+        labels: int64 [n].
+        queries: float64 [q, F], their features.
+        query_labels: int64 [q].
+        neighbours: K.
+        excluded: bool [q, n], players that do not take part in a query's game; their value is 0.
+    """
+    count = len(features)
+    if not count:
+        return torch.zeros(len(queries), 0, dtype=torch.float64)
+    distances = torch.cdist(queries, features, compute_mode="donot_use_mm_for_euclid_dist")
+    right = (query_labels[:, None] == labels).double()
+    if excluded is not None:  # farthest and wrong: a null player
+        distances.masked_fill_(excluded, torch.inf)
+        right.masked_fill_(excluded, 0)
+    order = distances.argsort(dim=1, stable=True)
+    right = right.gather(1, order)
+    place = torch.arange(1, count + 1, dtype=torch.float64)
+    share = place.clamp(max=neighbours) / (neighbours * place)
+    steps = torch.cat([(right[:, :-1] - right[:, 1:]), right[:, -1:]], dim=1) * share
+    return torch.zeros_like(right).scatter_(1, order, steps.flip(1).cumsum(1).flip(1))
+
+
+def some_of_each(labels: NDArray[np.int64], count: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Places of at most `count` instances of each label, at random: int64 [m]."""
+    order = generator.permutation(len(labels))
+    by_label = order[np.argsort(labels[order], kind="stable")]
+    _, first, sizes = np.unique(labels[by_label], return_index=True, return_counts=True)
+    ranks = np.arange(len(labels)) - np.repeat(first, sizes)
+    return by_label[ranks < count]

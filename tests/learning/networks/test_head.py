@@ -1,0 +1,155 @@
+"""`head`: the last layer of a network, and one sigmoid for each class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity
+
+from clops_sweep import ContinualRun, RunConfig, UsageError, native, network
+from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.experiment.tasks import scenario_of
+from clops_sweep.learning.networks.head import CosineHead
+from clops_sweep.learning.networks.module_probe import check_networks
+from clops_sweep.learning.networks.run_module import made
+from clops_sweep.learning.trained_model import model_from
+from clops_sweep.testing import tiny_config, tiny_frames
+
+UNION = "class_il_union"
+
+
+@network("mean_last")
+def mean_last(channels: int, samples: int, outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Conv1d(channels, outputs, 5), nn.AdaptiveAvgPool1d(1), nn.Flatten())
+
+
+def run_of(**settings: Any) -> ContinualRun:
+    given = {"strategy": "finetune", "epochs_per_task": 1} | settings
+    return ContinualRun(tiny_config(UNION, **given), tiny_frames(UNION), keep_predictions=True, keep_models="last")
+
+
+def test_cosine_logits_are_scaled_cosines_and_their_gradients_those_of_autograd() -> None:
+    stream = torch.Generator().manual_seed(0)
+    head = CosineHead(nn.Linear(5, 3)).double()
+    features = torch.randn(4, 5, generator=stream, dtype=torch.float64, requires_grad=True)
+    expected = 10 * cosine_similarity(features[:, None], head.weight[None], dim=2)
+    torch.testing.assert_close(head(features), expected)
+    by = torch.randn(4, 3, generator=stream, dtype=torch.float64)
+    leaves = [features, head.weight]
+    for one, other in zip(*(torch.autograd.grad(z, leaves, by) for z in (head(features), expected)), strict=True):
+        torch.testing.assert_close(one, other)
+    assert head(torch.zeros(1, 5, dtype=torch.float64)).tolist() == [[0, 0, 0]]
+
+
+@pytest.mark.parametrize("name", ["clops_cnn", "resnet1d_wang", "inception_time"])
+def test_built_in_networks_take_a_cosine_head_and_keep_their_other_weights(name: str) -> None:
+    plain, cosine = (made(name, NETWORKS[name], 3, (1, 2500), 4, options) for options in ({}, {"head": "cosine"}))
+    before, after = plain.state_dict(), cosine.state_dict()
+    gone, new = before.keys() - after.keys(), after.keys() - before.keys()
+    assert {it.rpartition(".")[2] for it in gone} == {"bias"}
+    assert {it.rpartition(".")[2] for it in new} == {"scale"}
+    assert all(torch.equal(after[it], before[it]) for it in before.keys() & after.keys())
+
+
+def test_a_cosine_head_is_trained_by_pytorch_and_the_other_heads_natively() -> None:
+    backends = {head: run_of(head=head)._training.learner.backend for head in ("linear", "cosine", "per_class")}
+    expected = f"native-{native.chosen()}" if native.chosen() else "torch-module"
+    assert backends == {"linear": expected, "cosine": "torch-module", "per_class": expected}
+
+
+def test_a_run_with_a_cosine_head_trains_its_scale() -> None:
+    run = run_of(head="cosine", learning_rate=0.01)
+    run.run()
+    assert run._training.learner.weights(0)["linear2.scale"].item() != 10
+
+
+def test_per_class_is_one_sigmoid_for_each_class_and_predicts_the_largest() -> None:
+    run = run_of(head="per_class", epochs_per_task=2, learning_rate=0.01)
+    result = run.run()
+    tests = [task.test for task in run.scenario.tasks]
+    rows = torch.from_numpy(np.concatenate([part.rows for part in tests]))[None]
+    targets = np.concatenate([part.targets for part in tests])
+    logits = run._training.learner.logits(rows)[0].double()
+    assert run._predictions is not None
+    np.testing.assert_allclose(run._predictions[-1][0], logits.sigmoid().numpy(), atol=1e-6)
+    last = run._r["test"][-1]
+    sizes = np.cumsum([len(part.rows) for part in tests])[:-1]
+    for task, (z, y) in enumerate(zip(np.split(logits.numpy(), sizes), np.split(targets, sizes), strict=True)):
+        assert last.accuracy[0, task] == pytest.approx((z.argmax(1) == y.argmax(1)).mean())
+        loss = binary_cross_entropy_with_logits(torch.from_numpy(z), torch.from_numpy(y).double())
+        assert last.loss[0, task] == pytest.approx(float(loss), rel=1e-5)
+        own = run.scenario.tasks[task].outputs
+        assert last.auc[0, task] == pytest.approx(np.mean([roc_auc_score(y[:, c], z[:, c]) for c in own]))
+    assert result.runs["test_accuracy"].item() > 0
+
+
+def test_per_class_trains_each_logit_by_itself() -> None:
+    """What becomes of an output does not depend on the others: its bias follows its own cross-entropy."""
+    run = run_of(head="per_class", network="linear", epochs_per_task=1, optimizer="sgd", learning_rate=0.5)
+    learner, task = run._training.learner, run._training.tasks[0]
+    rows, targets = task.rows[0], task.targets[0]
+    order = torch.arange(len(rows))[None]
+    weight, bias = (learner.parameters.views[f"1.{kind}"][0].double() for kind in ("weight", "bias"))
+    frames = learner.bank.gather(rows).double()
+    expected = bias - 0.5 * ((frames @ weight.T + bias).sigmoid() - targets).mean(0) / 6
+    learner.train_epoch(task, None, order, len(rows), torch.zeros(1, 2, dtype=torch.int32))
+    torch.testing.assert_close(learner.parameters.views["1.bias"][0].double(), expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("settings", [{"head": "cosine"}, {"head": "per_class"}, {"strategy": "ts_acl"}])
+def test_a_stored_model_predicts_what_the_run_did(settings: dict[str, Any]) -> None:
+    run = run_of(**settings)
+    result = run.run()
+    assert run._predictions is not None
+    (content,) = next(iter(result.models.values())).values()
+    rows = np.concatenate([task.test.rows for task in run.scenario.tasks])
+    frames = run._training.learner.bank.gather(torch.from_numpy(rows))[:, None]
+    with torch.no_grad():
+        found = model_from(content)(frames)
+    np.testing.assert_allclose(found, run._predictions[-1][0], atol=1e-5)
+
+
+def test_lwf_distils_the_known_classes_of_a_per_class_head() -> None:
+    run = run_of(strategy="lwf", head="per_class")
+    assert run._strategy._distilled(1).tolist() == [0, 1]  # type: ignore[attr-defined]
+
+
+def test_linear_is_not_part_of_a_run_id() -> None:
+    ids = [RunConfig(head=head).run_id("data") for head in ("linear", "cosine", "per_class")]
+    assert ids[0] == RunConfig().run_id("data")
+    assert len(set(ids)) == 3
+
+
+@pytest.mark.parametrize(
+    ("scenario", "settings", "sentence"),
+    [
+        (UNION, {"strategy": "ncm", "head": "cosine"}, "head = 'cosine': strategy 'ncm' takes 'linear'"),
+        (UNION, {"strategy": "er_ace", "head": "per_class"}, "takes 'linear' or 'cosine'"),
+        ("class_il", {"head": "per_class"}, "head = 'per_class' needs one output a class"),
+    ],
+)
+def test_heads_that_a_strategy_or_scenario_does_not_take(
+    scenario: Any, settings: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        scenario_of(tiny_config(scenario, **settings), tiny_frames(scenario))
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"network": "mean_last", "head": "cosine"}, r"'mean_last': has no last nn\.Linear with 6 outputs, which"),
+        ({"network": "linear", "norm": "layer"}, "has no batch norm layer"),
+    ],
+)
+def test_networks_without_the_layer_that_is_replaced_are_refused_before_a_launch(
+    settings: dict[str, Any], sentence: str
+) -> None:
+    config = tiny_config(UNION, **settings)
+    with pytest.raises(UsageError, match=sentence):
+        check_networks([config], {config.data_key: tiny_frames(UNION)})
