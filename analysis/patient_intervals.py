@@ -165,7 +165,8 @@ class _TestSet:
     def of(cls, predictions: pd.DataFrame) -> _TestSet:
         if predictions.empty:
             raise UsageError("the run has no predictions: a sweep keeps them with --keep predictions")
-        rows = predictions.sort_values(["trained_on", "evaluated_on", "instance"], kind="stable")
+        in_tasks = predictions[predictions["evaluated_on"] > 0]
+        rows = in_tasks.sort_values(["trained_on", "evaluated_on", "instance"], kind="stable")
         outputs = [name for name in rows if str(name).startswith("target_") and rows[name].notna().all()]
         people, codes = np.unique(rows["patient"].fillna("").to_numpy(dtype=object), return_inverse=True)
         trained, evaluated = rows["trained_on"].to_numpy(), rows["evaluated_on"].to_numpy()

@@ -19,7 +19,8 @@ from ..statistics import PairedDifference
 from .comparisons import Comparisons, Kind, paired
 
 TRAINING = (
-    *("dataset", "scenario", "task_classes", "domain", "leads", "normalize", "task_order", "network"),
+    *("dataset", "scenario", "task_classes", "domain", "split_within", "people_per_task", "people_order"),
+    *("leads", "normalize", "task_order", "network"),
     *("norm", "epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
 )
 """What configurations must have in common to be compared across strategies, beside the network's options."""

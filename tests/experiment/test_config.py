@@ -332,6 +332,7 @@ OTHERS = {
     **{"task_order": 3, "task_classes": ((1, 0), (2, 3)), "weight_seed": 7, "memory_division": "task_balanced"},
     **{"storage_order": "bottom", "class_weights": "balanced", "weight_decay": 0.1},
     **{"split": "fold:1/5", "validation": 0.2, "curves": "test"},
+    **{"people_per_task": 3, "people_order": 3},
 }
 
 

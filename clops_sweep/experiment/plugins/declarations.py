@@ -12,7 +12,7 @@ from typing import Any
 
 from clops_sweep.data.catalog import DATASETS, PERTURBATION_STD
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.metrics import CLASS_INCREMENTAL, PAPER
+from clops_sweep.experiment.metrics import CLASS_INCREMENTAL, OF_PEOPLE, PAPER
 from clops_sweep.experiment.plugins.options import (
     LARGEST,
     BoolOption,
@@ -208,6 +208,9 @@ SCENARIOS: Mapping[str, Declaration] = {
     "class_il_union": Declaration(fields=("task_classes",), headline=CLASS_INCREMENTAL, own_classes=True),
     "time_il": Declaration(own_classes=False),
     "domain_il": Declaration(fields=("domain",), own_classes=False),
+    "subject_il": Declaration(
+        fields=("split_within", "people_per_task", "people_order"), headline=OF_PEOPLE, own_classes=False
+    ),
 }
 
 MLP = Declaration({"mlp_width": IntOption(256, ge=1, le=LARGEST)})

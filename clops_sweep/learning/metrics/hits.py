@@ -83,5 +83,6 @@ class TaskHits:
             right = right + misses[..., 0]
             f1 = (f1 + 2 * misses / np.maximum(2 * count - positive - predicted, 1)) / 2
         kept_count = kept.sum(1)
-        balanced = (recall * kept).sum(2) / kept_count
-        return HitScores(right / self._count, balanced, (f1 * kept).sum(2) / kept_count)
+        with np.errstate(invalid="ignore"):  # nan where a task has no such class
+            balanced, f1 = ((score * kept).sum(2) / kept_count for score in (recall, f1))
+        return HitScores(right / self._count, balanced, f1)
