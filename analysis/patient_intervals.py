@@ -259,8 +259,7 @@ def scores(targets: npt.NDArray[np.bool_], probabilities: Floats, weights: Float
         [3, b]; NaN where a class vanishes.
     """
     truth = targets
-    softmax = truth.shape[1] > 1 and bool(np.allclose(probabilities.sum(1), 1, atol=1e-3))
-    said = probabilities == probabilities.max(1, keepdims=True) if softmax else probabilities > 0.5
+    said, softmax = predicted(probabilities)
     right = (said & truth).any(1) if softmax else (said == truth).all(1)
     aucs, recalls = [], []
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -276,6 +275,12 @@ def scores(targets: npt.NDArray[np.bool_], probabilities: Floats, weights: Float
                 recall = (recall + weights @ (absent & ~said[:, output]) / (weights @ absent)) / 2
             recalls.append(recall)
     return np.stack([np.mean(aucs, axis=0), accuracy, np.mean(recalls, axis=0)])
+
+
+def predicted(probabilities: Floats) -> tuple[npt.NDArray[np.bool_], bool]:
+    """The classes that are predicted, bool [n, C], and whether they exclude each other, as probabilities sum to 1."""
+    softmax = probabilities.shape[1] > 1 and bool(np.allclose(probabilities.sum(1), 1, atol=1e-3))
+    return probabilities == probabilities.max(1, keepdims=True) if softmax else probabilities > 0.5, softmax
 
 
 def _auc(present: npt.NDArray[np.bool_], score: Floats, weights: Floats) -> Floats:

@@ -40,9 +40,8 @@ def check_leaks(scenario: Scenario, frames: FrameSet, seen: Collection[str] = ()
     where, recur = f"dataset {frames.name!r}, scenario {scenario.name!r}", scenario.people_recur
     rows = [np.concatenate([getattr(task, part).rows for task in scenario.tasks]) for part in _PARTS]
     if scenario.unseen is not None:
-        known = frames.patients[np.concatenate(rows)]
-        there = frames.patients[scenario.unseen.rows]
-        for code in there[np.isin(there, known)][:1].tolist():
+        unseen = frames.patients[scenario.unseen.rows]
+        for code in unseen[np.isin(unseen, frames.patients[np.concatenate(rows)])][:1].tolist():
             raise UsageError(f"{where}: {_person(frames, code)} is unseen, and in a task; expected other people")
     for one, other in combinations(range(len(_PARTS)), 2):
         there = rows[other]

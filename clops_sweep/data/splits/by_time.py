@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +52,9 @@ def split_by_time(
     rows = np.flatnonzero(people != TEST)
     dates = np.zeros(len(rows), np.int64) if times is None else times[rows].astype(np.int64)
     order = rows[np.lexsort((start[rows], recordings[rows], dates, patients[rows]))]
-    columns = [patients[order], recordings[order], start[order]]
-    begins = np.flatnonzero(np.any([np.diff(it, prepend=np.nan) != 0 for it in columns], axis=0))
-    owner, recording, moment = (it[begins] for it in columns)
+    owner, recording, moment = patients[order], recordings[order], start[order]
+    begins = np.flatnonzero(_changes(owner) | _changes(recording) | _changes(moment))
+    owner, recording, moment = owner[begins], recording[begins], moment[begins]
     parts = np.empty(len(begins), np.int8)
     bounds = [0, *(1 + np.flatnonzero(np.diff(owner))), len(owner)] if len(owner) else [0]
     for first, last in pairwise(bounds):
@@ -67,6 +67,11 @@ def split_by_time(
             )
     found[order] = np.repeat(parts, np.diff([*begins, len(order)]))
     return found
+
+
+def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each value differs from the one before it, [n]; the first one does."""
+    return np.concatenate([np.ones(min(1, len(values)), bool), values[1:] != values[:-1]])
 
 
 def _parts(recording: NDArray[np.int32], start: NDArray[np.float64], window: float) -> NDArray[np.int8]:

@@ -155,9 +155,20 @@ class Evaluator:
         if self._union:
             hit = self._union[1].scores(parts[6][:, None])
             union = np.concatenate([parts[5], *hit, parts[5] if self._seen else np.full_like(parts[5], np.nan)], axis=1)
-        hits = self._hits.scores(parts[3].reshape(runs, tasks, -1))
         columns = [0] * self._copies + list(range(1, tasks))
-        return Evaluation(*(it[:, columns] for it in (parts[0], *hits, parts[4], parts[1], self._left_out)), union)
+        accuracy, balanced_accuracy, f1 = (
+            score[:, columns] for score in self._hits.scores(parts[3].reshape(runs, tasks, -1))
+        )
+        return Evaluation(
+            parts[0][:, columns],
+            accuracy,
+            balanced_accuracy,
+            f1,
+            parts[4][:, columns],
+            parts[1][:, columns],
+            self._left_out[:, columns],
+            union,
+        )
 
     def _check(self, finite: NDArray[np.bool_], logits: torch.Tensor) -> None:
         diverged = np.flatnonzero(~finite)
