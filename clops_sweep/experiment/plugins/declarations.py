@@ -113,6 +113,8 @@ def _replay(options: Values) -> Values:
 
 
 def _er(options: Values) -> Values:
+    if options["er_flip_strength"] is not None and options["er_storage_order"] != "random":
+        raise ValueError("er_flip_strength goes with er_storage_order 'random', without beta")
     if options["er_storage_order"] == "random":
         options = _without(options, "storage_function", "beta_learning_rate", "beta_penalty")
     if not options["er_acquire"]:
@@ -163,6 +165,7 @@ STRATEGIES: Mapping[str, Declaration] = {
         | {
             "er_storage_order": ChoiceOption("random", choices=("random", "top", "bottom")),
             "er_acquire": BoolOption(False),
+            "er_flip_strength": FloatOption(None, gt=0),
         }
         | _using(*_BETA, "acquisition", "acquisition_fraction", "acquire_every"),
         canonical=_er,
@@ -190,6 +193,9 @@ STRATEGIES: Mapping[str, Declaration] = {
 
 The decay of EWC's online form is a usual one.
 """
+
+FLIP_PENALTY = Declaration({"flip_strength": FloatOption(1.0, ge=0, log=True)})
+"""Of a strategy that is written as a loss."""
 
 NOTHING = Declaration()
 _BY_DROPOUT = Declaration(_using("mc_samples"))

@@ -223,7 +223,13 @@ _CLASSES = {
 }
 STRATEGIES = Registry(
     "strategy",
-    {name: (f"clops_sweep.learning.strategies.{it}", declarations.STRATEGIES[name]) for name, it in _CLASSES.items()},
+    {
+        **{
+            name: (f"clops_sweep.learning.strategies.{it}", declarations.STRATEGIES[name])
+            for name, it in _CLASSES.items()
+        },
+        "flip_penalty": ("clops_sweep.learning.by_loss.flip_penalty:FlipPenalty", declarations.FLIP_PENALTY),
+    },
     expected="a subclass of LockstepStrategy",
 )
 
