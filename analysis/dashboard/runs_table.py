@@ -103,7 +103,7 @@ def runs_table(
         at: the page, from 1; the last where there are not so many.
 
     Raises:
-        UsageError: a condition that is none, or a column that is not there.
+        UsageError: an invalid condition or an unknown column.
     """
     for column in columns:
         if column not in experiment.numeric_columns:

@@ -23,7 +23,7 @@ from .snapshot import Followed, Snapshot
 from .view import View
 
 NO_AXIS = "(no other axis)"
-"""What a heatmap of an experiment with fewer than two axes has in the place of one."""
+"""The second axis of a heatmap of an experiment with fewer than two axes."""
 
 
 @dataclass(frozen=True, eq=False)
