@@ -194,8 +194,10 @@ STRATEGIES: Mapping[str, Declaration] = {
 The decay of EWC's online form is a usual one.
 """
 
-FLIP_PENALTY = Declaration({"flip_strength": FloatOption(1.0, ge=0, log=True)})
-"""Of a strategy that is written as a loss."""
+BY_LOSS: Mapping[str, Declaration] = {
+    "flip_penalty": Declaration({"flip_strength": FloatOption(1.0, ge=0, log=True)}),
+}
+"""Of the built-in strategies that are written as a loss, and compute one run at a time."""
 
 NOTHING = Declaration()
 _BY_DROPOUT = Declaration(_using("mc_samples"))
