@@ -22,6 +22,29 @@ LEFT_OUT: Final = -1
 SPLIT_NAMES: Final = ("training", "validation", "test")
 
 
+@dataclass(frozen=True)
+class Encoded:
+    """The encoder that computed features, and the signals that it computed them from.
+
+    Attributes:
+        encoder: its name, or ``run:RUN_ID``.
+        encoder_hash: SHA-256 of its code, weights and declaration.
+        features_hash: SHA-256 of the features.
+        people: those that it has seen in pretraining, by `leaks.person_hash`, as far as a stored run says so.
+        channels: of a frame of signals.
+        samples: of such a channel.
+        unit: of the signals.
+    """
+
+    encoder: str
+    encoder_hash: str
+    features_hash: str
+    people: frozenset[str]
+    channels: int
+    samples: int
+    unit: str
+
+
 @dataclass(frozen=True, eq=False)
 class FrameSet:
     """n instances of one data set with their labels, patients, leads, times and split.
@@ -45,6 +68,7 @@ class FrameSet:
     the normalisation. `frame_seconds` is how long a frame lasts, None where that is not known. No run's numbers depend
     on it, on recordings or on start, except by `split`, which is hashed.
     `info` is what is known of the data set, so that workers need no catalogue; None for that of the catalogue.
+    `encoded` says which encoder computed the set, whose rows are then features and not signals.
     """
 
     name: str
@@ -67,6 +91,7 @@ class FrameSet:
     info: DatasetInfo | None = None
     recordings: NDArray[np.int32] | None = None
     start: NDArray[np.float64] | None = None
+    encoded: Encoded | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -75,6 +100,11 @@ class FrameSet:
     def channels(self) -> int:
         """Channels of an instance."""
         return 1 if self.members is None else self.members.shape[1]
+
+    @property
+    def single_leads(self) -> bool:
+        """Whether an instance is one lead of a recording, or the features of one."""
+        return self.members is None if self.encoded is None else self.encoded.channels == 1
 
     @property
     def samples(self) -> int:
