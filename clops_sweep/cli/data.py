@@ -167,7 +167,7 @@ def encode(
     """
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.preparing.prepared_data import PreparedData
-    from clops_sweep.experiment.config import nearest
+    from clops_sweep.errors import nearest
     from clops_sweep.experiment.plugins.registry import ENCODERS, is_stored_run
     from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.store.run_store import RunStore

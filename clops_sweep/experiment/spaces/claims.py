@@ -1,4 +1,4 @@
-"""Claims about the runs of a search space: what is compared, and what is said of the difference."""
+"""Claims about the runs of a search space: the runs compared and the expected difference."""
 
 from __future__ import annotations
 
