@@ -204,7 +204,7 @@ def test_the_page_of_streams_tells_how_single_people_fare(tmp_path: Path, monkey
 PAGES = ("index", "training", "closed_form", "claims")
 
 
-@pytest.mark.parametrize("blocks", map(_of_page, PAGES), ids=PAGES)
+@pytest.mark.parametrize("blocks", [_of_page(page) for page in PAGES], ids=PAGES)
 def test_the_search_spaces_of_pages_ask_for_runs(blocks: list[str]) -> None:
     (block,) = blocks
     names: dict[str, Any] = {}

@@ -33,7 +33,8 @@ class FlipPenalty(Strategy):
             return loss
         old = self.old(batch.x)
         right = losses.predicted_right(self.training.learner.kind, old, batch.y)
-        return loss + self.options.flip_strength * (right * (logits - old).square().mean(1)).mean()
+        pull: torch.Tensor = self.options.flip_strength * (right * (logits - old).square().mean(1)).mean()
+        return loss + pull
 
     def end_task(self, task: int) -> None:
         """Keeps the network as it is now."""

@@ -56,8 +56,8 @@ class TinyEpisodicMemory(FixedMemory):
     def begin_task(self, task: int) -> None:
         """beta starts at 1 for every instance, where it decides what is stored; the network answers as it is now."""
         if task and self._flip_strength is not None:
-            rows = [self.training.tasks[task].rows, self.memory.looked_up(self.memory.instances).rows]
-            self._old = torch.cat([self.training.learner.logits(part) for part in rows], dim=1)
+            parts = [self.training.tasks[task].rows, self.memory.looked_up(self.memory.instances).rows]
+            self._old = torch.cat([self.training.learner.logits(part) for part in parts], dim=1)
         if self._storage_order != "random":
             config, rows = self.training.config, self.training.tasks[task].rows
             runs = len(rows)
