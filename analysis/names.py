@@ -31,6 +31,7 @@ from .figures.trajectories import TaskTrajectories, beta_trajectories, draw_traj
 from .figures.variance import VarianceBySource, variance_by_source
 from .metrics import Metric, metric_named
 from .patient_intervals import PatientInterval, patient_bootstrap
+from .people import per_person
 from .report.notebook import open_sweep
 from .results import Reference, ResultTable, Row, result_table
 from .statistics import (
@@ -133,6 +134,7 @@ __all__ = [
     "pareto_front",
     "partitions",
     "patient_bootstrap",
+    "per_person",
     "performance",
     "power_of_t_test",
     "profile",

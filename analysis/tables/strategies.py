@@ -19,8 +19,9 @@ from ..statistics import PairedDifference
 from .comparisons import Comparisons, Kind, paired
 
 TRAINING = (
-    *("dataset", "scenario", "task_classes", "domain", "leads", "normalize", "task_order", "network"),
-    *("norm", "head", "epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
+    *("dataset", "scenario", "task_classes", "domain", "split_within", "people_per_task", "people_order"),
+    *("leads", "normalize", "task_order", "network", "norm", "head"),
+    *("epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
     *("precision", "early_stopping"),
 )
 """What configurations must have in common to be compared across strategies, beside the network's options."""

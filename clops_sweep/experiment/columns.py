@@ -26,10 +26,13 @@ SIZES = (
 """Epochs computed over all tasks, trainable parameters of the network, what the replay memory holds at the end, and
 distinct people by split."""
 
+UNSEEN = ("unseen_auc", "unseen_accuracy", "unseen_balanced_accuracy", "unseen_f1")
+"""Measures of people in no task, after the last one, where a scenario holds such people out."""
+
 PHASES = ("seconds_train", "seconds_acquire", "seconds_evaluate")
 
 RESULTS: Mapping[str, type] = {
-    **dict.fromkeys((*METRICS, *(f"test_{metric}" for metric in METRICS)), float),
+    **dict.fromkeys((*METRICS, *(f"test_{metric}" for metric in METRICS), *UNSEEN), float),
     **dict.fromkeys(COUNTS, int),
     **dict.fromkeys(SIZES, int),
     "stores": str,
@@ -75,6 +78,7 @@ Other options have columns of their own beside these, in the rows of the runs th
 DEFAULTS: Mapping[str, Any] = {
     **{"task_classes": None, "domain": LEAD, "leads": "single", "network": PAPER_NETWORK, "weight_seed": None},
     **dict.fromkeys(("class_weights", "augment", "split", "validation", "curves", "encoder", "early_stopping")),
+    **{"split_within": "people", "people_per_task": None, "people_order": None},
     **LEFT_OUT,
     **dict.fromkeys(BUILT_IN),
 }

@@ -21,6 +21,9 @@ PAPER = ("auc", "bwt", "bwt_t", "bwt_lambda")
 CLASS_INCREMENTAL = ("balanced_accuracy", "balanced_accuracy_forgetting")
 """Headline metrics where a prediction is one of the classes of all tasks."""
 
+OF_PEOPLE = ("accuracy", "accuracy_bwt")
+"""Headline metrics where tasks are groups of people, of whom one often has one class alone, and so no AUC."""
+
 
 @dataclass(frozen=True)
 class Metric:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.plugins.declarations import BY_LOSS
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 
 
 def computed_alone(strategy: str) -> bool:
     """Whether a strategy is written as a loss, and computes one run at a time."""
     added = STRATEGIES.added.get(strategy)
-    return added is not None and callable(getattr(added.member, "loss", None))
+    return strategy in BY_LOSS or (added is not None and callable(getattr(added.member, "loss", None)))
 
 
 def free_fields(strategy: str) -> frozenset[str]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import CONFIG, PHASES, RECORDED, RENAMED, RESULTS
+from clops_sweep.experiment.columns import CONFIG, PHASES, RECORDED, RENAMED, RESULTS, UNSEEN
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import MEASURES, METRICS, metrics_of
 from clops_sweep.learning.metrics import r_matrix as metrics
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 ALL_TASKS: Final = "all tasks"
 """The training task of a joint run, in the learning curves."""
+
+IN_NO_TASK: Final = "people in no task"
+"""The task of `Scenario.unseen`, in R and predictions: number 0."""
 
 _TAKEN = {*CONFIG, *RESULTS, *RECORDED, *RENAMED} - {"projections", "projection_failures"}
 T = TypeVar("T")
@@ -206,7 +209,11 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
             row |= dict.fromkeys((f"{prefix}{name}" for name in METRICS), float("nan"))
             continue
         row |= {f"{prefix}{name}": value for name, value in _metrics(run, scenario, history.r[split]).items()}
-        left_out += int(history.r[split][-1].left_out[run].sum())
+        left_out += int(history.r[split][-1].left_out[run, : len(scenario.tasks)].sum())
+    row |= dict.fromkeys(UNSEEN, float("nan"))
+    if scenario.unseen is not None:
+        last, place = history.r["test"][-1], len(scenario.tasks)
+        row |= {name: float(getattr(last, name.removeprefix("unseen_"))[run, place]) for name in UNSEEN}
     for name in history.counts:
         if not str(name).isidentifier() or name in _TAKEN:
             raise UsageError(f"counts() of the strategy: {name!r} is no name for a column of its own in the table runs")
@@ -270,10 +277,13 @@ def _defined(values: dict[str, float]) -> dict[str, float]:
 
 
 def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> Columns:
-    """R as rows; a joint run has been trained on all N tasks when it is evaluated."""
+    """R as rows; a joint run has been trained on all N tasks when it is evaluated.
+
+    Of people in no task there is a row a stage, of the split "unseen".
+    """
     names = [task.name for task in scenario.tasks]
     stages = [(split, i, evaluation) for split in r for i, evaluation in _stages(r[split], names)]
-    return {
+    of_tasks: Columns = {
         "split": [split for split, _, _ in stages for _ in names],
         "trained_on": np.repeat([i for _, i, _ in stages], len(names)),
         "evaluated_on": np.tile(np.arange(1, len(names) + 1), len(stages)),
@@ -283,6 +293,20 @@ def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evalu
             for measure in MEASURES
         },
     }
+    if scenario.unseen is None:
+        return of_tasks
+    last = list(_stages(r["test"], names))
+    of_unseen: Columns = {
+        "split": ["unseen"] * len(last),
+        "trained_on": np.array([i for i, _ in last]),
+        "evaluated_on": np.zeros(len(last), np.int64),
+        "task": [IN_NO_TASK] * len(last),
+        **{
+            measure: np.array([getattr(evaluation, measure)[run, len(names)] for _, evaluation in last])
+            for measure in MEASURES
+        },
+    }
+    return _joined([of_tasks, of_unseen])
 
 
 def _stages(stages: Sequence[T], tasks: Sequence[str]) -> Iterable[tuple[int, T]]:
@@ -291,19 +315,22 @@ def _stages(stages: Sequence[T], tasks: Sequence[str]) -> Iterable[tuple[int, T]
 
 
 def _predictions(run: int, frames: FrameSet, scenario: Scenario, predictions: Sequence[NDArray[np.float32]]) -> Columns:
-    """A row for every test instance of every task after every stage of training."""
+    """A row for every test instance of every task, and of people in no task, after every stage of training."""
     if not predictions:
         return {name: np.empty(0, object) for name in _PREDICTED}
-    tasks, names = scenario.tasks, [task.name for task in scenario.tasks]
-    sizes = [len(task.test.rows) for task in tasks]
-    rows = np.concatenate([task.test.rows for task in tasks])
+    names = [task.name for task in scenario.tasks]
+    tests, called, numbers = [task.test for task in scenario.tasks], list(names), list(range(1, len(names) + 1))
+    if scenario.unseen is not None:
+        tests, called, numbers = [*tests, scenario.unseen], [*called, IN_NO_TASK], [*numbers, 0]
+    sizes = [len(test.rows) for test in tests]
+    rows = np.concatenate([test.rows for test in tests])
     fixed: Columns = {
-        "evaluated_on": np.repeat(np.arange(1, len(tasks) + 1), sizes),
-        "task": np.repeat(names, sizes),
+        "evaluated_on": np.repeat(numbers, sizes),
+        "task": np.repeat(called, sizes),
         "instance": rows,
         "patient": np.array(frames.patient_names)[frames.patients[rows]],
         "label": _label_names(frames, rows),
-        **_by_output("target", np.concatenate([task.test.targets for task in tasks]).astype(np.int8)),
+        **_by_output("target", np.concatenate([test.targets for test in tests]).astype(np.int8)),
     }
     return _joined(
         [

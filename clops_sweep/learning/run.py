@@ -102,6 +102,7 @@ class ContinualRun:
         self._epochs = common.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
         runs = len(self.configs)
         parts = [part.rows for task in scenario.tasks for part in (task.train, task.validation, task.test)]
+        parts += [] if scenario.unseen is None else [scenario.unseen.rows]
         bank = bank_of(frames, self.device, np.concatenate(parts))
         learner = make_learner(
             [each.initial_seed for each in self.configs],

@@ -337,6 +337,7 @@ OTHERS = {
     **{"storage_order": "bottom", "class_weights": "balanced", "weight_decay": 0.1},
     **{"split": "fold:1/5", "validation": 0.2, "curves": "test", "encoder": f"run:{'0' * 24}"},
     "early_stopping": 3,
+    **{"people_per_task": 3, "people_order": 3},
 }
 
 
