@@ -30,6 +30,7 @@ from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
 from clops_sweep.execution.plugins import PackedPlugin, packed_plugins
 from clops_sweep.execution.retries import Retries
+from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing
@@ -118,7 +119,7 @@ def run_feeds(
         if (feed := next(found, None)) is None:
             return
         display.starting(start_in_words(resources))
-        with cluster(resources, frames, display.warn), closing(observers, display):
+        with cluster(resources, frames, display.warn), closing(observers, display), RunsUnderWay(store) as under_way:
             display.starting("starting workers")
             # What takes seconds of this, the start of the cluster has imported.
             from clops_sweep.execution.tune import run_fed
@@ -127,7 +128,7 @@ def run_feeds(
             while feed is not None:
                 with BackgroundCompaction(store) as compaction:
                     while not (display.interrupted or _is_over(feed)):
-                        run_fed(feed, workplace, resources, display, compaction, observers)
+                        run_fed(feed, workplace, resources, display, compaction, observers, under_way)
                 if display.interrupted:
                     return
                 with storing(store):

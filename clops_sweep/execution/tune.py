@@ -42,10 +42,12 @@ from clops_sweep.execution.reports import (
     Finished,
     FoundFinished,
     Paused,
+    Report,
     Unrecorded,
     WorkerDied,
     bounded,
 )
+from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.execution.worker.scratch import private_folder
 from clops_sweep.store.upkeep.background import BackgroundCompaction
 
@@ -129,10 +131,12 @@ def run_fed(
     display: Display,
     compaction: BackgroundCompaction | None = None,
     observers: Observers | None = None,
+    under_way: RunsUnderWay | None = None,
 ) -> None:
     """One Tune run over jobs of a feed, until it has no more or there have been many.
 
-    The compaction, if there is one, hears of the runs that have been recorded, the observers of all events.
+    The compaction, if there is one, hears of the runs that have been recorded, the observers of all events, and
+    `under_way` of all reports.
 
     Raises:
         StoreError: one run after the other could not be recorded.
@@ -141,7 +145,7 @@ def run_fed(
         tune.with_parameters(ContinualRunTrainable, workplace=workplace),
         {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
     )
-    watcher = Watcher(workplace, display, feed, compaction, observers)
+    watcher = Watcher(workplace, display, feed, compaction, observers, under_way)
     # What Tune keeps is of no use to anybody, the store is the truth. It is not to be in the way of what goes there.
     searcher = FeedSearcher(feed, resources)
     with private_folder() as files, _many_pending(), worker_deaths(display.warn):
@@ -239,12 +243,14 @@ class Watcher(tune.Callback):
         feed: Feed,
         compaction: BackgroundCompaction | None,
         observers: Observers | None,
+        under_way: RunsUnderWay | None = None,
     ) -> None:
         self._workplace = workplace
         self._display = display
         self._feed = feed
         self._compaction = compaction
         self._observers = observers
+        self._under_way = under_way
         self.store_error: str | None = None
         self._unrecorded = 0
         self._user_signal = getattr(signal, "SIGUSR1", None)  # Windows has no such signal
@@ -308,7 +314,7 @@ class Watcher(tune.Callback):
                         self.store_error = report.error
                 case Finished() | Failed() | FoundFinished() | Paused():
                     self._unrecorded = 0
-            self._display.report(parts[index], report)
+            self._tell(parts[index], report)
             self._feed.report(parts[index], report)
             if isinstance(report, Finished) and self._compaction is not None:
                 self._compaction.recorded(len(parts[index].run_ids))
@@ -329,13 +335,20 @@ class Watcher(tune.Callback):
         limit, silent = self._workplace.epoch_timeout, time.monotonic() - self._heard.get(trial.trial_id, math.inf)
         if limit is not None and silent > limit - _SECONDS_TO_HEAR and _NO_MEMORY not in error:
             death = WorkerDied(_TIMED_OUT.format(limit), timed_out=True)
-        self._display.report(self._at.get(trial.trial_id, job.parts()[0]), death)
+        self._tell(self._at.get(trial.trial_id, job.parts()[0]), death)
         self._feed.died(job, death)
         self._forget(trial)
 
     def _begun(self, trial: Any, part: Job) -> None:
         self._at[trial.trial_id] = part
         self._display.started(part)
+        if self._under_way is not None:
+            self._under_way.started(part)
+
+    def _tell(self, part: Job, report: Report | WorkerDied) -> None:
+        self._display.report(part, report)
+        if self._under_way is not None:
+            self._under_way.report(part, report)
 
     def _forget(self, trial: Any) -> None:
         for known in (self._at, self._heard):
