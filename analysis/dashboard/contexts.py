@@ -74,7 +74,7 @@ def _overview(scene: Scene) -> Context:
         failed = [(name, it) for name, of in snapshot.followed.items() for it in failures(of.experiment.runs)]
         return {"rows": rows, "failed": failed}
 
-    return snapshot.once(("overview", metric), make) | {"under_way": _under_way(snapshot)} | _history(scene)
+    return snapshot.once(("overview", metric), make) | {"under_way": _under_way(scene)} | _history(scene)
 
 
 def _best(snapshot: Snapshot, name: str, value: Value) -> Context:
@@ -121,25 +121,28 @@ def _history(scene: Scene) -> Context:
     }
 
 
-def _under_way(snapshot: Snapshot) -> list[Context]:
+def _under_way(scene: Scene) -> list[Context]:
     """The runs that are being computed, with the experiment that they are of where that is known."""
 
     def make() -> dict[str, str]:
         found: dict[str, str] = {}
-        for name, followed in snapshot.followed.items():
+        for name, followed in scene.snapshot.followed.items():
             found |= dict.fromkeys(followed.experiment.runs["run_id"].tolist(), name)
         return found
 
-    owners = snapshot.once("owners", make) if snapshot.under_way else {}
-    return [_on_its_way(it, owners.get(it.run_ids[0], "")) for it in snapshot.under_way]
+    owners = scene.snapshot.once("owners", make) if scene.snapshot.under_way else {}
+    return [_on_its_way(scene, it, owners.get(it.run_ids[0], "")) for it in scene.snapshot.under_way]
 
 
-def _on_its_way(it: UnderWay, owner: str) -> Context:
+def _on_its_way(scene: Scene, it: UnderWay, owner: str) -> Context:
+    """Runs that are computed together, by the name that the experiment has for a single one."""
+    name, of = it.name.removeprefix(f"{owner}: "), None
+    if owner and len(it.run_ids) == 1:
+        of = Scene.of(View(page="runs", experiment=owner), scene.snapshot, scene.store)
     whole = it.tasks * it.epochs
     done = ((it.task - 1) * it.epochs + it.epoch) / whole if whole > 0 else 0.0
     return {
-        "name": it.name,
-        "runs": len(it.run_ids),
+        "name": name if of is None else of.run_name(it.run_ids[0]),
         "experiment": owner,
         "address": View(page="run", experiment=owner, run=it.run_ids[0]).address(),
         "task": f"{it.task} of {it.tasks}" if it.tasks else "starting",
@@ -527,13 +530,13 @@ def _run(scene: Scene) -> Context:
     under_way = next((it for it in snapshot.under_way if run in it.run_ids), None)
     row = snapshot.runs.loc[run].to_dict() if run in snapshot.runs.index else {}
     error = row.get("error")
-    settings = {it: stored_value(row[it]) for it in config_columns(row) if it != "run_id"}
+    settings = {it: stored_value(row[it]) for it in config_columns(map(str, row)) if it in row and it != "run_id"}
     measured = [(metric_named(it), row[it]) for it in scene.followed.metrics if it in row]
     instances = View(page="instances", experiment=scene.name, run=run, cells=view.cells).address()
     return given | {
         "run_name": scene.run_name(run) if run in scene.run_names() else under_way.name if under_way else run,
         "status": row.get("status") or ("running" if under_way else "missing"),
-        "under_way": _on_its_way(under_way, scene.name) if under_way else None,
+        "under_way": _on_its_way(scene, under_way, scene.name) if under_way else None,
         "settings": {it: label_text(value) for it, value in settings.items() if value is not None},
         "measured": [(m.plain, m.text(float(it))) for m, it in measured if it is not None and it == it],
         "error": error if isinstance(error, str) else "",

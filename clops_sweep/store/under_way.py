@@ -96,7 +96,7 @@ def _under_way(given: Any) -> UnderWay | None:
     """What is said of some runs; None if it is something else."""
     if not isinstance(given, dict):
         return None
-    values = {field.name: given.get(field.name) for field in fields(UnderWay)}
+    values: dict[str, Any] = {field.name: given.get(field.name) for field in fields(UnderWay)}
     ids = values.pop("run_ids")
     numbers = [value for name, value in values.items() if name != "name"]
     if not isinstance(ids, list) or not ids or not all(isinstance(it, str) for it in [*ids, values["name"]]):

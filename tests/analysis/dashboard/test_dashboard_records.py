@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
@@ -16,9 +17,9 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.dashboard.instances import instances_table
-from clops_sweep.analysis.dashboard.pages import shown_columns
+from clops_sweep.analysis.dashboard.contexts import shown_columns
 from clops_sweep.analysis.dashboard.parallel import MOST_LINES, parallel_coordinates
-from clops_sweep.analysis.dashboard.progress import progress
+from clops_sweep.analysis.dashboard.overview import progress
 from clops_sweep.analysis.dashboard.runs_table import PAGE, matching, runs_table
 from clops_sweep.analysis.dashboard.scene import Scene
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
@@ -65,9 +66,9 @@ def experiment(followed: FollowedStore) -> Experiment:
 
 def test_an_address_holds_a_view_whole() -> None:
     view = View(
-        page="heatmap", experiment="a & b=c", metric="bwt", rows="x", columns="y", panel="é, λ = 1", cells=("1", "2"),
-        where='auc > 0.5 and storage_order == "top"', group=("x",), show=("auc",), sort="-auc", at=3, run="ab",
-        task="0-1", instance=7,
+        page="heatmap", experiment="a & b=c", metric="bwt", rows="x", columns="y", slice=("é=λ = 1", "z=2"),
+        cells=("1", "2"), reference="1", where='auc > 0.5 and storage_order == "top"', find="b = 0.5", group=("x",),
+        show=("auc",), sort="-auc", at=3, run="ab", task="0-1", instance=7,
     )  # fmt: skip
     assert View.read(view.address()) == view
     assert View().address() == "?"
@@ -87,13 +88,20 @@ def test_cells_are_chosen_and_left_out_under_any_of_their_runs() -> None:
     assert view.with_cell("b2", alike=("b1", "b2")) == ("a1",)
     many = View(cells=tuple(map(str, range(MOST_CELLS))))
     assert many.with_cell("new") == (*map(str, range(1, MOST_CELLS)), "new")
-    assert set(PAGES) == {"progress", "runs", "heatmap", "parallel", "instances", "search"}
+    assert set(PAGES) == {"overview", "runs", "compare", "heatmap", "parallel", "run", "instances", "search"}
 
 
 def test_axes_change_places() -> None:
-    view = View(rows="a", columns="b", panel="p")
+    view = View(rows="a", columns="b")
     assert View.read(view.after("rows", "b")) == View(rows="b", columns="a")
     assert View.read(view.after("rows", "c")) == View(rows="c", columns="b")
+
+
+def test_a_slice_keeps_the_other_labels_and_the_last_choice_last() -> None:
+    view = View(slice=("a=1", "b=2", "gone=3"))
+    shown = {"b": "2", "c": "5", "a": "1"}
+    assert View.read(view.sliced(shown, "b", "4")).slice == ("c=5", "a=1", "b=4")
+    assert View.read(view.sliced(shown, "c", "6")).slice == ("a=1", "b=2", "c=6")
 
 
 # --- following --------------------------------------------------------------------------------------------------------
@@ -395,7 +403,7 @@ def test_a_scene_fills_in_what_is_not_chosen(followed: FollowedStore) -> None:
     panel = scene.panel()
     assert panel is not None
     assert panel.title == "random", "both have five cells, and it is the first"
-    chosen = scene_of(followed, panel="top").panel()
+    chosen = scene_of(followed, slice=("storage_order=top",)).panel()
     assert chosen is not None
     assert chosen.title == "top"
 
@@ -434,13 +442,14 @@ def test_of_cells_that_share_a_run_that_of_the_panel_is_chosen(tmp_path: Path, g
     assert len(configs) == 4, "at a = 1 everything is replayed"
     generated.write_given_runs(store, [(config, {"auc": 0.7}) for config in configs.values()])
     followed = FollowedStore(store, StoreSource(store, lambda key: None, lambda: [space]), 0)
-    for panel, cells in (("CLOPS", range(4)), ("Random", range(4, 8))):
-        scene = Scene.of(View(page="heatmap", panel=panel), followed.snapshot, store)
+    for label, cells in (("CLOPS", range(4)), ("Random", range(4, 8))):
+        shown = View(page="heatmap", slice=(f"variant={label}",))
+        scene = Scene.of(shown, followed.snapshot, store)
         assert scene is not None
         for cell in cells:
             key = scene.key_of(cell)
             assert key is not None
-            again = Scene.of(View(page="heatmap", panel=panel, cells=(key,)), followed.snapshot, store)
+            again = Scene.of(replace(shown, cells=(key,)), followed.snapshot, store)
             assert again is not None
             assert again.chosen() == [cell]
 
