@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import pandas as pd
 
@@ -25,6 +26,9 @@ from .view import View, slice_of
 
 _MOST_ASKED = 60
 """Configurations of an experiment that are asked for instances until one has some."""
+
+_LEAST_OF_ID = 4
+"""Characters by which a run is found by its id."""
 
 NO_AXIS = "(no other axis)"
 """What a heatmap of an experiment with fewer than two axes has in the place of one."""
@@ -158,9 +162,12 @@ class Scene:
         return self.snapshot.once(("run names", self.name), make)
 
     def found(self) -> list[str]:
-        """The runs whose name or id contains all words that are looked for; all where there are none."""
-        words = self.view.find.lower().split()
-        return [run for run, name in self.run_names().items() if run and _contains(f"{name} {run}".lower(), words)]
+        """The runs whose name has every word looked for, or whose id begins with it; "seed 1" before others with 1."""
+        words = self.view.find.lower().replace(",", " ").split()
+        names = {run: f" {name} ".lower().replace(",", "") for run, name in self.run_names().items() if run}
+        found = [run for run, name in names.items() if all(f" {it}" in name or _begins(run, it) for it in words)]
+        pairs = [f" {first} {second} " for first, second in pairwise(words)]
+        return sorted(found, key=lambda run: -sum(pair in names[run] for pair in pairs))
 
     def chosen(self) -> list[int]:
         """The cells that the view names, as far as they are there; of several of one run, that of the panel."""
@@ -248,8 +255,8 @@ def _newest(snapshot: Snapshot) -> str:
     return max(last, key=lambda name: last[name])
 
 
-def _contains(text: str, words: Sequence[str]) -> bool:
-    return all(word in text for word in words)
+def _begins(run: str, word: str) -> bool:
+    return len(word) >= _LEAST_OF_ID and run.startswith(word)
 
 
 def with_two_axes(experiment: Experiment) -> Experiment:
