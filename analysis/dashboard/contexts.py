@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,6 +59,8 @@ _LISTED = 10
 _MOST_FOUND = 20
 """Runs that a search lists."""
 
+_STATUSES = ("finished", "running", "failed", "missing")
+
 _MOST_LINES = 8
 """Configurations whose curves are compared."""
 
@@ -74,7 +78,7 @@ def _overview(scene: Scene) -> Context:
         failed = [(name, it) for name, of in snapshot.followed.items() for it in failures(of.experiment.runs)]
         return {"rows": rows, "failed": failed}
 
-    return snapshot.once(("overview", metric), make) | {"under_way": _under_way(scene)} | _history(scene)
+    return snapshot.once(("overview", metric), make) | _under_way(scene) | _history(scene)
 
 
 def _best(snapshot: Snapshot, name: str, value: Value) -> Context:
@@ -121,8 +125,8 @@ def _history(scene: Scene) -> Context:
     }
 
 
-def _under_way(scene: Scene) -> list[Context]:
-    """The runs that are being computed, with the experiment that they are of where that is known."""
+def _under_way(scene: Scene) -> Context:
+    """The runs that are being computed, with the experiment that they are of where that is known, and how many."""
 
     def make() -> dict[str, str]:
         found: dict[str, str] = {}
@@ -131,7 +135,10 @@ def _under_way(scene: Scene) -> list[Context]:
         return found
 
     owners = scene.snapshot.once("owners", make) if scene.snapshot.under_way else {}
-    return [_on_its_way(scene, it, owners.get(it.run_ids[0], "")) for it in scene.snapshot.under_way]
+    return {
+        "under_way": [_on_its_way(scene, it, owners.get(it.run_ids[0], "")) for it in scene.snapshot.under_way],
+        "running_of": Counter(owners[run] for run in scene.snapshot.running if run in owners),
+    }
 
 
 def _on_its_way(scene: Scene, it: UnderWay, owner: str) -> Context:
@@ -180,17 +187,22 @@ def _runs(scene: Scene) -> Context:
         return {"columns": columns, "notice": one_line(error)}
     chosen = _chosen_runs(scene)
     lines = {key: colour(at) for at, key in enumerate(chosen)}
-    statuses = scene.experiment.runs["status"].value_counts().to_dict()
+    statuses = Counter(map(partial(_status, scene), *(scene.experiment.runs[it] for it in ("run_id", "status"))))
     return {
         "columns": columns,
         "found": found,
         "axes": tuple(scene.experiment.axes),
         "rows": [_row(scene, row, lines) for row in found.rows],
-        "statuses": ", ".join(f"{statuses[it]:,} {it}" for it in ("finished", "failed", "missing") if it in statuses),
+        "statuses": ", ".join(f"{statuses[it]:,} {it}" for it in _STATUSES if it in statuses),
         "overlay": _overlay(scene, chosen),
         "clear": view.address(cells=()),
         "csv": view.address(),
     }
+
+
+def _status(scene: Scene, run: str, status: str) -> str:
+    """The status of a run, of which the store does not know as long as it is running."""
+    return "running" if status == "missing" and run in scene.snapshot.running else status
 
 
 def shown_columns(scene: Scene) -> tuple[str, ...]:
@@ -250,9 +262,7 @@ def _row(scene: Scene, row: Row, lines: Mapping[str, str]) -> Context:
     ids = set(row.run_ids)
     key = next((run for cell in row.cells for run in scene.experiment.run_ids(cell) if run in ids), None)
     name = _group_name(scene, row.cells[0]) if group else scene.run_name(row.run_ids[0])
-    status = next(iter(row.counts)) if all_runs == 1 else counted
-    if status == "missing" and ids & scene.snapshot.running:
-        status = "running"
+    status = _status(scene, row.run_ids[0], next(iter(row.counts))) if all_runs == 1 else counted
     selected = next((it for it in lines if it in ids), None)
     return {
         "name": name or scene.name,
@@ -399,7 +409,6 @@ def _behind(scene: Scene, cell: int) -> Context:
     """One configuration: its curves, R and runs, or sentences on what cannot be shown."""
     runs = scene.experiment.runs
     runs = runs[runs["cell"] == cell].sort_values(["split_seed", "seed"])
-    running = scene.snapshot.running
     values = runs[scene.view.metric] if scene.view.metric in runs else [math.nan] * len(runs)
     columns = (runs[column] for column in ("run_id", "seed", "split_seed", "status"))
     metric = metric_named(scene.view.metric)
@@ -408,7 +417,7 @@ def _behind(scene: Scene, cell: int) -> Context:
             "address": View(page="run", experiment=scene.name, run=run, cells=scene.view.cells).address(),
             "run": run,
             "replicate": f"seed {seed}, split {split}",
-            "status": "running" if status == "missing" and run in running else status,
+            "status": _status(scene, run, status),
             "value": metric.text(float(value)) if value == value and value is not None else DASH,
             "command": rerun_command(run, scene.store.files.anywhere),
         }

@@ -30,6 +30,7 @@ _BINS = 24
 
 _MOST_TICKS = 9
 _EQUALS = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+"""Where a name is not broken into lines."""
 _ABOVE: Figure = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
 
 
@@ -168,7 +169,8 @@ def compared_figure(metric: Metric, records: Sequence[Compared], names: Sequence
     means["error_x"] = {"type": "data", "symmetric": False, "array": _numbers(above), "arrayminus": _numbers(below)}
     means |= {"x": _numbers(centres), "y": [last - at for at in range(len(records))], "text": list(map(plain, names))}
     layout = _layout(height=130 + 44 * len(records), xaxis={"title": {"text": plain(metric.plain)}})
-    ticks = ["<br>".join(map(plain, wrap(name.replace(" = ", _EQUALS), 34))) for name in names]
+    lines = [wrap(name.replace(" = ", _EQUALS), 34) for name in names]  # not broken between "b =" and its value
+    ticks = ["<br>".join(plain(line.replace(_EQUALS, " = ")) for line in of_name) for of_name in lines]
     layout["yaxis"] |= {"tickvals": [last - at for at in range(len(records))], "ticktext": ticks, "showgrid": False}
     layout["yaxis"]["range"] = [-0.6, last + 0.6]
     return {"data": [runs, means], "layout": layout | {"legend": _ABOVE}}

@@ -16,7 +16,7 @@ from ..metrics import Metric, metric_named
 from ..statistics import MIN_UNITS, Estimate, PairedDifference, estimate, paired_difference
 from .snapshot import Followed, Snapshot
 
-MOST_DOTS = 1000
+MOST_DOTS = 500
 """Runs that a figure shows; of more, evenly spaced ones, and each that was the best until then."""
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -57,7 +58,7 @@ class Snapshot:
     epochs: int = 0
     _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
-    @property
+    @cached_property
     def running(self) -> frozenset[str]:
         """The ids of the runs under way."""
         return frozenset(run_id for it in self.under_way for run_id in it.run_ids)

@@ -23,6 +23,8 @@ const draw = async () => {
   }
   await plotly;
   for (const graph of document.querySelectorAll(".graph:not(.js-plotly-plot)")) {
+    await new Promise((later) => setTimeout(later));  // the rest of the page is painted first
+    if (!graph.isConnected || graph.matches(".js-plotly-plot")) continue;
     const { data, layout } = JSON.parse(graph.dataset.figure);
     Plotly.newPlot(graph, data, layout, { displayModeBar: false, responsive: true });
     graph.on("plotly_click", ({ points: [point] }) => {
