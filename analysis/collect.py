@@ -54,7 +54,7 @@ class Edition:
         return self.described(self.data_hash[:12])
 
     def described(self, data_hash: str) -> str:
-        """The edition in words, with the data hash as long as it is to be shown."""
+        """The edition in words, with a data hash of the length to show."""
         normalized = f", normalised by {self.normalize}" if self.normalize != "none" else ""
         together = ", all leads together" if self.leads == "all" else ""
         part = f", {self.split}" * bool(self.split) + f", validation {self.validation}" * bool(self.validation)
@@ -180,7 +180,7 @@ class Experiment:
         return self._partitions[key]
 
     def by_replicate(self, column: str) -> npt.NDArray[np.float64]:
-        """A number of every finished run, shape (cells, replicates); NaN where there is none or it is not finite.
+        """A number of every finished run, shape (cells, replicates); NaN if missing or not finite.
 
         A metric is that of the test set if `on_test`. The array is shared between calls and cannot be written to.
         """

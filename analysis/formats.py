@@ -53,7 +53,7 @@ def in_a_line(text: str) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with three decimals and no negative zero; a dash where there is none."""
+    """A number with three decimals and no negative zero; a dash if missing."""
     if not math.isfinite(value):
         return DASH
     return f"{value if abs(value) >= 0.5 * 10**-digits else 0.0:.{digits}f}"
@@ -77,7 +77,7 @@ def with_interval(mean: float, low: float, high: float) -> str:
 
 
 def p_text(value: float) -> str:
-    """A p-value with three decimals; a dash where there is none."""
+    """A p-value with three decimals; a dash if missing."""
     if not math.isfinite(value):
         return DASH
     return "<0.001" if value < 0.001 else f"{value:.3f}"

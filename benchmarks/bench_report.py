@@ -34,7 +34,7 @@ finally:
 
 
 def run(*, quick: bool = False) -> str:
-    """The table, of a small size alone where it is to be quick."""
+    """The table; with `quick`, of the smallest size alone."""
     with tempfile.TemporaryDirectory() as folder:
         rows = [_measured(runs, Path(folder) / str(runs)) for runs in ((2_000,) if quick else (10_000, 100_000))]
     header = ["runs", "report", "again, nothing new", "peak memory", "page", "figures"]

@@ -112,7 +112,7 @@ def _measured(root: Path, results: Path, requests: Sequence[RunRequest], content
 
 
 def _portions(run_ids: Sequence[str]) -> Iterator[list[str]]:
-    """Runs as they are put together by and by."""
+    """Runs in the portions in which they are compacted."""
     full = len(run_ids) // RUNS_PER_PART * RUNS_PER_PART
     ends = [*range(0, full, RUNS_PER_PART), *range(full, len(run_ids), FEW), len(run_ids)]
     for start, end in pairwise(ends):

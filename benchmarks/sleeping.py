@@ -196,7 +196,7 @@ def _sizes(tag: str) -> list[tuple[str, float]]:
                 title = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                 lines = (folder / "smaps_rollup").read_text().splitlines()
                 found.append((title, sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1e3))
-        except OSError:  # it has ended, or is somebody else's
+        except OSError:  # it has ended, or belongs to another user
             continue
     return found
 

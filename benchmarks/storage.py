@@ -96,7 +96,7 @@ def _record(store: RunStore, requests: Sequence[RunRequest]) -> None:
 
 
 def _tables(request: RunRequest, content: str) -> dict[TableName, pa.Table]:
-    """The tables of a run of six tasks and twenty epochs each; the columns that nobody looks at here are empty."""
+    """The tables of a run of six tasks and twenty epochs each; columns that are not read here are empty."""
     run_id = request.config.run_id(content)
     common = {"run_id": [run_id], **{name: [value] for name, value in config_row(request.config).items()}}
     common |= {"status": ["finished"], "auc": [0.75], "device": ["cpu"], "data_hash": [content], "host": ["host"]}

@@ -159,7 +159,7 @@ def _used_by(tag: str) -> dict[int, float]:
             if tag.encode() in (folder / "environ").read_bytes():
                 fields = (folder / "stat").read_text().rpartition(")")[2].split()
                 used[int(folder.name)] = (int(fields[11]) + int(fields[12])) / ticks
-        except OSError:  # it has ended, or is somebody else's
+        except OSError:  # it has ended, or belongs to another user
             continue
     return used
 

@@ -69,7 +69,7 @@ def check_gpu(option: str, wanted: float = 1) -> None:
 def software() -> dict[str, Any]:
     """Versions of what computes, and the commit of this package where it is known: columns of `runs`.
 
-    None stands for a package that is not installed, and for the commit of a copy of which nobody says where it is from.
+    None stands for a package that is not installed, and for the commit of a copy of unknown origin.
     """
     commit, dirty = _git_commit()
     return {
@@ -88,7 +88,7 @@ def host(device: str) -> dict[str, Any]:
 
 
 def installed_version(package: str) -> str | None:
-    """The version of an installed distribution, None where there is none."""
+    """The version of an installed distribution, or None."""
     try:
         return version(package)
     except PackageNotFoundError:

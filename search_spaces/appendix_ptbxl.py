@@ -1,4 +1,4 @@
-"""The paper's Time-IL and Domain-IL experiments on PTB-XL, in the place of Chapman's terms and the Challenge's leads.
+"""The paper's Time-IL and Domain-IL experiments on PTB-XL, instead of Chapman's terms and the Challenge's leads.
 
 The publisher has shifted the dates, so that what is learned one after the other are not real terms. A run in Time-IL
 takes a second on the first 500 recordings, one of CLOPS in Domain-IL, with its twelve tasks, 40.

@@ -50,7 +50,7 @@ _OF_MEMORY = ("storage_fraction", "acquisition_fraction")
 class ContrastRuns:
     """The runs of a contrast: of every replicate that has them the same pairs, one for each place.
 
-    `missing` says why there are none, and `lacking` counts the sides that have none.
+    `missing` says why both are empty, and `lacking` counts the sides without runs.
     """
 
     contrast: Contrast

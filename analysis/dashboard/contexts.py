@@ -126,7 +126,7 @@ def _history(scene: Scene) -> Context:
 
 
 def _under_way(scene: Scene) -> Context:
-    """The runs that are being computed, with the experiment that they are of where that is known, and how many."""
+    """The runs under way with their experiments, and how many each experiment has."""
 
     def make() -> dict[str, str]:
         found: dict[str, str] = {}
@@ -142,7 +142,7 @@ def _under_way(scene: Scene) -> Context:
 
 
 def _on_its_way(scene: Scene, it: UnderWay, owner: str) -> Context:
-    """Runs that are computed together, by the name that the experiment has for a single one."""
+    """A lockstep. A single run has its name in the experiment."""
     name, of = it.name.removeprefix(f"{owner}: "), None
     if owner and len(it.run_ids) == 1:
         of = Scene.of(View(page="runs", experiment=owner), scene.snapshot, scene.store)
@@ -201,7 +201,7 @@ def _runs(scene: Scene) -> Context:
 
 
 def _status(scene: Scene, run: str, status: str) -> str:
-    """The status of a run, of which the store does not know as long as it is running."""
+    """The status of a run. The store does not know that a run is under way."""
     return "running" if status == "missing" and run in scene.snapshot.running else status
 
 
@@ -556,7 +556,7 @@ def _run(scene: Scene) -> Context:
 
 
 def _newest_run(scene: Scene) -> str:
-    """The run that somebody would look at first: one that is computed, else the last that failed or ended."""
+    """The run that the page opens with: one under way, else the last that failed, else the last that ended."""
     if scene.snapshot.under_way:
         return scene.snapshot.under_way[0].run_ids[0]
     runs = scene.experiment.runs

@@ -14,7 +14,7 @@ from clops_sweep.experiment.metrics import words
 from ..statistics import MIN_UNITS
 
 MOST_RUNS = 100
-"""Runs that a line is the mean of; the curves of more would take long to read."""
+"""Runs behind a line, at most: reading the curves of more takes too long."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def describe_overlay(record: Overlay) -> str:
 
 
 def _line(name: str, rows: pd.DataFrame, measure: str) -> Line:
-    """A task is seen from the first epoch in which it is trained; one that never is by itself, from the start."""
+    """A task counts from its first training epoch on; a task that is only trained jointly counts from the start."""
     trained = rows[rows["training_task"] == rows["task"]].groupby(["run_id", "task"])["epoch"].min()
     begins = pd.MultiIndex.from_frame(rows[["run_id", "task"]])
     seen = rows[rows["epoch"].to_numpy() >= trained.reindex(begins).fillna(0).to_numpy()]

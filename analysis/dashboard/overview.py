@@ -17,7 +17,7 @@ from ..statistics import MIN_UNITS, Estimate, PairedDifference, estimate, paired
 from .snapshot import Followed, Snapshot
 
 MOST_DOTS = 500
-"""Runs that a figure shows; of more, evenly spaced ones, and each that was the best until then."""
+"""Runs in the figure. Of more runs, evenly spaced ones are drawn, and each that set a new best."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ def value_of(experiment: Experiment, cell: int, metric: str) -> Value:
 
 
 def best_value(experiment: Experiment, metric: str) -> Value | None:
-    """The configuration with the best mean; None where no run is finished, or no value is better than another.
+    """The configuration with the best mean; None without a finished run, or if the metric has no better direction.
 
-    As long as some have three runs, those with fewer do not compete: one lucky seed is no best configuration.
+    If some configurations have three runs, those with fewer do not compete, because one lucky seed could win.
     """
     values, better = experiment.by_replicate(metric), metric_named(metric).better
     n = np.isfinite(values).sum(axis=1)

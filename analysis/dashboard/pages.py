@@ -47,7 +47,7 @@ class Pages:
         self._name, self._seconds = name, seconds
 
     def refresh(self, query: str = "") -> str:
-        """Look whether the store has changed; the version of what the page at an address shows."""
+        """Read the store if it has changed; return the version of the page at an address."""
         return _version(View.read(query), self._followed.refresh())
 
     def show(self, query: str) -> str:
@@ -86,7 +86,7 @@ class Pages:
         """Return the table of runs at an address, all rows of it.
 
         Raises:
-            UsageError: there is no run, or a condition that is none.
+            UsageError: there is no run, or the condition is invalid.
         """
         scene = Scene.of(View.read(query), self._followed.snapshot, self._followed.store)
         if scene is None:
@@ -113,7 +113,7 @@ class Pages:
 
 
 def _version(view: View, snapshot: Snapshot) -> str:
-    """What changes with the page: epochs of runs under way are shown on the overview and by the runs themselves."""
+    """The version of a page. Only the overview and the page of a run under way change with its epochs."""
     follows = view.page == "overview" or (view.page == "run" and (not view.run or view.run in snapshot.running))
     return f"{snapshot.version}.{snapshot.epochs}" if follows else str(snapshot.version)
 

@@ -18,7 +18,7 @@ _MOST_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class RunLog:
-    """Lines of a run. `whole` is False where older ones are left out; `stacks` is what a worker that hung has left."""
+    """Lines of a run. `whole` is False if older lines are left out. `stacks` are those of a worker that hung."""
 
     lines: tuple[str, ...]
     whole: bool
@@ -26,7 +26,7 @@ class RunLog:
 
 
 def run_log(store: RunStore, run: str) -> RunLog:
-    """The last lines that a run has printed; none of what is not a run id."""
+    """Return the last lines that a run printed; none if `run` is not a run id."""
     if not re.fullmatch(r"[0-9a-f]{12,64}", run):
         return RunLog((), True, "")
     folder = store.log_folder / "logs"

@@ -108,7 +108,7 @@ def runs_table(
         at: the page, from 1; the last where there are not so many.
 
     Raises:
-        UsageError: a condition that is none, or a column that is not there.
+        UsageError: an invalid condition or an unknown column.
     """
     for column in columns:
         if column not in experiment.numeric_columns:
@@ -125,7 +125,7 @@ def runs_csv(experiment: Experiment, *, condition: str = "", group: Sequence[str
     """All rows of the table, on whatever page, with everything that was measured in full precision, as CSV.
 
     Raises:
-        UsageError: a condition that is none.
+        UsageError: the condition is invalid.
     """
     runs, names, groups, order = _sorted(experiment, condition, group, sort)
     columns = experiment.measured

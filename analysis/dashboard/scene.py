@@ -25,13 +25,13 @@ from .snapshot import Followed, Snapshot
 from .view import View, slice_of
 
 _MOST_ASKED = 60
-"""Configurations of an experiment that are asked for instances until one has some."""
+"""Configurations of which a run is read to find instances."""
 
 _LEAST_OF_ID = 4
 """Characters by which a run is found by its id."""
 
 NO_AXIS = "(no other axis)"
-"""What a heatmap of an experiment with fewer than two axes has in the place of one."""
+"""The second axis of a heatmap of an experiment with fewer than two axes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +107,10 @@ class Scene:
         return {axis: tuple(map(label_text, labels)) for axis, labels in axes.items() if axis not in shown}
 
     def slice(self) -> tuple[Panel | None, dict[str, str]]:
-        """The panel with the labels that are chosen, and its label on each other axis.
+        """The panel that is shown, and its label on each other axis.
 
-        Where no run has them together the last that was chosen counts, then the one before. Of several panels the
-        fullest is shown, and none where the experiment has no cell.
+        If no run has all chosen labels, the label chosen last counts most. Of equal panels, the one with the most
+        finished cells is shown. None if the experiment has no cell.
         """
         last_first = self.view.slice[::-1]
 
@@ -162,7 +162,10 @@ class Scene:
         return self.snapshot.once(("run names", self.name), make)
 
     def found(self) -> list[str]:
-        """The runs whose name has every word looked for, or whose id begins with it; "seed 1" before others with 1."""
+        """The runs that match every word of `find`, by a word of their name or the start of their id.
+
+        Names that have two of the words side by side come first: "seed 1" before "a = 1, seed 0".
+        """
         words = self.view.find.lower().replace(",", " ").split()
         names = {run: f" {name} ".lower().replace(",", "") for run, name in self.run_names().items() if run}
         found = [run for run, name in names.items() if all(f" {it}" in name or _begins(run, it) for it in words)]
@@ -237,7 +240,7 @@ class Scene:
 
 
 def with_instances(name: str, snapshot: Snapshot, store: RunStore) -> str | None:
-    """The first run of an experiment that has recorded instances; one run of each configuration is asked."""
+    """The first run of an experiment with recorded instances. One run of each configuration is read."""
     experiment = snapshot.followed[name].experiment
 
     def make() -> str | None:
@@ -250,7 +253,7 @@ def with_instances(name: str, snapshot: Snapshot, store: RunStore) -> str | None
 
 
 def _newest(snapshot: Snapshot) -> str:
-    """The experiment of which a run has ended last."""
+    """The experiment whose run ended last."""
     last = {it.name: it.last.timestamp() if it.last is not None else 0.0 for it in progress(snapshot)}
     return max(last, key=lambda name: last[name])
 

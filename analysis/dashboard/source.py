@@ -58,7 +58,7 @@ class StoreSource:
         return [frames for frames in self._frames.values() if frames is not None]
 
     def mark(self) -> Hashable:
-        """When the studies beside the store were last written to; empty where there are none."""
+        """When the studies beside the store were last written to; empty without studies."""
         folder = self._store.files.folder
         found = self._store.files.mark(str(folder / STUDIES)) if folder is not None else None
         return tuple(found or ())

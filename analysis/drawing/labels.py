@@ -77,7 +77,7 @@ def in_one_size(
 def name_columns(axes: Axes, names: Sequence[str], places: Sequence[float], width: float, size: float = 8.5) -> None:
     """Names below columns so many inches wide: level where they fit whole in two lines, else upright.
 
-    Where there are none, the axis is not there either, and takes no time to be laid out and drawn.
+    Without ticks the axis is removed, which saves the time to lay it out and draw it.
     """
     if not names:
         axes.xaxis.set_visible(False)

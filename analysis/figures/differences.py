@@ -34,7 +34,7 @@ def difference_heatmap(
         axes: the axes of rows and columns; both must be scales.
 
     Raises:
-        UsageError: the space has no variants to compare, or an axis is none of numbers.
+        UsageError: the space has no variants to compare, or an axis is not numeric.
     """
     plain = heatmap(experiment, metric, axes)
     if not {plain.row_axis, plain.column_axis} <= set(experiment.number_axes):

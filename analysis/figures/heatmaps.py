@@ -55,7 +55,7 @@ class Panel:
     """One variant's cells. All arrays have shape (rows, columns).
 
     `mean` and `sd` over replicates are NaN where no run is finished; `n` counts the runs behind them, `asked` those
-    asked for, `failed` those that failed. `best` is (row, column) of the best mean, None where there is none.
+    asked for, `failed` those that failed. `best` is (row, column) of the best mean, or None.
     `cells` are positions in the experiment, -1 where nothing was asked for. `marked` cells get an asterisk.
     """
 

@@ -59,7 +59,7 @@ def instance_figures(
 
 
 def shown_or_said(make: Callable[[], Sketch | str]) -> list[Sketch | str]:
-    """A picture, or the sentence that says why there is none."""
+    """A picture, or a sentence that says why it is missing."""
     try:
         return [make()]
     except ValueError as error:  # UsageError is one

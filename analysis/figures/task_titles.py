@@ -44,7 +44,7 @@ class TaskTitles:
         return {}
 
     def named(self, rows: pd.DataFrame, experiment: Experiment, cell: int) -> pd.DataFrame:
-        """Rows of a table of the store, of runs of a cell, with titles in the place of names."""
+        """Rows of a table of the store, of runs of a cell, with titles instead of names."""
         titles = self.of(experiment, cell)
         if not titles:
             return rows

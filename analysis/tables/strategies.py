@@ -75,7 +75,7 @@ def _comparison(sources: Sequence[tuple[Experiment, int]]) -> Iterator[StrategyC
         strategy = experiment.cells[index].config.strategy
         of_this = _editions(experiment, index)
         same = all(editions.get(split, edition) == edition for split, edition in of_this.items())
-        if strategy not in chosen and same:  # numbers of other data, or of other semantics, are none to compare with
+        if strategy not in chosen and same:  # numbers of other data or other semantics cannot be compared
             chosen[strategy] = experiment, index
             editions |= of_this
     if len(chosen) < 2 or len({id(experiment) for experiment, _ in chosen.values()}) < 2:

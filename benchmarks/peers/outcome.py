@@ -41,7 +41,7 @@ HEADER = ",".join(it.name for it in fields(Outcome))
 
 
 def read(path: Path) -> list[Outcome]:
-    """The runs that are in a file; none where there is none."""
+    """The runs in a file; empty if it is missing."""
     if not path.exists():
         return []
     with path.open(newline="") as file:

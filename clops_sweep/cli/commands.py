@@ -1,4 +1,4 @@
-"""All subcommands of `clops-sweep`, and the two that are told in a few lines: `plan` and `status`."""
+"""All subcommands of `clops-sweep`, and two that take a few lines: `plan` and `status`."""
 
 from __future__ import annotations
 

@@ -61,5 +61,5 @@ def _frames(data: PreparedData, key: DataKey) -> FrameSet | None:
     try:
         know(key.dataset, data.root)
         return data.frames(key) if data.data_hash(key) is not None else None
-    except (UsageError, OSError):  # tracings are an addition: what is wrong with the frames is told by `data verify`
+    except (UsageError, OSError):  # tracings are an addition: `data verify` reports what is wrong with the frames
         return None

@@ -230,7 +230,7 @@ def _megabytes(size: int) -> str:
 
 
 def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str | bool] | None:
-    """NAME=VALUE pairs as the types that the defaults have; None if there is none."""
+    """NAME=VALUE pairs with the types of the defaults; None without pairs."""
     from clops_sweep.data.declared.data_set import DataSet
 
     if not options:

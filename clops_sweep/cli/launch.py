@@ -120,7 +120,7 @@ def launch(
     if not no_report:
         try:
             render(asked, None, keep=not outcome.ran)
-        except UsageError as error:  # what has been asked for is there; the report can be had later
+        except UsageError as error:  # the results are complete; the report can be made later
             click.echo(f"clops-sweep: no report: {error}", err=True)
     raise Ended(EXIT_FINISHED if outcome.complete else EXIT_FAILED)
 

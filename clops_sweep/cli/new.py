@@ -67,7 +67,7 @@ def _shipped(name: str) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Writes a file that appears whole or not at all, and never in the place of another.
+    """Write a file whole or not at all, and never over another.
 
     Raises:
         UsageError: there is something of that name, be it a link to nothing.

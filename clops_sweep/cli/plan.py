@@ -54,7 +54,7 @@ class Facts:
 
     @cached_property
     def cost(self) -> Estimate | None:
-        """What the pending runs will cost; it is found out when somebody asks, which takes longer than the rest."""
+        """The cost of the pending runs, computed on first use because it takes longer than the rest."""
         return self._estimated()
 
     @classmethod
@@ -149,13 +149,11 @@ def say_first(plan: Plan) -> None:
     failed = sum(run.state == "failed" for run in plan.first)
     if left := len(plan.first) - failed:
         come, whose = ("comes", "its") if left == 1 else ("come", "their")
-        click.echo(
-            f"{several(left, 'run')} that nobody asked for {come} first: {whose} s decides the task order of others"
-        )
+        click.echo(f"{several(left, 'run')} not requested {come} first: {whose} s decides the task order of others")
     if failed:
         has, them = ("has", "it") if failed == 1 else ("have", "them")
         click.echo(
-            f"{several(failed, 'run')} that nobody asked for {has} failed, and the task order of others waits for "
+            f"{several(failed, 'run')} not requested {has} failed, and the task order of others waits for "
             f"{them}; --retry failed takes {them} up again"
         )
 

@@ -60,7 +60,7 @@ class DatasetInfo:
     that is not known before it is prepared; `simultaneous_leads` how many leads of a recording are instances of their
     own, 0 where that is not known either.
     `epochs_per_task` overrides the scenario's usual number of epochs where the data set calls for another.
-    `perturbation_std` is the default of that config field in the unit of the frames, where `normalize` is none: 100 for
+    `perturbation_std` is the default of that config field in the unit of the frames, for `normalize` = "none": 100 for
     cardiology as released, in raw units.
     `folders` are the names its folder goes by under a data root. `reference_lead` stands for a recording of many
     leads where a scenario wants one instance per recording; None where a recording gives one lead anyway.

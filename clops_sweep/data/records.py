@@ -345,7 +345,7 @@ class Index:
 
 
 def _in_use(codes: NDArray[np.int32], names: tuple[str, ...]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """Codes [n] of those names alone that they use, in the order of before."""
+    """Codes [n] of the used names alone, in their order."""
     used, again = np.unique(codes, return_inverse=True)
     return again.astype(np.int32), tuple(names[code] for code in used)
 

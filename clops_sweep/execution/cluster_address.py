@@ -26,10 +26,10 @@ def running_cluster(asked: str) -> str:
     """The HOST:PORT of the cluster that `--address` means, where one answers.
 
     Left to itself, Ray tries for minutes to reach what is not there, and takes `auto` for any Ray that runs on this
-    machine, be it the private one of somebody else's sweep.
+    machine, for example the private one of another user's sweep.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no cluster answers there.
     """
     address = _automatic() if asked == "auto" else asked
     match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\s\[\]]+):(\d{1,5})", address)
@@ -79,18 +79,18 @@ def _user(number: int) -> str:
 
 
 def _check_answers(asked: str, address: str) -> None:
-    """Whoever answers must speak gRPC, as Ray does."""
-    nobody = f"--address {asked}: no Ray cluster answers there"
+    """Refuse an address at which nothing speaks gRPC, as Ray does."""
+    problem = f"--address {asked}: no Ray cluster answers there"
     if address != asked:
-        nobody += f", at {address}"
+        problem += f", at {address}"
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
     except OSError as error:
-        raise UsageError(f"{nobody} ({error})") from None
+        raise UsageError(f"{problem} ({error})") from None
     # As Ray does, past a proxy that may be set for the web.
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=_SECONDS_TO_ANSWER)
         except grpc.FutureTimeoutError:
-            raise UsageError(f"{nobody} (waited {_SECONDS_TO_ANSWER} s)") from None
+            raise UsageError(f"{problem} (waited {_SECONDS_TO_ANSWER} s)") from None

@@ -21,11 +21,11 @@ SECONDS = 30.0
 _FEWEST_AHEAD = 4  # on a cluster that has started no machine yet
 
 _JOBS_A_PLACE = 2
-"""While so many jobs a place are left, nobody has more than its share: the last ones end at about the same time."""
+"""While so many jobs a place are left, no worker has more than its share: the last ones end at about the same time."""
 
 
 class Feed(Protocol):
-    """Says which job comes next, and is told how jobs go on.
+    """Chooses the next job, and receives the progress of jobs.
 
     Attributes:
         error: what ended it early, such as a full disk; there are no more jobs then.
@@ -38,7 +38,7 @@ class Feed(Protocol):
         """Whether there are no more jobs, and none is under way."""
 
     def next_job(self, places: int) -> Job | None:
-        """The next job, for one of so many places where jobs can be under way; None if there is none now."""
+        """The next job, for one of so many places where jobs can be under way; None if no job is ready."""
 
     def report(self, job: Job, report: Report) -> None:
         """A part of a job has reported."""
@@ -57,7 +57,7 @@ class GridFeed:
     A job is only cut when it is asked for. What a worker returns or loses comes after all others.
 
     Args:
-        locksteps: what is to be run, in order; each a job of one part.
+        locksteps: the runs in order; each lockstep is a job of one part.
         store: what is finished.
         retries: what becomes of runs whose worker has died.
         display: shows what becomes of them.
@@ -76,7 +76,7 @@ class GridFeed:
 
     @property
     def finished(self) -> bool:
-        """Whether all has been run, or nothing more is to be, and nothing is under way."""
+        """Whether all jobs have ended, or no more are started and none is running."""
         return not self._under_way and (self.error is not None or not self._waiting)
 
     def next_job(self, places: int) -> Job | None:
@@ -132,7 +132,7 @@ class GridFeed:
         return None if found is None else found * len(lockstep.configs)
 
     def _left_of(self, job: Job) -> list[Job]:
-        """The parts of a job that is no longer under way of which nobody has said that they have ended."""
+        """The parts of an ended job that were not reported as ended."""
         self._under_way.remove(job)
         parts = set(job.parts())
         left = [part for part in job.parts() if part not in self._ended]
@@ -140,7 +140,7 @@ class GridFeed:
         return left
 
     def _after_death(self, part: Job, death: WorkerDied) -> list[Job]:
-        """What is to be done once more of runs whose worker has died."""
+        """The runs of a dead worker that are retried."""
         found = self._retries.after_death(part, death)
         if isinstance(found, list):
             return found

@@ -35,7 +35,7 @@ class PackedPlugin:
     pickled: bytes
 
     def unpacked(self) -> Plugin:
-        """The plug-in; where it cannot be had, one that fails whatever run makes use of it, and says why."""
+        """The plug-in; if it cannot be loaded, one that fails every run that uses it with the reason."""
         try:
             plugin = cloudpickle.loads(self.pickled)
             if not (isinstance(plugin, Plugin) and callable(plugin.member)):
@@ -92,7 +92,7 @@ def packed(what: str, plugin: Plugin) -> PackedPlugin:
 
 
 class _Packer(cloudpickle.CloudPickler):
-    """Pickles modules by value that nobody could import by their name, such as those beside a search-space file."""
+    """Pickle modules by value that workers cannot import by name, such as those beside a search-space file."""
 
     def reducer_override(self, obj: Any) -> Any:
         """How an object is pickled that is not to be pickled as usual."""

@@ -1,4 +1,4 @@
-"""The settings that Ray and Tune look at when they are imported: whoever imports them imports this before.
+"""The settings that Ray and Tune look at when they are imported: import this module before them.
 
 What the user has set stays.
 """

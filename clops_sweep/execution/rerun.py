@@ -79,7 +79,7 @@ def stored_run(store: RunStore, prefix: str) -> dict[str, Any]:
     """The row of `runs` of the one run whose id begins with `prefix`.
 
     Raises:
-        UsageError: there is none, or more than one.
+        UsageError: no run has that id, or several do.
         DamagedStore: its part holds another run.
     """
     run_id = store.find(prefix)

@@ -18,7 +18,7 @@ _under_way: tuple[str, ...] = ()
 
 
 def print_for(run_ids: tuple[str, ...]) -> None:
-    """From now on what this process prints is of these runs; of none if there are none."""
+    """From now on the output of this process belongs to these runs."""
     global _under_way  # as standard output is, whose lines it is about
     _under_way = run_ids
 

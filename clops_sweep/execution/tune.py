@@ -1,4 +1,4 @@
-"""One run of Ray Tune over the jobs of a feed: its trainable, the order of trials, what it is told.
+"""One run of Ray Tune over the jobs of a feed: its trainable, the order of trials, its callbacks.
 
 Importing this takes a second, with Tune, so a sweep does it only when there is something to run.
 
@@ -135,8 +135,7 @@ def run_fed(
 ) -> None:
     """One Tune run over jobs of a feed, until it has no more or there have been many.
 
-    The compaction, if there is one, hears of the runs that have been recorded, the observers of all events, and
-    `under_way` of all reports.
+    The compaction gets the number of recorded runs, the observers all events, and `under_way` all reports.
 
     Raises:
         StoreError: one run after the other could not be recorded.
@@ -209,7 +208,7 @@ class FeedSearcher(Searcher):
         return self
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]  # as Tune documents it
-        """The next job; None if there is none now, "FINISHED" if there never will be."""
+        """The next job; None if no job is ready, "FINISHED" if all are done."""
         if time.monotonic() - self._looked_at >= _SECONDS_BETWEEN_LOOKS:  # a question to another process
             self._places, self._looked_at = places(self._resources), time.monotonic()
         job = self._feed.next_job(self._places) if self._left else None
@@ -267,7 +266,7 @@ class Watcher(tune.Callback):
         return self
 
     def setup(self, *arguments: Any, **info: Any) -> None:
-        """From here on `on_step_end` is called. Tune has put its handler of SIGUSR1 in the place of the display's."""
+        """From here on `on_step_end` is called. Tune has replaced the display's handler of SIGUSR1."""
         if self._user_signal and signal.getsignal(self._user_signal) is not self._before:
             self._stop = signal.signal(self._user_signal, self._before)
         self._display.stops_in_order = True
@@ -285,7 +284,7 @@ class Watcher(tune.Callback):
             self._stop(self._user_signal, None)  # what Tune does on that signal: it ends the trials in good order
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
-        """From here on nobody looks whether the user wants to stop."""
+        """From here on interrupts are ignored."""
         self._display.stops_in_order = False
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:

@@ -1,4 +1,4 @@
-"""Tells those who watch a store which runs are under way, how far they are and when they will end."""
+"""Records which runs are under way, their progress and their expected end, for the dashboard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECONDS, _SECONDS_ELSEWHERE = 2.0, 10.0
 
 
 class RunsUnderWay:
-    """Follows the reports of a sweep while it is entered. A thread writes the file: no sweep waits for a slow disk.
+    """Follows the reports of a sweep while entered. A thread writes the file, so that no sweep waits for a slow disk.
 
     Args:
         store: where the file goes.
@@ -47,7 +47,7 @@ class RunsUnderWay:
             self._since.pop(job.run_ids, None)
 
     def report(self, job: Job, report: Report | WorkerDied, now: float | None = None) -> None:
-        """A job has reported. The time left follows from the epochs after the first report, which includes imports."""
+        """A job has reported. The first report is not timed, because it includes imports."""
         now = time.time() if now is None else now
         with self._lock:
             known = self._runs.get(job.run_ids)

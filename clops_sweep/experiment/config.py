@@ -50,7 +50,7 @@ SEMANTICS_VERSION = 2
 """Raised whenever the same configuration would give different numbers than before; part of every run id."""
 
 RUN_ID_LENGTH = 24
-"""Hexadecimal digits of a run id. Version 0.1, which hashed every field, had 20: so its stores are told apart."""
+"""Hexadecimal digits of a run id. Version 0.1, which hashed every field, had 20: which tells its stores apart."""
 
 PositiveInt = Annotated[int, BeforeValidator(IntOption(1, ge=1, le=LARGEST).checked)]
 PositiveFloat = Annotated[float, BeforeValidator(FloatOption(1, gt=0).checked)]
@@ -88,7 +88,7 @@ class RunConfig(BaseModel):
     """One continual-learning run, fully determined: same config, same data, same numbers.
 
     A number is a number here: neither text such as "20" nor True is taken for one, and of those with a decimal point
-    20.0 is a whole number and 20.5 is none.
+    20.0 is a whole number and 20.5 is not.
 
     Fields carry the names of the paper's hyperparameters (Kiyasseh, Zhu and Clifton, CLOPS). A field that is not
     given takes the paper's value for the scenario and data set at hand, and is then as much part of the run's

@@ -50,8 +50,8 @@ def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """A sentence for each plug-in whose code, as it is registered here, is not what computed some stored runs.
 
     Args:
-        rows: of `runs`, with the columns `PROVENANCE`. A run of old, or one whose plug-ins nobody has registered here,
-            says nothing.
+        rows: of `runs`, with the columns `PROVENANCE`. Runs of earlier versions and
+            unregistered plug-ins are skipped.
     """
     counts = Counter(
         (field, str(row[field]), before.file or "a notebook")

@@ -50,7 +50,7 @@ class Instances:
 
     @property
     def loss_weights(self) -> torch.Tensor:
-        """The weights, ones where there are none: float32 [S, n]."""
+        """The weights, by default ones: float32 [S, n]."""
         return torch.ones(self.rows.shape, device=self.rows.device) if self.weights is None else self.weights
 
     def at(self, positions: torch.Tensor) -> Instances:

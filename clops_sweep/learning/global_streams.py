@@ -1,6 +1,6 @@
 """The global generators, from which the layers of a module draw: seeded from a run's streams, and put back afterwards.
 
-Whatever a layer is (dropout, attention, an LSTM, somebody's own), what it draws from PyTorch, NumPy or Python then
+Whatever a layer is (dropout, attention, an LSTM, a custom one), what it draws from PyTorch, NumPy or Python then
 follows from the run's seed and from where in the run it is, as all draws of a run do.
 """
 

@@ -15,7 +15,7 @@ from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty,
 from clops_sweep.store.run_store import RunStore
 
 FOR_ORDERS = "for task orders"
-"""What runs are called that nobody asked for, but whose s decides the task order of others."""
+"""Name of runs that were not requested, but whose s decides the task order of others."""
 
 State = Literal["finished", "failed", "pending", "waiting"]
 
@@ -39,10 +39,10 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done: every run asked for, once, in order, after those that some of them wait for.
+    """Every requested run, once, in order, after those that some of them wait for.
 
     Attributes:
-        first: runs that nobody asked for, but whose s decides the task order of others.
+        first: runs that were not requested, but whose s decides the task order of others.
         asked: the runs asked for.
         unprepared: data sets that are asked for and not prepared on this machine.
         places: how many cells and seeds of search spaces these runs fill; some are equal to others and share a run.
@@ -56,7 +56,7 @@ class Plan:
     without_kept: int = 0
 
     def of(self, *states: State) -> list[PlannedRun]:
-        """The runs in any of the given states, those that nobody asked for included."""
+        """The runs in any of the given states, including those that were not requested."""
         return [run for run in (*self.first, *self.asked) if run.state in states]
 
     def count(self, *states: State) -> int:

@@ -62,7 +62,7 @@ class SearchFeed:
 
     A trial is one job a seed, or one for all of them in lockstep. With pruning, jobs end after the tasks at which it is
     decided, and only a trial that goes on gets jobs for the tasks up to the next decision; they continue from the
-    checkpoints. A run that is finished in the store is no job, whoever computed it. Two trials of the same choice are
+    checkpoints. A run that is finished in the store is never a job. Two trials of the same choice are
     not computed beside each other: the second one waits, and then finds its runs in the store.
 
     Args:
@@ -109,7 +109,7 @@ class SearchFeed:
         return not self._jobs and (self.error is not None or not (self._trials or self._held or self._study.to_ask))
 
     def next_job(self, places: int) -> Job | None:
-        """The next job, of a trial under way if there is one, else of a new trial; None if there is none now.
+        """The next job, of a trial under way if there is one, else of a new trial; None if no job is ready.
 
         Args:
             places: how many jobs there may be under way at once; a new trial is asked for only if one is free, so that
@@ -188,8 +188,8 @@ class SearchFeed:
             configs = [base.replace(seed=seed) for seed in self._space.seeds]
         except UsageError as error:  # categories that each are valid, but not together
             trial.fail(str(error))
-            nobody = [f"seed {seed} of trial {trial.number}" for seed in self._space.seeds]
-            self._display.trial_ended(f"trial {trial.number} failed: {error}", nobody)
+            ended = [f"seed {seed} of trial {trial.number}" for seed in self._space.seeds]
+            self._display.trial_ended(f"trial {trial.number} failed: {error}", ended)
             return
         runs = {config.run_id(str(self._data_hash(config))): config for config in configs}
         trial.record_runs(list(runs))

@@ -189,7 +189,7 @@ def _outcome(
 
 
 def _finished_meanwhile(store: RunStore, job: Job) -> bool:
-    """Whether a job was recorded that nobody could tell of any more; not where nobody knows."""
+    """Whether an unreported job was recorded; false if unknown."""
     with suppress(OSError, UsageError, DamagedStore):
         return store.finished(job.run_ids).issuperset(job.run_ids)
     return False
@@ -261,7 +261,7 @@ def _plan_without_damage(asked: Request, warn: Callable[[str], None]) -> Plan:
     """The plan, after what is damaged of its runs has been set aside."""
     try:
         plan = asked.plan()
-    except DamagedStore:  # a part of which nobody can tell what it holds, or one that a task order follows from
+    except DamagedStore:  # a part of unknown content, or one that a task order follows from
         without_damage(asked.store, None, warn)
         plan = asked.plan()
     return asked.plan() if without_damage(asked.store, _finished(asked, plan), warn) else plan

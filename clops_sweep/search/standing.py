@@ -16,7 +16,7 @@ from clops_sweep.search.records import StudyRecord, TrialState
 
 @dataclass(frozen=True)
 class Standing:
-    """A search and the record of its study, None where there is none yet."""
+    """A search and the record of its study, None before the study exists."""
 
     space: SearchSpace
     search: OptunaSearch

@@ -159,7 +159,7 @@ def close(storage: RDBStorage) -> None:
 def only_driver(space: SearchSpace, work_folder: Path) -> Iterator[None]:
     """Sees to it that a search is run by one driver at a time on this machine, or on a shared folder of results.
 
-    A driver takes up the trials that another has left under way; of one that is alive they are none of its business.
+    A driver takes up the trials that another has left under way; it leaves those of a live driver alone.
     The lock goes when its holder does, however that happens.
 
     Raises:

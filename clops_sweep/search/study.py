@@ -176,7 +176,7 @@ class SearchStudy:
 
 
 def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, str] | None = None) -> StudyRecord | None:
-    """What the study of a search holds by now; None if there is none. Nothing is written.
+    """The present content of the study of a search, or None. Nothing is written.
 
     Args:
         space: the search space.

@@ -1,4 +1,4 @@
-"""Compaction: many small parts into few, by and by, while others write, read and compact."""
+"""Compaction: many small parts into few, step by step, while others write, read and compact."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, in_order
 
 FEW, RUNS_PER_PART = 256, 2048
 """Levels, as in a log-structured merge tree: parts of fewer runs are put together once they make a part of the next
-level, by and by. A part of the last one stays: one that is damaged costs the runs that are in it."""
+level, step by step. A part of the last one stays: one that is damaged costs the runs that are in it."""
 
 BYTES_PER_PART = 64 * 2**20
 """A part of so many bytes, or one that is made of so many, is of the last level too."""
@@ -133,7 +133,7 @@ def _merge(parts: PartFolder, sources: Sequence[Part]) -> int:
         part = compacted(owner)
         if part not in sources:
             parts.write_portions(part, portions(parts, owner), owner)
-    except FileNotFoundError:  # somebody else has just put it into a part of his own
+    except FileNotFoundError:  # another process has just compacted it
         return 0
     parts.delete(source for source in sources if source != part)
     return len(sources)

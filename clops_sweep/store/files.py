@@ -45,7 +45,7 @@ class Files:
         local: whether the operating system's own calls reach it.
 
     Raises:
-        UsageError: a URI that nobody understands.
+        UsageError: an unknown kind of URI.
     """
 
     def __init__(self, root: str | Path) -> None:
@@ -95,7 +95,7 @@ class Files:
         """Whoever has the files must answer soon, where a sweep would try for minutes.
 
         Raises:
-            UsageError: nobody answers, or there is no such bucket.
+            UsageError: the server does not answer, or the bucket does not exist.
         """
         if self.local:
             return
@@ -153,7 +153,7 @@ class Files:
         return None if info.size is None else [info.size, info.mtime_ns or 0]
 
     def marks(self, folder: str, names: Collection[str]) -> dict[str, list[int]]:
-        """The `mark` of some files of a folder, as far as they are there; one listing of it in an object store."""
+        """Return the `mark` of each file that exists. In an object store this is one listing of the folder."""
         if self.local:
             found = {name: self.mark(f"{folder}/{name}") for name in names}
         else:
@@ -243,7 +243,7 @@ def _opened_uri(uri: str) -> tuple[arrow_fs.FileSystem, str]:
     system, root = arrow_fs.FileSystem.from_uri(uri)
     if not root.strip("/"):
         raise ValueError("names no folder; expected something like s3://bucket/folder")
-    if isinstance(system, arrow_fs.S3FileSystem):  # a URI has no word for how long to wait for somebody to answer
+    if isinstance(system, arrow_fs.S3FileSystem):  # a URI cannot set a timeout
         _, (options,) = system.__reduce__()
         changes: dict[str, object] = {"connect_timeout": _SECONDS_TO_CONNECT}
         if "allow_delayed_open" in options:  # of Arrow 18: a small object is one request then, instead of three

@@ -37,7 +37,7 @@ class Part:
         """Whose copy of a run counts, lowest first: larger parts before smaller ones, then by name.
 
         A part is deleted only when all its runs have been seen in a part that ranks lower. So of any run, the copy that
-        ranks lowest stays, whoever else compacts the store at the same time.
+        ranks lowest stays, whichever processes compact the store.
         """
         return -self.runs, self.name
 
@@ -55,7 +55,7 @@ def single(status: Status, run_id: str) -> Part:
 
 
 def compacted(run_ids: Iterable[str]) -> Part:
-    """The part of many runs, named after them: whoever puts the same runs together writes the same file."""
+    """The part of many runs, named after them: the same runs always make the same file."""
     ids = sorted(run_ids)
     digest = hashlib.sha256(",".join(ids).encode()).hexdigest()[:16]
     return Part(f"{COMPACT}{len(ids)}-{digest}.parquet", "finished", None, len(ids))

@@ -51,7 +51,7 @@ class PartFolder:
         renamed: columns of the schema by the names that earlier versions wrote them under.
 
     Attributes:
-        convert: makes rows of version 0.2 those of this version, to write them again; None where nobody may.
+        convert: makes rows of version 0.2 those of this version, to write them again; None to refuse them.
     """
 
     def __init__(

@@ -156,7 +156,7 @@ class RunStore:
         return f"{self.checkpoint_folder}/{name}.pt"
 
     def has_checkpoint(self, run_ids: Sequence[str]) -> bool:
-        """Whether runs that are computed together have a checkpoint; not where nobody can tell."""
+        """Whether runs that are computed together have a checkpoint; false if unknown."""
         with contextlib.suppress(OSError):
             return self._files.exists(self.checkpoint_path(run_ids))
         return False
@@ -235,7 +235,7 @@ class RunStore:
         return found
 
     def recorded(self) -> dict[str, Status]:
-        """The same by the table `runs` alone, for whoever looks often: a fourth of the folders to list.
+        """The same by the table `runs` alone, for frequent checks: a fourth of the folders to list.
 
         A run that is being written or has been damaged may be among them although another table does not have it.
         """
@@ -280,7 +280,7 @@ class RunStore:
     def finished(self, run_ids: Sequence[str]) -> set[str]:
         """Which of some runs are finished; asks for their parts by name and does not look at all others.
 
-        In an object store one may be overlooked that is just being put together with others: whoever then computes it
+        In an object store one may be overlooked that is just being compacted: a driver that then computes it
         again will not record it twice.
         """
         found = self._in_all(self._needed, run_ids, certainly=False)
@@ -302,7 +302,7 @@ class RunStore:
     ) -> pd.DataFrame:
         """A table as a DataFrame, in the order of run ids: of all runs or of some, all columns or some.
 
-        Empty, with its columns, where there is none yet. Of a run that had failed and is finished, the failure is left
+        Empty, with its columns, before the first run. Of a run that had failed and is finished, the failure is left
         out.
 
         Raises:
@@ -413,7 +413,7 @@ class RunStore:
         """The id of the one run, finished or failed, whose id begins with `prefix`.
 
         Raises:
-            UsageError: there is none, or more than one.
+            UsageError: no run has that id, or several do.
         """
         matches = [run_id for run_id in self.statuses() if run_id.startswith(prefix)] if prefix else []
         if len(matches) != 1:

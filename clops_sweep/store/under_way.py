@@ -1,4 +1,4 @@
-"""Which runs are being computed: a small file for each launch, for those who watch the store from another process."""
+"""Which runs are under way: a small file per launch, from which other processes know it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clops_sweep.store.files import Files
 from clops_sweep.store.run_store import RunStore
 
 STALE = 60.0
-"""Seconds after which a file is ignored: its launch was killed, or its machine has gone."""
+"""Seconds after which a file is ignored: its launch was killed, or its machine failed."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class UnderWay:
     Attributes:
         run_ids: their ids.
         name: what people read of them.
-        task, tasks, epoch, epochs: the epoch that has just ended, counted from 1; 0 before the first has.
-        ends_at: when they are expected to end, in seconds since 1970; 0 while that is not known.
+        task, tasks, epoch, epochs: the last finished epoch, counted from 1; 0 before the first.
+        ends_at: expected end in seconds since 1970; 0 if unknown.
     """
 
     run_ids: tuple[str, ...]
@@ -49,13 +49,13 @@ class UnderWayFile:
         self._path = f"{_folder(store)}/{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.json"
 
     def write(self, runs: Sequence[UnderWay]) -> None:
-        """Say what is being computed now. A sweep does not need it, so it may fail."""
+        """Write the runs under way. Errors are ignored: a sweep does not need the file."""
         content = {"written_at": time.time(), "runs": [asdict(it) for it in runs]}
         with suppress(OSError, UsageError):
             self._files.write(self._path, json.dumps(content).encode())
 
     def remove(self) -> None:
-        """Remove it, and what killed launches have left."""
+        """Remove the file, and stale files of killed launches."""
         with suppress(OSError, UsageError):
             folder = self._path.rpartition("/")[0]
             others = [f"{folder}/{name}" for name in self._files.names(folder)]
@@ -63,7 +63,7 @@ class UnderWayFile:
 
 
 def runs_under_way(store: RunStore) -> tuple[UnderWay, ...]:
-    """The runs that launches on a store are computing now, on whatever machine; without those that nobody can read."""
+    """Return the runs that launches on a store are computing now, on any machine. Unreadable files are ignored."""
     found: list[UnderWay] = []
     with suppress(OSError, UsageError):
         for name in store.files.names(_folder(store)):
@@ -79,7 +79,7 @@ def _folder(store: RunStore) -> str:
 
 
 def _read(files: Files, path: str) -> dict[str, Any]:
-    """What a file holds; nothing, and very old, where it is no such file."""
+    """Return the content of a file; for any other content, an infinitely old file without runs."""
     with suppress(ValueError, RecursionError):
         content = json.loads(files.read(path).to_pybytes())
         if isinstance(content, dict) and isinstance(content.get("runs"), list):
@@ -93,7 +93,7 @@ def _age(content: dict[str, Any]) -> float:
 
 
 def _under_way(given: Any) -> UnderWay | None:
-    """What is said of some runs; None if it is something else."""
+    """Return a valid entry, or None."""
     if not isinstance(given, dict):
         return None
     values: dict[str, Any] = {field.name: given.get(field.name) for field in fields(UnderWay)}

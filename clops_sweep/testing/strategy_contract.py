@@ -64,7 +64,7 @@ def check_strategy(
         ContractViolation: with a sentence that says what is wrong.
     """
     known = isinstance(strategy, type) and issubclass(strategy, LockstepStrategy)
-    require(known, f"a strategy is a subclass of LockstepStrategy, and {strategy!r} is none")
+    require(known, f"a strategy is a subclass of LockstepStrategy, and {strategy!r} is not")
     with STRATEGIES.temporarily("strategy_under_test", strategy):
         for scenario in scenarios:
             config = tiny_config(scenario, **(settings | {"strategy": "strategy_under_test"}))

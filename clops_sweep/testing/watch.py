@@ -159,7 +159,7 @@ def saved_and_loaded(state: Any) -> Any:
 
 @contextmanager
 def global_randomness(seed: int, who: str) -> Iterator[None]:
-    """Seeds the global generators of Python, NumPy and PyTorch inside, and requires that nobody draws from them."""
+    """Seeds the global generators of Python, NumPy and PyTorch inside, and requires that nothing draws from them."""
     before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002

@@ -26,7 +26,7 @@ def test_the_run_that_tells_a_task_order_comes_first(attach: Launch, tmp_path: P
     sweep = attach("space.py", "--no-report")
     assert sweep.wait() == 0, sweep.errors
     lines = sweep.output.splitlines()
-    assert lines[0] == "1 run that nobody asked for comes first: its s decides the task order of others"
+    assert lines[0] == "1 run not requested comes first: its s decides the task order of others"
     assert lines[1].startswith("3 runs to do")
     assert [line.split("]")[0] for line in lines[4:7]] == ["[1/3", "[2/3", "[3/3"]
     assert [line.partition("  ")[2].partition(":")[0] for line in sorted(lines[4:7], key=lambda line: line[1])] == [

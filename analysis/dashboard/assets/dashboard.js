@@ -5,7 +5,7 @@ const part = (id, page = document) => page.getElementById(id);
 const shown = Object.fromEntries(PARTS.map((id) => [id, part(id).innerHTML]));
 let asked = 0;
 
-// Plotly takes a second to load, which nobody waits for once the page is there.
+// Plotly takes a second to load; the page is shown before.
 const plotly = new Promise((loaded) => {
   const script = document.createElement("script");
   script.src = "/plotly.js";

@@ -56,7 +56,7 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
         given: what `@dataset` says of all of them, by the names of `Recordings`' arguments.
 
     Raises:
-        UsageError: there is none, or the first is not as it should be.
+        UsageError: the generator is empty, or its first recording is invalid.
     """
     try:
         first = next(recordings)

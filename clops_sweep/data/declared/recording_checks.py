@@ -143,7 +143,7 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
         place = {name: position for position, name in enumerate(classes)}
         for each in array.tolist():
             if each not in place:
-                raise UsageError(f"labels: {shown(each)} is none of the classes {', '.join(classes)}")
+                raise UsageError(f"labels: {shown(each)} is not one of the classes {', '.join(classes)}")
         return np.array([place[each] for each in array.tolist()], np.int64)
     if array.dtype.kind == "f" and (wrong := array != np.floor(array)).any():  # also NaN
         place = np.argwhere(wrong)[0]

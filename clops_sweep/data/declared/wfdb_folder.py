@@ -155,9 +155,7 @@ def _rows(
             said = _comments(file)
             for argument, key in commented.items():
                 if key not in said:
-                    raise UsageError(
-                        f"{shorten(file)}: has no comment '#{key}: ...', which {argument} is to be taken from"
-                    )
+                    raise UsageError(f"{shorten(file)}: has no comment '#{key}: ...', which {argument} names")
                 row[argument] = said[key]
     return listed
 

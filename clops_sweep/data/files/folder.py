@@ -181,7 +181,7 @@ def _replace_folder(staging: Path, final: Path) -> None:
     except OSError:
         if not final.exists():
             raise
-        # A folder cannot be renamed onto a full one; the old one steps aside under a name that nobody opens.
+        # A folder cannot be renamed onto a full one; the old one is renamed first.
         aside = _beside(final, _REPLACED)
         os.rename(final, aside)
         os.rename(staging, final)

@@ -240,6 +240,6 @@ def _quietly(path: Path, what: str, read: Callable[[Any], Any]) -> Any:
             return read(wfdb)
     except Exception as error:  # wfdb raises whatever its parsing runs into, from IndexError to struct.error
         if is_of_the_file_system(error):
-            raise  # the file may be as it should be: whoever reads records says why it cannot be opened
+            raise  # the file may be valid: the reader of records says why it cannot be opened
         reason = str(error).split("\n")[0][:120] or type(error).__name__
         raise UsageError(f"{shorten(path)}: not a readable {what} ({reason}); download the record again") from None

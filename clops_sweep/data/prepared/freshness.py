@@ -54,8 +54,8 @@ def remember(folder: Path, data_root: Path | None, states: Mapping[str, State]) 
 def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
     """Whether the code and the files are those that prepared frames were made from.
 
-    Where no file declares the data set in this process there is nothing to compare, and where none of its files is to
-    be found, as on another machine, the code alone is compared: a prepared set needs its sources no more.
+    If no file declares the data set in this process, nothing is compared. If its source files are missing, as on
+    another machine, only the code is compared: prepared frames do not need their sources.
     """
     declared = DATASETS.declared(manifest.name)
     if declared is None:

@@ -105,7 +105,7 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a prepared folder; None where there is none or it is of another format version.
+    """The manifest of a prepared folder; None if it is missing or of another format version.
 
     Raises:
         DamagedStore: the file is not a manifest.

@@ -56,7 +56,7 @@ def folder_of(name: str, prepared_root: Path) -> Path:
 
 
 def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet | None:
-    """The prepared folder of a data set with its manifest, or None where there is none of this version.
+    """The prepared folder of a data set with its manifest, or None without a prepared folder of this version.
 
     Of a data set that a file of the user's declares, it is of this version as long as code and files are the same.
 
@@ -152,7 +152,7 @@ def source_files(data: DataSet, found: Iterable[Source], data_root: Path | None)
 
 
 def prepared_problems(data: DataSet, *, prepared_root: Path, files: Sequence[Path]) -> list[str] | None:
-    """What is wrong with prepared frames, one sentence each; None where there are none.
+    """What is wrong with prepared frames, one sentence each; None without prepared frames.
 
     Every file of the folder is compared with the manifest, bit by bit, and then the publisher's `files` with those that
     the frames were made from.

@@ -169,7 +169,7 @@ def _path(prepared: PreparedSet, seed: int) -> Path:
 
 
 def _kept(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
-    """The split that is kept in the folder; None where there is none, or its file has changed since."""
+    """The split cached in the folder; None if it is missing or its file has changed."""
     path, table = _path(prepared, seed), FrameTable(prepared.folder, prepared.manifest)
     with contextlib.suppress(UsageError):
         if path.exists() and _parts_patients(split := load_npy(path), table.patients):

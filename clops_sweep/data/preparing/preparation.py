@@ -55,7 +55,7 @@ def make_prepared_folder(
         with FrameFile(staging / FRAMES, np.dtype(data.common.stored_as)) as file:
             shown = with_progress(data.select(sources, run), many, data.name, progress)
             columns = _write_frames(data, shown, run, problems, file, made)
-        # Also records without a frame: once they are others, the set is to be made again.
+        # Also records without a frame: if they change, the set is prepared again.
         listed = found if isinstance(found, list) else ()
         keyed = by_key(data, {*(path for source in listed for path in source.files), *tables})
         sums = {data.file_key(path): sha256 for path, sha256 in made.hashes.items()}

@@ -131,7 +131,7 @@ def _refuse_gaps(path: Path, episodes: Sequence[tuple[int, int, str]], samples: 
             )
     reached = 0
     for onset, offset, _ in [*episodes, (samples + 1, samples + 1, "")]:
-        # A sample left out between two episodes has the rhythm before it; before the first one there is none.
+        # Samples between two episodes have the rhythm before them; samples before the first episode have none.
         if onset > reached + (2 if reached else 1):
             raise UsageError(f"{shorten(path)}: no episode between samples {reached} and {onset}; correct the episodes")
         if onset < reached:

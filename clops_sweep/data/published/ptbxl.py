@@ -112,7 +112,7 @@ def _classes(row: Mapping[str, str], superclass: Mapping[str, str], database: Pa
 
 
 def _patient(row: Mapping[str, str], database: Path) -> str:
-    """The patient's number, the same written as 15709 and as 15709.0; the recording's own where there is none."""
+    """The patient's number, the same written as 15709 and as 15709.0; if missing, that of the recording."""
     given = row["patient_id"].strip()
     if not given:
         return f"recording {row['ecg_id']}"

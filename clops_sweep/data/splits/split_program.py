@@ -40,8 +40,8 @@ def balanced_split(counts: NDArray[np.int64], seed: int) -> NDArray[np.int8]:
 
     First minimises the mean over classes c and splits s of |sum_p n[p, c] x[p, s] / N[c] - f[s]|, f = 0.6, 0.2, 0.2,
     with the coverage of `required_patients`; then, among the assignments at most 0.01 worse than that, takes the one
-    with the highest sum of weights drawn from the seed. Both by `scipy.optimize.milp` (HiGHS). Coverage that cannot be
-    had, because two classes need the same patient in different splits, is missed by as few patients as possible.
+    with the highest sum of weights drawn from the seed. Both by `scipy.optimize.milp` (HiGHS). Coverage that is
+    impossible, because two classes need the same patient in different splits, is missed by as few patients as possible.
     """
     programme = _Programme(counts)
     best = programme.solve(programme.quality, bound=None)

@@ -46,7 +46,7 @@ def _started(at_the_end: ExitStack, folder: Path) -> str:
         OSError: it cannot be started.
     """
     path = str(folder / "workers")
-    lifeline, held = os.pipe()  # it ends when nobody holds the other end any more
+    lifeline, held = os.pipe()  # it ends when the last process closes the other end
     at_the_end.callback(os.close, held)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening, os.fdopen(lifeline):
         listening.bind(path)

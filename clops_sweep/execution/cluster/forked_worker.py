@@ -1,8 +1,8 @@
 """Workers of a Ray of one's own, forked from a process that has imported PyTorch: they start sooner and share memory.
 
 While Ray starts, a process beside it imports what every worker needs (`fork_server`), and is forked then whenever Ray
-starts a worker. Ray is given this file in the place of its own `setup_worker.py`: called by Ray, it asks for a fork,
-and is there as long as that is; where nobody answers, it does what Ray's own file does. What a worker then does is what
+starts a worker. Ray is given this file instead of its own `setup_worker.py`: called by Ray, it asks for a fork,
+and is there as long as that is; without an answer it does what Ray's own file does. What a worker then does is what
 stands in Ray's `default_worker.py`.
 
 This file imports little: each worker waits for it.

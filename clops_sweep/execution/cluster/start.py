@@ -90,7 +90,7 @@ def cluster(
                     ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
                 else:
                     _start_here(frames, str(folder), warn or warnings.warn)
-            except SystemExit:  # from the handler of SIGTERM that Ray has put in the place of the sweep's own meanwhile
+            except SystemExit:  # from the handler of SIGTERM with which Ray has replaced the sweep's own
                 raise KeyboardInterrupt from None
             except TimeoutError:
                 raise

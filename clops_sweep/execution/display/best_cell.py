@@ -44,7 +44,7 @@ class BestCell:
         return tuple(map(fmean, zip(*self._found[first, name], strict=True)))
 
     def __str__(self) -> str:
-        """In words; empty where there is none yet."""
+        """In words; empty before the first finished run."""
         parts = []
         for first, name in self._best.items():
             means = dict(zip(self._columns[first], self._mean(first, name), strict=True))

@@ -126,7 +126,7 @@ class SweepDisplay:
     def __enter__(self) -> Self:
         if self._is_live:
             self._live.start()
-        here = threading.current_thread() is threading.main_thread()  # elsewhere nobody may handle signals
+        here = threading.current_thread() is threading.main_thread()  # other threads may not handle signals
         noticed = [number for number in _INTERRUPTS if here and (number.name != "SIGHUP" or not _ignored(number))]
         self._previous = {number: signal.signal(number, self._on_interrupt) for number in noticed}
         return self

@@ -37,7 +37,7 @@ class MLflow:
         self._steps: dict[str, int] = {}
 
     def __call__(self, event: Event) -> None:
-        """Sends what is told."""
+        """Send an event."""
         run_id = event.run_id
         if run_id not in self._runs:
             self._runs[run_id] = self._under_way(run_id) or self._begun(event)

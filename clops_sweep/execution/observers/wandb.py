@@ -31,7 +31,7 @@ class WeightsAndBiases:
         self._runs: dict[str, Any] = {}
 
     def __call__(self, event: Event) -> None:
-        """Logs what is told."""
+        """Log an event."""
         if event.run_id not in self._runs:
             self._runs[event.run_id] = wandb.init(
                 entity=self._entity,

@@ -51,7 +51,7 @@ class JobRunner:
             for name, packed in members.items():
                 plugin = packed.unpacked() if isinstance(packed, PackedPlugin) else packed
                 REGISTRIES[registry].register(name, plugin.member, plugin.declaration)
-        ORIGINS.update(workplace.origins)  # last: whoever registers is taken for the origin
+        ORIGINS.update(workplace.origins)  # last: the registering module counts as the origin
         self.done = True
         self._computing: threading.Thread | None = None
 
@@ -126,7 +126,7 @@ class JobRunner:
             ended = isinstance(report, Future) or ends(report)  # something follows at once
             if not (ended or (isinstance(report, Begun) and time.monotonic() <= self._due_at)):
                 break
-        self._due_at = math.inf  # until the next step nobody waits
+        self._due_at = math.inf  # no one waits until the next step
         return list(self._reported())
 
     def _reported(self) -> Iterator[tuple[int, Report]]:

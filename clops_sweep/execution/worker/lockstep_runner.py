@@ -169,7 +169,7 @@ class LockstepRunner:
         return Failed(job.run_ids)
 
     def _fall_apart(self, *jobs: Job) -> Report:
-        """Jobs in the place of the one that was under way; they start anew."""
+        """Replace the running job by others, which start again."""
         with storing(self._store):
             self._checkpoint.delete()
         self._begin_job(*jobs, *self._later)

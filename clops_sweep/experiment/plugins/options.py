@@ -247,7 +247,7 @@ class ChoiceOption(Option):
     """One of several words, such as ``ChoiceOption("reservoir", choices=("reservoir", "class_balanced"))``.
 
     Raises:
-        UsageError: the choices are no texts, or the default is none of them.
+        UsageError: a choice is not text, or the default is not a choice.
     """
 
     default: str | Callable[[Any], str]
@@ -266,7 +266,7 @@ class ChoiceOption(Option):
         """The value as it is stored.
 
         Raises:
-            ValueError: it is none of the choices.
+            ValueError: it is not one of the choices.
         """
         if not isinstance(value, str) or value not in self.choices:
             raise ValueError(f"expected one of {', '.join(self.choices)}")

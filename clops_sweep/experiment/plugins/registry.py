@@ -139,7 +139,7 @@ class Registry(Mapping[str, Any]):
         OPTIONS.declare(self._owner(name), {})
 
     def options(self, name: str) -> Options:
-        """The options of a member; none where nobody has registered it."""
+        """The options of a member; empty if it is not registered."""
         return self.declaration(name).options if name in self else {}
 
     @property

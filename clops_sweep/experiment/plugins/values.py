@@ -1,4 +1,4 @@
-"""What a value is that somebody has given a config field."""
+"""Checks of values given to config fields."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def groups_of_classes(value: Any) -> tuple[tuple[int | str, ...], ...]:
     """Groups of classes by number or name, as `task_classes` has them.
 
     Raises:
-        ValueError: they are none.
+        ValueError: they are invalid.
     """
     expected = "expected groups of two classes or more, as in [[0, 1], [2, 3]]"
     value = as_python(value)

@@ -29,8 +29,8 @@ SAMPLERS: Mapping[str, str] = {
 }
 """How samplers are called here, and in `optuna.samplers`.
 
-CMA-ES is not among them: Optuna's keeps its state as a pickle in the study, and whoever opens a results folder would
-execute what somebody else has put there.
+CMA-ES is not among them: Optuna's keeps its state as a pickle in the study, and opening a results folder would
+execute code that others put there.
 """
 
 _MOST_CHOICES = 10_000
@@ -85,7 +85,7 @@ class SuccessiveHalving:
 
 @dataclass(frozen=True)
 class OptunaSearch:
-    """A search by Optuna over config fields, in the place of a search space's axes.
+    """A search by Optuna over config fields, instead of a search space's axes.
 
     A trial is one choice of the parameters, run once with every seed of the search space; its values are the means over
     seeds of the objectives. Every one of these runs is an ordinary run with an ordinary row in the store::

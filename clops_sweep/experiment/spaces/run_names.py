@@ -8,7 +8,7 @@ from typing import Any
 from clops_sweep.experiment.spaces.search_space import RunRequest, is_field
 
 _SAY_IT_ALL = frozenset({"strategy", "dataset", "network", "scenario"})
-"""Fields whose values nobody takes for those of another one."""
+"""Fields whose values are recognised without the field's name."""
 
 _LONGEST_VALUE = 40
 

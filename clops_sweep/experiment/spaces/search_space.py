@@ -72,7 +72,7 @@ class SearchSpace:
         seeds: the seeds that every cell, or every trial of a search, is run with.
         where: keeps only the configs for which it returns True.
         resolve: what becomes of a config whose task order has been found out meanwhile (see `curriculum`).
-        search: an Optuna search in the place of axes.
+        search: an Optuna search instead of axes.
 
     Raises:
         UsageError: an unknown field, an axis or a seed list without values, a value twice or out of bounds, or a search
@@ -226,7 +226,7 @@ class SearchSpace:
 
     def requests(self) -> Iterator[RunRequest]:
         """Every run asked for, in the documented order; none for a search, whose study knows them."""
-        validated = self.__dict__.pop("_validated", None)  # whoever asks first gets what has been made already
+        validated = self.__dict__.pop("_validated", None)  # the first caller takes what was made already
         return self._requests() if validated is None else iter(validated)
 
     def _requests(self) -> Iterator[RunRequest]:
@@ -316,7 +316,7 @@ class SearchSpace:
                 raise UsageError("seeds are set by the search space and by --seeds, not by --set")
         base = self.base.replace(**settings)
         self._check_used(settings, base.explicit)
-        self.__dict__.pop("_validated", None)  # nobody will ask for them, and they take room
+        self.__dict__.pop("_validated", None)  # they are not needed again, and take memory
         return replace(self, base=base)
 
     def with_seeds(self, count: int) -> SearchSpace:
@@ -399,7 +399,7 @@ def shipped_space(name: str) -> Path:
     """The search-space file that comes with the package under a name, as in `shipped_space("class_il_grid")`.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: no search space has that name.
     """
     shipped = shipped_spaces()
     if name not in shipped:

@@ -69,7 +69,7 @@ class Selection:
         """A search space, several, or what the file of that path defines.
 
         Raises:
-            UsageError: it is none of them.
+            UsageError: it is not one of them.
         """
         if isinstance(space, str | PathLike):
             return cls.of_files([Path(space)], **options)
@@ -95,7 +95,7 @@ class Selection:
 
     @cached_property
     def left_out(self) -> list[SearchSpace]:
-        """Of several search spaces those whose scenario is none of the data set that is set for all of them."""
+        """The search spaces whose scenario the data set given for all of them does not have."""
         dataset = self.settings.get("dataset")
         if not isinstance(dataset, str) or dataset not in DATASETS or "scenario" in self.settings:
             return []
@@ -109,7 +109,7 @@ class Selection:
         """The runs asked for, in order.
 
         Raises:
-            UsageError: there is none, and no search; or anything is wrong with the spaces and options.
+            UsageError: no run and no search is left; or the spaces or options are invalid.
         """
         requests = all_requests(self.spaces)
         if self.where is not None and requests:
@@ -125,7 +125,7 @@ class Selection:
 
     @cached_property
     def searches(self) -> list[SearchSpace]:
-        """The search spaces with a search in the place of axes."""
+        """The search spaces with a search instead of axes."""
         found = [(space, space.search) for space in self.spaces if space.search is not None]
         if found and self.where:
             raise UsageError(

@@ -111,7 +111,7 @@ class Memory:
                 self._choose(batch, dict(columns))
 
     def _replace(self, batch: FrameBatch, columns: Mapping[str, torch.Tensor]) -> None:
-        """Each offer has a place or none, whoever has it now."""
+        """The place of each offer, or none, whatever holds it now."""
         offers = self._offered + np.arange(len(batch))
         self._offered += len(batch)
         if self.policy == "ring":

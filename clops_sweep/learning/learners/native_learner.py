@@ -206,7 +206,7 @@ class NativeLearner(Learner):
             return
         shapes = {size: (self.parameters.runs, size, self.outputs) for size in epoch.sizes}
         logits = {size: torch.empty(shape) for size, shape in shapes.items()}
-        # Between the kernels Python finds cold caches and leaves some: whatever can be had before is had before.
+        # Between the kernels Python finds cold caches and leaves some: so everything possible is computed before.
         steps = zip(epoch.sizes, epoch.batches(), strict=True)
         needed = [(logits[size], *given(batch)) for size, batch in steps]
         by_runs = self._by_runs(by_logits)
@@ -358,7 +358,7 @@ def _penalty(penalty: Penalty | None) -> tuple[NDArray[np.generic] | None, ...] 
 
 
 def _changed(tensor: torch.Tensor) -> NDArray[np.generic]:
-    """The tensor's own memory, which the kernels write to: of a copy nobody would see it."""
+    """The tensor's own memory, which the kernels write to: a write to a copy would be lost."""
     if not tensor.is_contiguous():
         raise ValueError("what steps write to, the values of a table or the path of a penalty, must be contiguous")
     return _array(tensor)

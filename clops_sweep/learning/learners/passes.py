@@ -65,7 +65,7 @@ class Passes(ABC):
             x: float32 [n, channels, samples].
 
         Returns:
-            Logits, float32 [n, C], whose gradient by the parameters can be had once.
+            Logits, float32 [n, C], whose gradient by the parameters can be computed once.
         """
         if self._keys_of is None:
             raise UsageError("self.model is for losses; expected a call in loss() or direction()")
@@ -84,7 +84,7 @@ class Passes(ABC):
         """Frames as they are computed with.
 
         Raises:
-            UsageError: they are none.
+            UsageError: they are of another type or shape.
         """
         expected = f"expected float32 frames [n, {self.shape[0]}, {self.shape[1]}]"
         if not isinstance(x, torch.Tensor) or x.dtype != torch.float32:

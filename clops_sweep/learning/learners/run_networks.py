@@ -1,4 +1,4 @@
-"""RunNetworks: the networks of S runs, as whoever does not train them knows them: predictions and gradients."""
+"""RunNetworks: the networks of S runs, for readers that do not train them: predictions and gradients."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def can_be_stacked(
         shape: channels and samples of a frame.
         outputs: C.
         options: its own.
-        device: where it is to be trained.
+        device: where it is trained.
     """
     make, key = NETWORKS[network], (network, shape, outputs, tuple(sorted(options.items())), device)
     known = _KNOWN.get(key)

@@ -59,7 +59,7 @@ class StackedModules:
             mode: of all layers.
             keys: int32 [S, 2], of the dropout masks, in the modes that have some.
             draws: int64 [B], their counters; a multiple of the frames where dropout repeats instances.
-            parameters: others in the place of their own.
+            parameters: replacements of their own.
             track_statistics: whether their buffers change, in training.
 
         Raises:

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 class HitScores(NamedTuple):
-    """How well classes are told on each task, each float64 [S, N]."""
+    """Classification scores on each task, each float64 [S, N]."""
 
     accuracy: Floats
     balanced_accuracy: Floats

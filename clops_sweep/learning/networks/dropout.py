@@ -93,7 +93,7 @@ class CountedDropout(TorchFunctionMode):
         """Zeros with probability p, and what is left times 1 / (1 - p).
 
         Raises:
-            ValueError: the first axis of `hidden` is none of instances.
+            ValueError: the first axis of `hidden` is not that of instances.
         """
         if not training or p == 0:
             return hidden

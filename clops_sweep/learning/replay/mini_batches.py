@@ -29,7 +29,7 @@ def with_replay(order: torch.Tensor, batch_size: int, replayed: int) -> torch.Te
 
     Returns:
         int64 [S, n + steps * M], in which the others count from n: B of the task, then n ... n + M - 1, the next B of
-        the task, then n + M ..., so that batches of B + M are what is to be trained on.
+        the task, then n + M ..., so that each batch holds B + M instances.
     """
     runs, size = order.shape
     steps = steps_of(size, batch_size)

@@ -25,7 +25,7 @@ def area(trajectories: torch.Tensor) -> torch.Tensor:
 
 
 def squared_area(trajectories: torch.Tensor) -> torch.Tensor:
-    """s_i with beta_i^2 in the place of beta_i (CLOPS, appendix on the form of the storage function)."""
+    """s_i with beta_i^2 instead of beta_i (CLOPS, appendix on the form of the storage function)."""
     return area(trajectories.to(torch.float64).square())
 
 

@@ -6,7 +6,7 @@ From the second task on each step follows, g being the gradient of the batch and
 
     g' = g - (<g, r> / <r, r>) r   if <g, r> < 0,   else g' = g.
 
-One constraint on the average of the past tasks in the place of GEM's one for each, so there is no programme to be
+One constraint on the average of the past tasks instead of GEM's one for each, so there is no programme to be
 solved. The memory is shared equally among the tasks so far. As in `gem`, r is taken with dropout on and batch norm in
 evaluation mode, and Adam follows g': the constraint holds for the gradient and not for the step.
 """

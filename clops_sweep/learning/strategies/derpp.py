@@ -40,7 +40,7 @@ class DarkExperienceReplay(FixedMemory):
         self._alpha, self._beta = options["derpp_alpha"], options["derpp_beta"]
         places = len(training.seeds) * (self.capacity + 1)
         self._logits = torch.zeros(places, learner.outputs, device=learner.bank.device)
-        """Of the instance at each place of each run's memory; into one place more goes what nobody keeps."""
+        """Of the instance at each place of each run's memory; one more place takes what is dropped."""
         self._offered = 0
         """Instances, each as often as it was trained on."""
 

@@ -40,7 +40,7 @@ def project(
     in float64 by the active-set method of Goldfarb and Idnani (1983), as the package quadprog has it. With margin
     and regularization at zero the result is the vector nearest to g with <result, g_j> >= 0 for all j.
 
-    A failure (gradients that are not finite, no solution within `TOLERANCE`) leaves g as it is, and is told.
+    A failure (gradients that are not finite, no solution within `TOLERANCE`) leaves g as it is, and is reported.
 
     Args:
         gradient: g, [P].
@@ -51,7 +51,7 @@ def project(
     g = gradient.astype(np.float64)
     G = np.asarray(memory_gradients, np.float64)
     products = G @ g
-    agreement = products.tolist()  # so few are told faster one by one
+    agreement = products.tolist()  # so few are checked faster one by one
     if not all(map(math.isfinite, agreement)):
         return Projected(g, violated=True, solved=False)
     if min(agreement) >= 0:
@@ -93,6 +93,6 @@ def _solve(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: 
     except ValueError:  # not positive definite, or no solution
         return None
     # Feasible, stationary, and primal and dual values equal (Boyd and Vandenberghe, Convex Optimization, section 5.5).
-    # What is not finite is none of these.
+    # Values that are not finite do not count.
     residuals = lowest - v, np.abs(P @ v + q - multipliers), np.abs([v @ P @ v + q @ v - lowest @ multipliers])
     return v if all((residual < TOLERANCE).all() for residual in residuals) else None

@@ -12,7 +12,7 @@ from clops_sweep.store.run_store import RunStore
 
 
 class BackgroundCompaction:
-    """Compacts the store that a sweep writes to, by and by, in a process of its own.
+    """Compact the store of a running sweep, step by step, in a process of its own.
 
     The driver has to answer its workers at once, and must not hold what is in hand while it does so. If the driver is
     killed meanwhile, that process goes on to its end; if that process is killed, nothing is lost.
@@ -37,7 +37,7 @@ class BackgroundCompaction:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Waits until it is done with what it has begun: whoever reads the folders then finds each run once."""
+        """Wait until it has finished what it began: readers then find each run once."""
         if self._process is not None:
             self._process.wait()
 

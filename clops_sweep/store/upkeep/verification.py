@@ -134,7 +134,7 @@ def without_damage(store: RunStore, run_ids: Collection[str] | None, say: Callab
 
 
 def _chosen(parts: PartFolder, wanted: frozenset[str] | None) -> Iterator[Part]:
-    """The parts that hold some runs; those of which nobody can tell what they hold among them."""
+    """The parts that hold some runs, including parts of unknown content."""
     listing = parts.listing()
     for part in (*listing.singles, *listing.compacts):
         try:

@@ -56,7 +56,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"labels": [0, 1, 2, 0, 1, 0.5]},
         r"^labels: 0\.5 of recording 5 \(from 0\) is no whole number",
     ),
-    "a label of no class": ({"labels": ["x", "y", "z", "x", "y", "Z"]}, "^labels: 'Z' is none of the classes x, y, z"),
+    "a label of no class": (
+        {"labels": ["x", "y", "z", "x", "y", "Z"]},
+        "^labels: 'Z' is not one of the classes x, y, z",
+    ),
     "true and false": ({"labels": [True] * 6}, "^labels: expected whole numbers or names of classes, not bool"),
     "columns of another number": ({"labels": np.ones((6, 2), int)}, "^labels: have 2 columns; expected 3"),
     "two in a column": ({"labels": np.full((6, 3), 2)}, "^labels: .* expected 0 and 1 alone"),
