@@ -10,7 +10,8 @@ Every figure has a function that computes a small typed record from the store, a
 
 from __future__ import annotations
 
-from .claims.catalogue import Claim, Contrast, Side
+from clops_sweep.experiment.spaces.claims import Claim, Contrast, Side
+
 from .claims.verdicts import Evidence, Verdict, verdicts
 from .collect import Cell, Experiment
 from .figures.agreement import (

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.errors import UsageError, nearest, shown
 from clops_sweep.experiment.columns import CONFIG, RECORDED
-from clops_sweep.experiment.config import RunConfig, nearest
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import MEASURES, METRICS, PAPER, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import has_metric, headline

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from clops_sweep.errors import UsageError
-from clops_sweep.experiment.config import nearest
+from clops_sweep.errors import UsageError, nearest
 from clops_sweep.experiment.metrics import METRICS, PAPER, Metric, metric_named, words
 
 __all__ = ["METRICS", "PAPER", "Metric", "known_metric", "metric_named", "words"]

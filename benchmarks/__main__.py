@@ -18,6 +18,7 @@ from benchmarks import (  # noqa: E402
     against,
     bench_report,
     between_runs,
+    encoded,
     end_to_end,
     feeding,
     full_size,
@@ -39,6 +40,7 @@ from clops_sweep import native  # noqa: E402
 SECTIONS: dict[str, Callable[[bool], str]] = {
     "kernels": lambda _: kernels.run(),
     "networks": lambda _: networks.run(),
+    "encoded": lambda quick: encoded.run(quick=quick),
     "methods": lambda quick: methods.run(quick=quick),
     "runs": lambda quick: runs.run(quick=quick),
     "gpu": lambda quick: gpu.run(quick=quick),

@@ -11,8 +11,10 @@ Importing this package, and any search-space file, needs neither torch nor Ray. 
 from __future__ import annotations
 
 import sys
+import time
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from clops_sweep.experiment.plugins.decorators import (
         acquisition_function,
         augmentation,
+        encoder,
         network,
         observer,
         scenario,
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
         strategy,
     )
     from clops_sweep.experiment.plugins.options import BoolOption, ChoiceOption, FloatOption, IntOption
+    from clops_sweep.experiment.spaces.claims import Claim, Contrast, Side
     from clops_sweep.experiment.spaces.optuna_search import OptunaSearch, SuccessiveHalving
     from clops_sweep.experiment.spaces.search_space import SearchSpace
     from clops_sweep.learning import losses, streams
@@ -52,6 +56,8 @@ if TYPE_CHECKING:
     from clops_sweep.learning.learners.penalty import Penalty
     from clops_sweep.learning.learners.run_networks import RunNetworks
     from clops_sweep.learning.metrics import r_matrix
+    from clops_sweep.learning.model_facts import ModelFacts
+    from clops_sweep.learning.networks.lora import lora
     from clops_sweep.learning.parameters import Parameters
     from clops_sweep.learning.replay import acquisition, division, storage
     from clops_sweep.learning.replay.buffer import Buffer
@@ -59,7 +65,7 @@ if TYPE_CHECKING:
     from clops_sweep.learning.run import ContinualRun
     from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
     from clops_sweep.learning.strategies.fixed_memory import FixedMemory
-    from clops_sweep.learning.trained_model import ModelFacts, TrainedModel
+    from clops_sweep.learning.trained_model import TrainedModel
     from clops_sweep.search.launch import Outcome
     from clops_sweep.search.study import read_study
     from clops_sweep.store.run_store import RunStore
@@ -74,7 +80,9 @@ __all__ = [
     "Buffer",
     "CategoricalDistribution",
     "ChoiceOption",
+    "Claim",
     "ContinualRun",
+    "Contrast",
     "Epoch",
     "EpochBatch",
     "EpochEnd",
@@ -106,6 +114,7 @@ __all__ = [
     "RunNetworks",
     "ScenarioTasks",
     "SearchSpace",
+    "Side",
     "Strategy",
     "SuccessiveHalving",
     "TaskEnd",
@@ -121,8 +130,11 @@ __all__ = [
     "dataset",
     "delete",
     "division",
+    "encode",
+    "encoder",
     "folds",
     "load_model",
+    "lora",
     "losses",
     "merge",
     "network",
@@ -147,12 +159,16 @@ _LAZY = {
     ),
     **dict.fromkeys(("OptunaSearch", "SuccessiveHalving"), "clops_sweep.experiment.spaces.optuna_search"),
     **dict.fromkeys(
-        ("acquisition_function", "augmentation", "network", "observer", "scenario", "storage_function", "strategy"),
+        (
+            *("acquisition_function", "augmentation", "encoder", "network", "observer"),
+            *("scenario", "storage_function", "strategy"),
+        ),
         "clops_sweep.experiment.plugins.decorators",
     ),
     **dict.fromkeys(
         ("BoolOption", "ChoiceOption", "FloatOption", "IntOption"), "clops_sweep.experiment.plugins.options"
     ),
+    **dict.fromkeys(("Claim", "Contrast", "Side"), "clops_sweep.experiment.spaces.claims"),
     **dict.fromkeys(("EpochEnd", "RunEnd", "TaskEnd"), "clops_sweep.experiment.events"),
     **dict.fromkeys(("ScenarioTasks", "TaskInstances"), "clops_sweep.data.scenarios"),
     **dict.fromkeys(("data_hash", "open_frames", "prepare"), "clops_sweep.data.preparing.prepare"),
@@ -180,9 +196,11 @@ _LAZY = {
     "RunConfig": "clops_sweep.experiment.config",
     "RunNetworks": "clops_sweep.learning.learners.run_networks",
     "SearchSpace": "clops_sweep.experiment.spaces.search_space",
-    **dict.fromkeys(("ModelFacts", "TrainedModel"), "clops_sweep.learning.trained_model"),
+    "ModelFacts": "clops_sweep.learning.model_facts",
+    "TrainedModel": "clops_sweep.learning.trained_model",
     "Strategy": "clops_sweep.learning.by_loss.strategy",
     "dataset": "clops_sweep.data.declared.dataset",
+    "lora": "clops_sweep.learning.networks.lora",
     "folds": "clops_sweep.data.splits.fold_names",
     "read_study": "clops_sweep.search.study",
 }
@@ -209,6 +227,9 @@ def sweep(
     retry_failed: bool = False,
     keep: Sequence[Literal["predictions", "models", "models:all"]] = (),
     observe: Sequence[str] = (),
+    shard: str | None = None,
+    no_ray: bool = False,
+    stop_after: str | float | None = None,
 ) -> Outcome:
     """Runs what a search space asks for and what is not finished yet, as `clops-sweep SPACE.py` does.
 
@@ -236,6 +257,9 @@ def sweep(
         keep: ``["predictions"]`` also stores the predictions for every test instance after every task, ``["models"]``
             the network after the last task, ``["models:all"]`` that after every task.
         observe: experiment trackers and other observers, as ``"tensorboard"`` or ``"mlflow:http://HOST:5000"``.
+        shard: only part i of n of the runs, as ``"3/16"``, for n processes on one store; not with a search.
+        no_ray: whether this process alone computes the runs, one after another.
+        stop_after: checkpoint and stop after so many seconds, or a duration such as ``"3h55m"``.
 
     Returns:
         How everything that was asked for stands; `Outcome.complete` says whether it is all finished.
@@ -248,9 +272,11 @@ def sweep(
     from clops_sweep.errors import UsageError, shown
     from clops_sweep.execution.display.live import SweepDisplay
     from clops_sweep.execution.jobs import Resources
-    from clops_sweep.experiment.limits import Keep
+    from clops_sweep.experiment.limits import Keep, seconds_in
     from clops_sweep.experiment.spaces.selection import Selection
+    from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.planning.request import Request
+    from clops_sweep.planning.shard import Shard
     from clops_sweep.search.launch import launch
     from clops_sweep.store.run_store import RunStore
 
@@ -258,8 +284,10 @@ def sweep(
     selection = Selection.of(space, settings=changes, seeds=seeds, limit=limit, where=where)
     runs = None if isinstance(lockstep, str) and lockstep == "auto" else lockstep
     resources = Resources(
-        address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe
+        address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe, no_ray
     )
+    part = None if shard is None else _parsed("shard", shard, Shard.parsed)
+    stop_at = None if stop_after is None else time.monotonic() + _parsed("stop_after", stop_after, seconds_in)
     kept = [keep] if isinstance(keep, str) else keep
     if not isinstance(kept, Collection) or any(it not in get_args(Keep) for it in kept):
         raise UsageError(f"keep = {shown(keep)}: expected some of {list(get_args(Keep))}")
@@ -270,8 +298,10 @@ def sweep(
             _check_path(name, path)
     _check_path("results", results)
     store = RunStore.named(str(results), keep=kept)
-    asked = Request(selection, PreparedData.found(prepared_root, data_root), store)
-    return launch(asked, resources, SweepDisplay, retry_failed=retry_failed, warn=warnings.warn)
+    encoders = Encoders(store.models.read, data_root)
+    asked = Request(selection, PreparedData.found(prepared_root, data_root, encoders), store, part)
+    display = partial(SweepDisplay, store.command("status"), stop_at)
+    return launch(asked, resources, display, retry_failed=retry_failed, warn=warnings.warn)
 
 
 def read(
@@ -330,13 +360,59 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
         task: the network after so many tasks; by default the last one.
 
     Raises:
-        UsageError: no such run or model, the network is not declared, or its declaration no longer fits the weights.
+        UsageError: no such run or model, the network is not declared, or its declaration no longer fits the weights;
+            the encoder below it is not declared, or is not the same any more.
         DamagedStore: the file was changed.
     """
+    from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.learning.trained_model import model_from
 
     store = _existing(results)
-    return model_from(store.models.read(store.find(run_id), task))
+    encoders = Encoders(store.models.read)
+    return model_from(store.models.read(store.find(run_id), task), encoders.of_model)
+
+
+def encode(
+    config: RunConfig,
+    results: str | PathLike[str] = "results",
+    *,
+    data_root: str | PathLike[str] | None = None,
+    prepared_root: str | PathLike[str] | None = None,
+) -> FrameSet:
+    """Compute the features that a config's encoder makes of its data set, once, and open them.
+
+    A launch does the same. With `ContinualRun` and the same config they make a run::
+
+        config = RunConfig(dataset="synthetic", encoder="my_encoder", network="linear")
+        result = ContinualRun(config, encode(config)).run()
+
+    Args:
+        config: names the data set, how it is opened, and the encoder.
+        results: the store that holds the model of ``encoder="run:RUN_ID"``.
+        data_root: folder of the data sets as their publishers ship them; by default CLOPS_DATA_ROOT.
+        prepared_root: folder of the prepared frames; by default CLOPS_PREPARED_ROOT, else in this user's cache.
+
+    Returns:
+        The features as frames [1, F] or [tokens, F], with the labels, patients and split of the data set.
+
+    Raises:
+        UsageError: the config names no encoder, its data cannot be prepared or adapted, its weights are missing, do not
+            fit or need code to be executed, or it is not fit to be an encoder.
+    """
+    from clops_sweep.data.preparing.prepared_data import PreparedData
+    from clops_sweep.errors import UsageError
+    from clops_sweep.learning.encoders.encoders import Encoders
+    from clops_sweep.store.run_store import RunStore
+
+    if config.encoder is None:
+        raise UsageError("encoder = None: expected the name of an encoder, or run:RUN_ID")
+
+    def read_model(run_id: str) -> bytes:
+        return RunStore.named(str(results)).models.read(run_id)
+
+    data = PreparedData.found(prepared_root, data_root, Encoders(read_model, data_root))
+    data.prepare([config.data_key])
+    return data.frames(config.data_key)
 
 
 def delete(results: str | PathLike[str], where: str) -> int:
@@ -390,6 +466,15 @@ def _existing(results: object, name: str = "results") -> RunStore:
     store = RunStore.named(str(results))
     store.files.check_is_there()
     return store
+
+
+def _parsed(name: str, value: object, read: Callable[[object], Any]) -> Any:
+    from clops_sweep.errors import UsageError, shown
+
+    try:
+        return read(value)
+    except ValueError as error:
+        raise UsageError(f"{name} = {shown(value)}: {error}") from None
 
 
 def _check_path(name: str, path: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -146,6 +147,31 @@ def listed(names: Iterable[object]) -> str:
         end += 1
     end = max(1, end)
     return ", ".join(texts[:end]) + (f" and {len(texts) - end} more" if len(texts) > end else "")
+
+
+_CLOSE, _CLOSE_IF_SHORT = 0.75, 0.6
+"""Least `difflib` similarity of a suggested name; one wrong letter of three leaves 0.67."""
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like `name`, or begins with it; None if no name does."""
+    names = {each.lower(): each for each in known}
+    cutoff = _CLOSE if len(name) > 4 else _CLOSE_IF_SHORT
+    close = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=cutoff)
+    close += [each for each in names if name and each.startswith(name.lower())]
+    return names[close[0]] if close else None
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return " (did you mean 'clops'?)" for an unknown name that is like a known one, else ""."""
+    close = closest(name, known)
+    return f" (did you mean {close!r}?)" if close else ""
+
+
+def nearest_or_all(name: str, known: Iterable[str]) -> str:
+    """Return the known name most like an unknown one as a question, or all known names if none is like it."""
+    known = list(known)
+    return nearest(name, known) or f"; known: {listed(known)}"
 
 
 def several(count: int, what: str) -> str:

@@ -13,6 +13,7 @@ exclude_patterns = ["build"]
 html_theme = "furo"
 html_title = f"clops-sweep {version}"
 html_show_sourcelink = False
+smartquotes = False  # --where must not become an en dash
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3

@@ -186,7 +186,10 @@ def test_the_page_of_scenarios_makes_another_metric_of_the_predictions(
     assert 0 < precision <= 1
 
 
-@pytest.mark.parametrize("blocks", [_of_page("index"), _of_page("training"), _of_page("closed_form")])
+PAGES = ("index", "training", "closed_form", "claims")
+
+
+@pytest.mark.parametrize("blocks", map(_of_page, PAGES), ids=PAGES)
 def test_the_search_spaces_of_pages_ask_for_runs(blocks: list[str]) -> None:
     (block,) = blocks
     names: dict[str, Any] = {}

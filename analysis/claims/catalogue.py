@@ -7,78 +7,9 @@ Kiyasseh, Zhu and Clifton (CLOPS), in our words. What becomes of a claim on give
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-Settings = Mapping[str, Any]
-Says = Literal["more", "same", "not less"]
-"""Of a difference d and the smallest one that matters, m: d > 0, |d| < m, d > -m."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """Runs by config fields. What is not named is what the paper has, or what the other side has too."""
-
-    name: str
-    settings: Settings = field(hash=False)
-
-    def but(self, name: str, **settings: Any) -> Side:
-        """The same runs but for some fields."""
-        return Side(name, {**self.settings, **settings})
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """A number of `ours` minus one of `theirs`, run by run of the same patient split and seed.
-
-    Attributes:
-        ours: the runs that the claim puts above; None for the number 0 in their place.
-        theirs: those it puts below; None likewise.
-        measure: a column of `runs`, or one of `run_measures`; of two runs together, one of its `OF_TWO`.
-        of_theirs: the measure of `theirs`, where it is another.
-        places: settings of both sides over which the difference is averaged.
-    """
-
-    ours: Side | None
-    theirs: Side | None
-    measure: str = "auc"
-    of_theirs: str | None = None
-    places: tuple[Settings, ...] = field(default=(MappingProxyType({}),), hash=False)
-
-    @property
-    def sides(self) -> tuple[Side | None, Side | None]:
-        """Ours and theirs."""
-        return self.ours, self.theirs
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One claim of the paper.
-
-    Attributes:
-        key: its name, such as `class_il_clops_above_gem`.
-        sentence: in our words.
-        where: section or appendix.
-        scenario: of the runs that it is about.
-        contrasts: what decides it; of several, all have to be as it says.
-        says: what it says of each difference.
-        matters: the smallest difference that would matter, in the measure's unit.
-        figures: parts of a report that show it, the best first, without the search space's name.
-        dataset: the only one that it is about; None for any.
-    """
-
-    key: str
-    sentence: str
-    where: str
-    scenario: str
-    contrasts: tuple[Contrast, ...]
-    says: Says = "more"
-    matters: float = 0.02
-    figures: tuple[str, ...] = ("metrics", "heatmap-auc", "results")
-    dataset: str | None = None
-
+from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, Side
 
 FRACTIONS: Final = (0.1, 0.25, 0.5, 1.0)
 CLOPS, FINETUNE = Side("CLOPS", {"strategy": "clops"}), Side("fine-tuning", {"strategy": "finetune"})
@@ -123,11 +54,12 @@ def _above(key: str, where: str, scenario: str, ours: Side, theirs: Side, *measu
     names = {"auc": "average AUC", "bwt": "BWT", "fwt": "FWT"}
     measures = measures or ("auc",)
     sentence = f"{ours.name} is above {theirs.name} in {' and '.join(names[measure] for measure in measures)}"
-    return Claim(key, sentence, where, scenario, tuple(Contrast(ours, theirs, measure) for measure in measures))
+    contrasts = tuple(Contrast(ours, theirs, measure) for measure in measures)
+    return Claim(key, sentence, contrasts, where=where, scenario=scenario)
 
 
 def _c(key: str, where: str, sentence: str, *contrasts: Contrast, scenario: str = "class_il", **others: Any) -> Claim:
-    return Claim(key, sentence, where, scenario, contrasts, **others)
+    return Claim(key, sentence, contrasts, where=where, scenario=scenario, **others)
 
 
 # fmt: off

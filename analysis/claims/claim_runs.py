@@ -12,6 +12,7 @@ import pandas as pd
 
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig, names_of
+from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, Side
 from clops_sweep.experiment.spaces.grid import OfAnySeed
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
 from clops_sweep.store.run_store import RunStore
@@ -31,12 +32,12 @@ from ..statistics import (
     splits_of,
     units_of,
 )
-from .catalogue import Claim, Contrast, Settings, Side
 
 Pair = tuple[str | None, str | None]
 """Ids of the runs on both sides, None where there is the number 0."""
 
-_Ids = Mapping[Replicate, str | None]
+Ids = Mapping[Replicate, str | None]
+"""Run ids of a side by replicate, None for the number 0."""
 
 _SET_BY_CLAIMS = (
     *("strategy", "storage_order", "storage_function", "acquisition", "weight_replay", "task_order", "replay_ratio"),
@@ -121,7 +122,7 @@ class FinishedRuns:
         for experiment in experiments:
             for place in np.flatnonzero(experiment.counts("finished")).tolist():
                 self._see(experiment.cells[place].config)
-        self._known: dict[RunConfig, _Ids] = {}
+        self._known: dict[RunConfig, Ids] = {}
         self._partitions: dict[tuple[str, str], Partitions] = {}
         self._configs: dict[tuple[Any, ...], RunConfig] = {}
         self._replicates: dict[tuple[str, str], list[Replicate]] = {}
@@ -205,11 +206,21 @@ class FinishedRuns:
                 of_side.setdefault(side.name, []).append(self._config(background, settings))
             sides |= dict.fromkeys(map(_that_are, of_side.values()))
         whole = " or ".join(f"({each})" for each in sides) if len(sides) > 1 else next(iter(sides))
-        parts = [*(_equals(name, [background.get(name)]) for name in common), f"({whole})" if len(sides) > 1 else whole]
+        parts = [*(equals(name, [background.get(name)]) for name in common), f"({whole})" if len(sides) > 1 else whole]
         return " and ".join(parts)
 
     def _contrast(self, contrast: Contrast, background: RunConfig) -> ContrastRuns:
         by_place = [self._sides(contrast, place, background) for place in contrast.places]
+        return self.paired(contrast, by_place, background.dataset, background.scenario)
+
+    def paired(self, contrast: Contrast, by_place: Sequence[tuple[Ids, Ids]], *data: str) -> ContrastRuns:
+        """The runs of a contrast from the run ids of both sides, by replicate, at every place.
+
+        Args:
+            contrast: which.
+            by_place: ids of ours and of theirs; replicates that have the most places count.
+            data: data set and scenario.
+        """
         had: dict[Replicate, dict[int, Pair]] = {}
         for number, (ours, theirs) in enumerate(by_place):
             for replicate in ours.keys() & theirs.keys():
@@ -224,19 +235,19 @@ class FinishedRuns:
         except UsageError as error:
             return ContrastRuns(contrast, {}, str(error))
         pairs = {it: tuple(had[it][n] for n in sorted(most)) for it in kept}
-        data = background.dataset, background.scenario
-        if data not in self._partitions:
-            of_data = (self.runs["dataset"] == data[0]) & (self.runs["scenario"] == data[1])
-            self._partitions[data] = partitions(self.runs[of_data])
-        return ContrastRuns(contrast, pairs, partitions=self._partitions[data])
+        dataset, scenario = data
+        if (dataset, scenario) not in self._partitions:
+            of_data = (self.runs["dataset"] == dataset) & (self.runs["scenario"] == scenario)
+            self._partitions[dataset, scenario] = partitions(self.runs[of_data])
+        return ContrastRuns(contrast, pairs, partitions=self._partitions[dataset, scenario])
 
-    def _sides(self, contrast: Contrast, place: Settings, background: RunConfig) -> tuple[_Ids, _Ids]:
+    def _sides(self, contrast: Contrast, place: Settings, background: RunConfig) -> tuple[Ids, Ids]:
         found = [None if it is None else self._side(it, place, background) for it in (contrast.ours, contrast.theirs)]
         nothing = dict.fromkeys(next(it for it in found if it is not None))
         ours, theirs = (nothing if it is None else it for it in found)
         return ours, theirs
 
-    def _side(self, side: Side, place: Settings, background: RunConfig) -> _Ids:
+    def _side(self, side: Side, place: Settings, background: RunConfig) -> Ids:
         settings = {**place, **side.settings}
         if not self._may_be(background, settings):
             return {}
@@ -322,7 +333,7 @@ def _settings(contrast: Contrast) -> Iterator[tuple[Side, Settings]]:
             yield from ((side, {**place, **side.settings}) for place in contrast.places)
 
 
-def _no_runs(contrast: Contrast, by_place: Sequence[tuple[_Ids, _Ids]]) -> ContrastRuns:
+def _no_runs(contrast: Contrast, by_place: Sequence[tuple[Ids, Ids]]) -> ContrastRuns:
     """A contrast without runs, and why."""
     sides = zip((contrast.ours, contrast.theirs), zip(*by_place, strict=True), strict=True)
     lacking = [side.name for side, of_places in sides if side is not None and not any(of_places)]
@@ -344,9 +355,10 @@ def _that_are(configs: Sequence[RunConfig]) -> str:
     """What the configs of one side have in common, of all that the first of them looks at."""
     seen = json.loads(configs[0].identity)
     names = [name for name in _SHOWN if name in seen]
-    return " and ".join(_equals(name, list(dict.fromkeys(config.get(name) for config in configs))) for name in names)
+    return " and ".join(equals(name, list(dict.fromkeys(config.get(name) for config in configs))) for name in names)
 
 
-def _equals(name: str, values: Sequence[Any]) -> str:
+def equals(name: str, values: Sequence[Any]) -> str:
+    """Return the condition that a field has one of some values, as `--where` takes it."""
     texts = [json.dumps(value) if isinstance(value, str | tuple) else repr(value) for value in values]
     return f"{name} == {texts[0]}" if len(texts) == 1 else f"{name} in [{', '.join(texts)}]"

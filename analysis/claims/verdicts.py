@@ -27,13 +27,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from clops_sweep.experiment.spaces.claims import Claim, Contrast, Says
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 
 from ..collect import Experiment
 from ..figures.tracings import Frames
 from ..statistics import ALPHA, Partitions, Replicate, holm, interval, ordered, p_above, units_of
-from .catalogue import CLAIMS, Claim, Contrast, Says
+from .catalogue import CLAIMS
 from .claim_runs import ClaimRuns, ContrastRuns, FinishedRuns
 from .run_measures import MEASURES, OF_TWO, RunTables
 

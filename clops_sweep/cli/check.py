@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import click
 
-from clops_sweep.cli.options import EXIT_FAILED, Ended, results_option
+from clops_sweep.cli.options import EXIT_FAILED, Ended, json_option, print_json, results_option
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep.verification import faults
 
 
 @click.command()
 @results_option
-def check(results: str) -> None:
-    """Read every part of the store and say what is damaged. Changes nothing; exit 1 if anything is."""
+@json_option
+def check(results: str, as_json: bool) -> None:
+    """Read every part of the store and report damage. Changes nothing; exit 1 if anything is damaged."""
     store = RunStore.named(results)
     store.files.check_is_there()
-    whole = True
+    found = []
     for fault in faults(store):
-        click.echo(fault)
-        whole = False
-    if not whole:
+        found.append(fault)
+        if not as_json:
+            click.echo(fault)
+    runs = None if found else len(store.statuses())
+    if as_json:
+        print_json({"results": store.files.shown, "whole": not found, "runs": runs, "faults": found})
+    elif not found:
+        click.echo(f"every part in {store.files.shown} is whole: {runs} runs")
+    if found:
         raise Ended(EXIT_FAILED)
-    click.echo(f"every part in {store.files.shown} is whole: {len(store.statuses())} runs")

@@ -11,7 +11,8 @@ from clops_sweep.cli.options import json_option, plugins_option, print_json
 from clops_sweep.cli.report import everything
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.errors import listed
+from clops_sweep.errors import listed, several
+from clops_sweep.planning.claim_seal import seal, seal_in_words
 from clops_sweep.planning.request import Request
 
 if TYPE_CHECKING:
@@ -25,20 +26,27 @@ _WIDE = 120
 @request_options(required=False)
 @plugins_option
 @click.option("--runs", "conditions", is_flag=True, help="Say of each claim what selects its runs, for --where.")
+@click.option("--seal", "to_seal", is_flag=True, help="Seal the CLAIMS of the search-space file before its first run.")
 @click.option("--own-data", is_flag=True, help="Without a search-space file: also on data sets of your own.")
 @json_option
-def claims(asked: Request, conditions: bool, own_data: bool, as_json: bool) -> None:
-    """Say which of the paper's claims hold on what is finished, and what is missing; also of an unfinished sweep.
+def claims(asked: Request, conditions: bool, to_seal: bool, own_data: bool, as_json: bool) -> None:
+    """Decide claims on the finished runs: the CLAIMS of a search-space file, or else those of the CLOPS paper.
 
-    Without a search-space file: on everything in the store, except data sets of your own.
+    It says which runs are missing; the sweep may be unfinished. Without a search-space file: on everything in the
+    store, except data sets of your own.
     """
     from clops_sweep.analysis.as_stored import data_keys
+    from clops_sweep.analysis.claims.own_claims import own_verdicts
     from clops_sweep.analysis.claims.verdicts import verdicts
     from clops_sweep.analysis.collect import collect
 
     if asked.selection.limit or asked.selection.where:
         raise click.UsageError("claims are about whole search spaces: it takes neither --limit nor --where")
     _ = asked.selection.spaces  # a search-space file that is wrong is said first
+    if to_seal:
+        written = seal(asked)
+        click.echo(f"{several(len(asked.selection.claims), 'claim')} sealed: {written.path}")
+        return
     asked.store.files.check_is_there()
     if asked.selection.given:
         grids = [space for space in asked.resolved_spaces() if space.search is None]
@@ -50,12 +58,21 @@ def claims(asked: Request, conditions: bool, own_data: bool, as_json: bool) -> N
     if own:
         click.echo(f"left out: claims on data of your own ({listed(sorted(own))}); see them with --own-data", err=True)
     experiments = [it for it in experiments if not it.cells or it.cells[0].config.dataset not in own]
-    found = verdicts(experiments, asked.store, asked.data.of_prepared(data_keys(experiments)))
+    frames = asked.data.of_prepared(data_keys(experiments))
+    if asked.selection.claims:
+        standing = seal_in_words(asked)
+        found = own_verdicts(experiments, asked.store, asked.selection.claims, frames)
+    else:
+        standing = ""
+        found = verdicts(experiments, asked.store, frames)
     if as_json:
         from clops_sweep.analysis.report.claims_section import claims_as_data
 
-        print_json(claims_as_data(found))
+        seal_now = {"seal": standing} if standing else {}
+        print_json({"results": asked.store.files.shown, **seal_now, "claims": claims_as_data(found)})
     elif found:
+        if standing:
+            click.echo(f"claims of this file, {standing}")
         _print(found, conditions)
     else:
         click.echo(f"no run of a scenario of the paper is finished in {asked.store.files.shown}: nothing can be said")
@@ -92,7 +109,8 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
                 continue
             notes = [*departures_in_words(verdict), *([] if verdict.unit == "patient splits" else [verdict.unit])]
             notes += [verdict.missing] if verdict.missing else []
-            claim = f"{verdict.claim.sentence} ({'; '.join([verdict.claim.where, *notes])})"
+            about = "; ".join(filter(None, [verdict.claim.where, *notes]))
+            claim = f"{verdict.claim.sentence} ({about})" if about else verdict.claim.sentence
             table.add_row(verdict.outcome, difference_in_words(verdict), units_in_words(verdict), claim)
         console.print(f"{', '.join(data_in_words(group[0]).split(', ')[:2])}: {counts_in_words(group)}", style="bold")
         if table.row_count:

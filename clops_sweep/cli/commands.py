@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,38 +14,41 @@ from clops_sweep.cli.dashboard import dashboard
 from clops_sweep.cli.data import data
 from clops_sweep.cli.doctor import doctor
 from clops_sweep.cli.export import export
+from clops_sweep.cli.group import SectionedGroup
 from clops_sweep.cli.launch import launch
 from clops_sweep.cli.logs import logs
 from clops_sweep.cli.new import new
 from clops_sweep.cli.options import cpus_option, gpus_option, json_option, print_json
-from clops_sweep.cli.plan import Facts, plan_as_data, say_plan
+from clops_sweep.cli.plan import Facts, plan_as_data, print_plan, say_plan
 from clops_sweep.cli.report import report
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.rewrite import delete, merge, migrate
 from clops_sweep.cli.runs import compact, rerun
 from clops_sweep.cli.search import studies_in_words, study_counts
 from clops_sweep.cli.show import show
-from clops_sweep.errors import several
-from clops_sweep.planning.memories import memories
+from clops_sweep.errors import several, shown
 from clops_sweep.planning.request import Request
-from clops_sweep.search.fit import check_fit
-from clops_sweep.search.model_sizes import disk_for_models, models_in_words
 from clops_sweep.search.standing import failed_runs
 from clops_sweep.store.rows import failure_reason
 
 
-class _LaunchByDefault(click.Group):
+class _LaunchByDefault(SectionedGroup):
     """`clops-sweep SPACE.py` is `clops-sweep launch SPACE.py`."""
+
+    @property
+    def sections(self) -> Mapping[str, Iterable[click.Command]]:
+        """All commands by section."""
+        return SECTIONS
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands:
-            if not args[0].endswith(".py"):
-                names = ", ".join(self.list_commands(ctx))
-                raise click.UsageError(f"{args[0]!r} is neither a search-space file (*.py) nor one of: {names}")
-            args = ["launch", *args]
-        return super().resolve_command(ctx, args)
+        """Find the command, which is `launch` where a search-space file comes first."""
+        return super().resolve_command(ctx, ["launch", *args] if args[0].endswith(".py") else args)
+
+    def unknown(self, name: str) -> str:
+        """Return the beginning of the sentence about an unknown command."""
+        return f"{shown(name)} is neither a search-space file (*.py) nor a subcommand"
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """A subcommand, or else a search-space file."""
@@ -63,34 +67,21 @@ def command() -> None:
     """  # noqa: D301
 
 
-@command.command("plan")
+@click.command("plan")
 @request_options(keep=True)
 @cpus_option
 @gpus_option
 @json_option
 def plan_command(asked: Request, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
-    """Count the runs asked for, finished, pending and failed, and estimate what is left. Records nothing."""
-    plan = asked.plan()
-    facts = Facts.of(asked, plan, gpus_per_trial)
-    check_fit(asked, plan)
-    held = memories(asked)
-    if as_json:
-        count, size = disk_for_models(asked, plan)
-        models = {"models": {"files": count, "bytes": size}} if count else {}
-        print_json(plan_as_data(plan, facts) | {"memories": [vars(it) for it in held], **models})
-        return
-    say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
-    for of_runs in held:
-        click.echo(of_runs.words)
-    if line := models_in_words(asked, plan):
-        click.echo(line)
+    """Count finished, pending and failed runs and estimate the cost. Records nothing."""
+    print_plan(asked, cpus_per_trial, gpus_per_trial, as_json)
 
 
-@command.command()
+@click.command()
 @request_options(required=False)
 @json_option
 def status(asked: Request, as_json: bool) -> None:
-    """Say how the sweep stands, from the store alone; also while it runs elsewhere."""
+    """Report how a sweep stands, from the store alone. It may run elsewhere meanwhile."""
     names: dict[str, str] = {}
     data: dict[str, Any] = {}
     if asked.selection.given:
@@ -107,7 +98,8 @@ def status(asked: Request, as_json: bool) -> None:
         states = asked.store.statuses()
         failed = sorted(run_id for run_id, state in states.items() if state == "failed")
         searches = study_counts(asked.store)
-        data = {"finished": len(states) - len(failed), "failed": len(failed), "searches": searches}
+        trials = [{"name": name, **found} for name, found in searches.items()]
+        data = {"finished": len(states) - len(failed), "failed": len(failed), "searches": trials}
         if not as_json:
             finished = several(len(states) - len(failed), "run")
             click.echo(f"{finished} finished, {len(failed)} failed in {asked.store.files.shown}")
@@ -121,24 +113,18 @@ def status(asked: Request, as_json: bool) -> None:
         return
     for run_id, reason in reasons.items():
         click.echo(f"  failed {run_id}: {reason}" + (f"  ({names[run_id]})" if run_id in names else ""))
+    if reasons:
+        click.echo(f"see what a run printed with: {asked.store.command('logs', 'RUN_ID')}")
 
 
-for other in (
-    check,
-    claims,
-    compact,
-    dashboard,
-    data,
-    delete,
-    doctor,
-    export,
-    launch,
-    logs,
-    merge,
-    migrate,
-    new,
-    report,
-    rerun,
-    show,
-):
-    command.add_command(other)
+SECTIONS: Mapping[str, Sequence[click.Command]] = {
+    "Run": (new, plan_command, launch, status, logs),
+    "Results": (report, dashboard, show, claims, rerun, export),
+    "Data and machine": (data, doctor),
+    "Store": (check, compact, merge, delete, migrate),
+}
+"""Every command, under the heading that the help gives it."""
+
+for _commands in SECTIONS.values():
+    for _command in _commands:
+        command.add_command(_command)

@@ -34,7 +34,7 @@ TOKEN = "CLOPS_DASHBOARD_TOKEN"
     f"token (that of {TOKEN}, if it is set).",
 )
 def dashboard(asked: Request, port: int, host: str | None) -> None:
-    """Serve a page that follows a store, also while a sweep runs elsewhere: read-only, for this machine alone.
+    """Serve a page that follows a store, also during a sweep. Read-only, for this machine alone.
 
     With search-space files it shows what they ask for, else everything in the store. Ctrl-C ends it.
     """
@@ -60,6 +60,6 @@ def _frames(data: PreparedData, key: DataKey) -> FrameSet | None:
 
     try:
         know(key.dataset, data.root)
-        return data.frames(key) if data.data_hash(key) is not None else None
+        return data.signals(key)
     except (UsageError, OSError):  # tracings are an addition: `data verify` reports what is wrong with the frames
         return None

@@ -5,11 +5,24 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from clops_sweep.cli.options import NotEmptyPath, data_root_option, plugins_option, prepared_root_option
+from clops_sweep.cli.group import SectionedGroup
+from clops_sweep.cli.options import (
+    EXIT_BAD_INPUT,
+    Ended,
+    NotEmpty,
+    NotEmptyPath,
+    data_root_option,
+    json_option,
+    plugins_option,
+    prepared_root_option,
+    print_json,
+    results_option,
+)
+from clops_sweep.data.catalog import DataKey, Leads, Normalization
 from clops_sweep.errors import UsageError, several
 
 if TYPE_CHECKING:
@@ -33,32 +46,46 @@ _split_seed_option = click.option(
 _markdown_option = click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
 
 
-@click.group()
+@click.group(cls=SectionedGroup)
 def data() -> None:
-    """Data sets: list, download, verify, prepare and count them."""
+    """List, download, verify, prepare, encode and count data sets."""
 
 
 @data.command("list")
 @data_root_option
 @prepared_root_option
 @plugins_option
-def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
-    """Every data set with its licence, size, state and source."""
+@json_option
+def list_data(data_root: Path | None, prepared_root: Path | None, as_json: bool) -> None:
+    """List every data set with its licence, size, state and source."""
     from rich.console import Console
     from rich.table import Table
 
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.files.folder import shorten
-    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, state
+    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, folder_of, state
+    from clops_sweep.data.preparing.features import computed_features
 
     if data_root is not None and not data_root.is_dir():
         raise UsageError(f"--data-root {shorten(data_root)}: there is no such folder; give the one with the data sets")
+    root = prepared_root or default_prepared_root()
+    states = {name: state(name, prepared_root=root, data_root=data_root) for name in DATASETS}
+    features = {
+        name: list(dict.fromkeys(it.encoder for it in computed_features(folder_of(name, root)))) for name in DATASETS
+    }
+    if as_json:
+        said = ("name", "title", "size", "scenarios", "licence", "source")
+        sets = [
+            {it: getattr(info, it) for it in said} | {"state": states[info.name], "features_of": features[info.name]}
+            for info in DATASETS.values()
+        ]
+        print_json({"prepared_root": root, "datasets": sets})
+        return
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("data set", "state", "size", "scenarios"):
+    for heading in ("data set", "state", "size", "scenarios", "features of"):
         table.add_column(heading, no_wrap=heading in ("data set", "state"))
     for info in DATASETS.values():
-        there = state(info.name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
-        table.add_row(info.name, there, info.size, " ".join(info.scenarios))
+        table.add_row(info.name, states[info.name], info.size, " ".join(info.scenarios), " ".join(features[info.name]))
     Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
     click.echo("\nlicences and sources")
     for info in DATASETS.values():
@@ -80,6 +107,7 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the data set.")
 @_split_seed_option
 @_markdown_option
+@json_option
 def prepare(
     name: str,
     data_root: Path | None,
@@ -88,8 +116,9 @@ def prepare(
     options: tuple[str, ...],
     split_seed: int,
     markdown: bool,
+    as_json: bool,
 ) -> None:
-    """Turn a data set as its publisher ships it into frames that every run maps from disk."""
+    """Turn the publisher's files into frames that runs map from disk."""
     from clops_sweep.data.prepared.prepared_folder import default_prepared_root, is_to_be_made_again
     from clops_sweep.data.preparing.prepare import prepare as make
 
@@ -100,12 +129,67 @@ def prepare(
         name,
         prepared_root=root,
         data_root=data_root,
-        progress=True,
+        progress=not as_json,
         on_error=policy,
         options=chosen,
         anew=is_to_be_made_again(name, prepared_root=root, data_root=data_root, on_error=policy),
     )
-    _print_counts(prepared, split_seed, markdown)
+    _print_counts(prepared, split_seed, markdown, as_json)
+
+
+@data.command()
+@click.argument("name")
+@click.option("--encoder", required=True, type=NotEmpty(), metavar="NAME", help="An encoder, or run:RUN_ID.")
+@results_option
+@data_root_option
+@prepared_root_option
+@plugins_option
+@click.option(
+    "--normalize", type=click.Choice(get_args(Normalization)), help="Of the signals; by default that of the data set."
+)
+@click.option(
+    "--leads",
+    type=click.Choice(get_args(Leads)),
+    help="One lead of a recording or all of them; by default as the data set.",
+)
+def encode(
+    name: str,
+    encoder: str,
+    results: str,
+    data_root: Path | None,
+    prepared_root: Path | None,
+    normalize: str | None,
+    leads: str | None,
+) -> None:
+    """Compute the features that an encoder makes of a data set, once; a launch that needs them does the same.
+
+    The store is where the model of run:RUN_ID is.
+    """
+    from clops_sweep.data.catalog import DATASETS
+    from clops_sweep.data.preparing.prepared_data import PreparedData
+    from clops_sweep.errors import nearest
+    from clops_sweep.experiment.plugins.registry import ENCODERS, is_stored_run
+    from clops_sweep.learning.encoders.encoders import Encoders
+    from clops_sweep.store.run_store import RunStore
+
+    if name not in DATASETS:
+        raise UsageError(f"dataset {name!r}: no data set of that name{nearest(name, DATASETS)}")
+    try:
+        if not is_stored_run(encoder) and encoder not in ENCODERS:
+            raise ValueError(
+                f"not declared{nearest(encoder, ENCODERS)}; name the file that does so with --plugins FILE"
+            )
+    except ValueError as error:
+        raise UsageError(f"encoder {encoder!r}: {error}") from None
+    encoders = Encoders(lambda run_id: RunStore.named(results).models.read(run_id), data_root)
+    prepared = PreparedData.found(prepared_root, data_root, encoders)
+    info = DATASETS[name]
+    key = DataKey(name, 0, normalize or info.normalize, leads or info.leads, encoder=encoder)
+    prepared.prepare([key])
+    frames = prepared.frames(key)
+    shape = f"{frames.samples:,}" if frames.members is None else f"{frames.channels:,} x {frames.samples:,}"
+    click.echo(f"{name}: {shape} features of {encoder} for each of {len(frames):,} frames, "
+               f"{_megabytes(frames.frames.nbytes)}")  # fmt: skip
 
 
 @data.command()
@@ -115,13 +199,16 @@ def prepare(
 @plugins_option
 @_split_seed_option
 @_markdown_option
-def counts(name: str, data_root: Path | None, prepared_root: Path | None, split_seed: int, markdown: bool) -> None:
-    """Frames and patients of a prepared data set, per class, task and patient; nothing is prepared."""
+@json_option
+def counts(
+    name: str, data_root: Path | None, prepared_root: Path | None, split_seed: int, markdown: bool, as_json: bool
+) -> None:
+    """Count frames and patients per class, task and patient. The data set must be prepared."""
     from clops_sweep.data.prepared.prepared_folder import default_prepared_root, know, required_set
 
     root = prepared_root or default_prepared_root()
     know(name, root)
-    _print_counts(required_set(name, root, data_root), split_seed, markdown)
+    _print_counts(required_set(name, root, data_root), split_seed, markdown, as_json)
 
 
 @data.command()
@@ -133,8 +220,9 @@ def counts(name: str, data_root: Path | None, prepared_root: Path | None, split_
     metavar="DIR",
     help="Folder to put the publisher's folder into (or CLOPS_DATA_ROOT).",
 )
-def download(name: str, data_root: Path | None) -> None:
-    """Fetch an openly available data set from PhysioNet into the data root; go on where it stopped.
+@json_option
+def download(name: str, data_root: Path | None, as_json: bool) -> None:
+    """Fetch an open data set from PhysioNet into the data root. Run it again and it goes on where it stopped.
 
     NAME is mitbih, mitbih_vfdb (which is mitbih and vfdb), vfdb alone, ptbxl or physionet2020.
     """
@@ -142,7 +230,11 @@ def download(name: str, data_root: Path | None) -> None:
 
     if data_root is None:
         raise UsageError("data download needs a folder to put the files into; give it with --data-root DIR")
-    for folder in fetch(name, data_root, progress=True):
+    folders = fetch(name, data_root, progress=not as_json)
+    if as_json:
+        print_json({"name": name, "folders": folders})
+        return
+    for folder in folders:
         click.echo(f"{name}: in {folder}")
 
 
@@ -151,8 +243,9 @@ def download(name: str, data_root: Path | None) -> None:
 @data_root_option
 @prepared_root_option
 @plugins_option
-def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> None:
-    """Prove that a data set is whole: decode every record, compare checksums, check the prepared folder.
+@json_option
+def verify(name: str, data_root: Path | None, prepared_root: Path | None, as_json: bool) -> None:
+    """Check records, checksums and prepared frames of a data set.
 
     NAME is a data set of 'data list', or vfdb.
     """
@@ -160,6 +253,11 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
     from clops_sweep.data.preparing.verify import verify as check
 
     found = check(name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
+    if as_json:
+        print_json({"name": name, **vars(found)})
+        if found.problems:
+            raise Ended(EXIT_BAD_INPUT)
+        return
     if len(found.problems) == 1:
         raise UsageError(found.problems[0])
     if found.problems:
@@ -185,8 +283,9 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
     metavar="DAYS",
     help="Evict the data sets that no process has opened for so many days.",
 )
-def evict(names: tuple[str, ...], prepared_root: Path | None, unused_for: int | None) -> None:
-    """List the prepared data sets with their sizes, or remove some of them from the disk.
+@json_option
+def evict(names: tuple[str, ...], prepared_root: Path | None, unused_for: int | None, as_json: bool) -> None:
+    """List the prepared data sets with their sizes, or remove some.
 
     Without NAME and --unused-for, nothing is removed. Frames that a running sweep has open are never removed. A sweep
     that needs a removed data set prepares it again.
@@ -202,7 +301,7 @@ def evict(names: tuple[str, ...], prepared_root: Path | None, unused_for: int | 
     if names and unused_for is not None:
         raise UsageError("data evict: names and --unused-for DAYS are both given; expected one of them")
     there = cached_sets(root)
-    if not names and unused_for is None:
+    if not names and unused_for is None and not as_json:
         table = Table(box=None, padding=(0, 2, 0, 0))
         for heading in ("data set", "size", "last used", ""):
             table.add_column(heading, no_wrap=True, justify="right" if heading == "size" else "left")
@@ -213,13 +312,18 @@ def evict(names: tuple[str, ...], prepared_root: Path | None, unused_for: int | 
         total = _megabytes(sum(it.size for it in there))
         click.echo(f"{several(len(there), 'data set')}, {total} in {root}")
         return
+    kept: list[str] = []
     if unused_for is not None:
         old = [it for it in there if it.days_unused >= unused_for]
         names = tuple(it.folder.name for it in old if not it.in_use)
-        for it in old:
-            if it.in_use:
-                click.echo(f"kept {it.folder.name}: a running process has its frames open")
-    removed = remove(root, names)
+        kept = [it.folder.name for it in old if it.in_use]
+    removed = remove(root, names) if names or unused_for is not None else []
+    if as_json:
+        sets = [vars(it) | {"name": it.folder.name} for it in there]
+        print_json({"prepared_root": root, "datasets": sets, "evicted": [it.folder.name for it in removed]})
+        return
+    for folder in kept:
+        click.echo(f"kept {folder}: a running process has its frames open")
     for it in removed:
         click.echo(f"evicted {it.folder.name}: {_megabytes(it.size)}")
     click.echo(f"{several(len(removed), 'data set')} evicted, {_megabytes(sum(it.size for it in removed))} freed")
@@ -250,8 +354,8 @@ def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str 
     return values
 
 
-def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> None:
-    """The tables of counts per class, task and patient, and what was dropped, skipped or is worth knowing."""
+def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_json: bool) -> None:
+    """Print counts per class, task and patient, and what was dropped, skipped or is worth knowing."""
     from rich.box import MARKDOWN
     from rich.console import Console
 
@@ -283,20 +387,29 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
         else ""
     )
     rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
-    show(f"{manifest.name}: frames (patients) per class{one_lead}", _split_table("class", rows))
+    tasks: dict[str, list[Row] | str] = {}
     for scenario in info.scenarios:
         try:
             of_scenario = opened["single" if scenario == "domain_il" else info.leads]
-            built = build_scenario(of_scenario, scenario)
+            tasks[scenario] = task_rows(build_scenario(of_scenario, scenario), of_scenario)
         except UsageError as problem:
             # Some sentences begin with the scenario, as they are also said on their own.
-            shown = str(problem).removeprefix(f"{scenario} ")
-            console.print(f"{scenario}: {shown}", style="yellow", highlight=False)
-            continue
-        show(
-            f"{manifest.name}, {scenario}: frames (patients) per task",
-            _split_table("task", task_rows(built, of_scenario)),
+            tasks[scenario] = str(problem).removeprefix(f"{scenario} ")
+    if as_json:
+        built = {name: it for name, it in tasks.items() if not isinstance(it, str)}
+        of_set = {it: getattr(manifest, it) for it in ("name", "options", "dropped", "skipped", "notes")}
+        print_json(
+            {**of_set, "folder": prepared.folder, "frames": len(frames), "classes": _split_counts(rows)}
+            | {"tasks": {name: _split_counts(it) for name, it in built.items()}}
+            | {"impossible": {name: it for name, it in tasks.items() if isinstance(it, str)}}
         )
+        return
+    show(f"{manifest.name}: frames (patients) per class{one_lead}", _split_table("class", rows))
+    for scenario, found in tasks.items():
+        if isinstance(found, str):
+            console.print(f"{scenario}: {found}", style="yellow", highlight=False)
+        else:
+            show(f"{manifest.name}, {scenario}: frames (patients) per task", _split_table("task", found))
     if len(frames.patient_names) <= _MOST_PATIENTS_LISTED:
         show(f"{manifest.name}: frames per patient", _patients_table(frames.classes, patient_table(frames, chosen)))
     console.print()
@@ -329,6 +442,17 @@ def _options_line(manifest: Manifest) -> str:
         f"{line}; not the default {', '.join(f'{key}={defaults[key]}' for key in others)}, "
         f"which 'clops-sweep data prepare {manifest.name} {back}' makes again"
     )
+
+
+def _split_counts(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return a table of counts as data."""
+    from clops_sweep.data.frames import SPLIT_NAMES
+
+    return [
+        {"name": row.name}
+        | {it: dict(zip(SPLIT_NAMES, getattr(row, it), strict=True)) for it in ("frames", "patients")}
+        for row in rows
+    ]
 
 
 def _split_table(what: str, rows: Sequence[Row]) -> Table:

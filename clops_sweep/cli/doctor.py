@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from clops_sweep.cli.options import NotEmpty, data_root_option, prepared_root_option, results_option
+from clops_sweep.cli.options import (
+    NotEmpty,
+    data_root_option,
+    json_option,
+    prepared_root_option,
+    print_json,
+    results_option,
+)
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.machine import available_cores, software
 
@@ -23,82 +30,112 @@ if TYPE_CHECKING:
 @data_root_option
 @prepared_root_option
 @click.option("--address", type=NotEmpty(), help="A Ray cluster to look at (auto or HOST:PORT).")
-def doctor(results: str, data_root: Path | None, prepared_root: Path | None, address: str | None) -> None:
-    """Say what this machine or cluster has and what is missing."""
+@json_option
+def doctor(
+    results: str, data_root: Path | None, prepared_root: Path | None, address: str | None, as_json: bool
+) -> None:
+    """Report what this machine or cluster has and what is missing."""
     from clops_sweep.store.run_store import RunStore
 
-    store = RunStore.named(results)
-    for name, value in software().items():
-        click.echo(f"{name:16} {'unknown' if value is None else value}")
-    _machine()
-    _store(store)
-    _data(data_root, prepared_root)
-    _gpus()
-    if address:
-        _cluster(address)
+    found = _machine() | _store(RunStore.named(results)) | _data(data_root, prepared_root) | {"gpus": _gpus()}
+    found["cluster"] = _cluster(address) if address else None
+    if as_json:
+        print_json(found)
+    else:
+        _print(found, address)
 
 
-def _machine() -> None:
+def _machine() -> dict[str, Any]:
     from clops_sweep import native
 
-    cores = available_cores()
-    click.echo(f"{'cores':16} {cores} for this process: that many runs at a time by default")
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    click.echo(f"{'memory':16} {memory:.1f} GiB")
-    variants = native.available()
-    kernels = f"{', '.join(variants)} (the first is used)" if variants else native.why_missing()
-    click.echo(f"{'native kernels':16} {kernels}")
+    return {
+        "software": software(),
+        "cores": available_cores(),
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "kernels": native.available(),
+        "kernels_missing": None if native.available() else native.why_missing(),
+    }
 
 
-def _store(store: RunStore) -> None:
+def _store(store: RunStore) -> dict[str, Any]:
+    found: dict[str, Any] = dict.fromkeys(("finished", "failed", "disk_free", "store_error"))
     try:
         states = list(store.statuses().values())
+        found |= {"finished": states.count("finished"), "failed": states.count("failed")}
+        if store.files.folder is not None and store.files.folder.exists():
+            found["disk_free"] = shutil.disk_usage(store.uri).free
     except UsageError as error:
-        click.echo(f"{'results':16} {error}")
-        return
-    click.echo(
-        f"{'results':16} {store.files.shown}: {states.count('finished')} runs finished, {states.count('failed')} failed"
-    )
-    if store.files.folder is not None and store.files.folder.exists():
-        click.echo(f"{'disk':16} {shutil.disk_usage(store.uri).free / 2**30:.1f} GiB free for results")
+        found["store_error"] = str(error)
+    return {"results": store.files.shown, **found}
 
 
-def _data(data_root: Path | None, prepared_root: Path | None) -> None:
+def _data(data_root: Path | None, prepared_root: Path | None) -> dict[str, Any]:
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.prepared.prepared_folder import default_prepared_root, state
 
     root = prepared_root or default_prepared_root()
-    click.echo(f"{'prepared data':16} {root}")
-    for name in DATASETS:
-        click.echo(f"  {name:15} {state(name, prepared_root=root, data_root=data_root)}")
+    states = {name: state(name, prepared_root=root, data_root=data_root) for name in DATASETS}
+    return {"prepared_root": root, "datasets": states}
 
 
-def _gpus() -> None:
+def _gpus() -> list[dict[str, Any]]:
+    """Return the GPUs that PyTorch sees, with the error of each that it cannot use."""
     import torch
 
-    if not torch.cuda.is_available():
-        click.echo(f"{'GPUs':16} none that PyTorch {torch.__version__} can use: runs are computed on CPUs")
-        return
-    for index in range(torch.cuda.device_count()):
+    found = []
+    for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
         properties = torch.cuda.get_device_properties(index)
-        size = f"{properties.total_memory / 2**30:.0f} GiB"
+        gpu = {"name": properties.name, "memory": properties.total_memory, "error": None}
         try:
             torch.ones(1, device=torch.device("cuda", index)).sum().item()
         except RuntimeError as error:  # others have its memory, or this PyTorch has no code for it
-            size = f"it cannot be used ({one_line(error)})"
-        click.echo(f"{'GPU':16} {properties.name}: {size}")
+            gpu["error"] = one_line(error)
+        found.append(gpu)
+    return found
 
 
-def _cluster(address: str) -> None:
+def _cluster(address: str) -> list[dict[str, Any]]:
+    """Return the machines of a cluster."""
     from clops_sweep.execution.cluster.start import cluster
     from clops_sweep.execution.jobs import Resources  # isort: split
 
     import ray
 
     with cluster(Resources(address=address), {}):
-        nodes = [node for node in ray.nodes() if node["Alive"]]
-        click.echo(f"{'cluster':16} {len(nodes)} machines at {address}")
-        for node in nodes:
-            has = node["Resources"]
-            click.echo(f"  {node['NodeManagerAddress']:20} {has.get('CPU', 0):g} CPUs, {has.get('GPU', 0):g} GPUs")
-    sys.stdout.flush()
+        return [
+            {
+                "address": node["NodeManagerAddress"],
+                "cpus": node["Resources"].get("CPU", 0),
+                "gpus": node["Resources"].get("GPU", 0),
+            }
+            for node in ray.nodes()
+            if node["Alive"]
+        ]
+
+
+def _print(found: Mapping[str, Any], address: str | None) -> None:
+    def line(name: str, text: object) -> None:
+        click.echo(f"{name:16} {text}")
+
+    for name, value in found["software"].items():
+        line(name, "unknown" if value is None else value)
+    line("cores", f"{found['cores']} for this process: that many runs at a time by default")
+    line("memory", f"{found['memory'] / 2**30:.1f} GiB")
+    line("native kernels", found["kernels_missing"] or f"{', '.join(found['kernels'])} (the first is used)")
+    counts = f"{found['results']}: {found['finished']} runs finished, {found['failed']} failed"
+    line("results", found["store_error"] or counts)
+    if found["disk_free"] is not None:
+        line("disk", f"{found['disk_free'] / 2**30:.1f} GiB free for results")
+    line("prepared data", found["prepared_root"])
+    for name, state in found["datasets"].items():
+        click.echo(f"  {name:15} {state}")
+    if not found["gpus"]:
+        version = found["software"]["torch"]
+        line("GPUs", f"none that PyTorch {version} can use: runs are computed on CPUs")
+    for gpu in found["gpus"]:
+        size = f"it cannot be used ({gpu['error']})" if gpu["error"] else f"{gpu['memory'] / 2**30:.0f} GiB"
+        line("GPU", f"{gpu['name']}: {size}")
+    if address:
+        line("cluster", f"{len(found['cluster'])} machines at {address}")
+        for node in found["cluster"]:
+            click.echo(f"  {node['address']:20} {node['cpus']:g} CPUs, {node['gpus']:g} GPUs")

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import click
 
-from clops_sweep.cli.options import Number, plugins_option, results_option, run_id_argument
+from clops_sweep.cli.options import (
+    Number,
+    json_option,
+    plugins_option,
+    print_json,
+    results_option,
+    run_id_argument,
+)
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.options import IntOption
 from clops_sweep.store.run_store import RunStore
@@ -18,11 +25,14 @@ from clops_sweep.store.run_store import RunStore
 @results_option
 @click.option("--task", type=Number(IntOption(1, ge=1)), help="The model after so many tasks; by default the last.")
 @plugins_option
-def export(run_id: str, file: Path, results: str, task: int | None) -> None:
-    """Write the model of a run, stored by --keep models, to FILE.onnx. RUN_ID may be any unambiguous prefix.
+@json_option
+def export(run_id: str, file: Path, results: str, task: int | None, as_json: bool) -> None:
+    """Write a model that --keep models has stored to FILE.onnx. RUN_ID may be any unambiguous prefix.
 
-    The ONNX model takes `frames`, float32 [batch, channels, samples], and returns `probabilities` [batch, outputs].
+    The ONNX model takes `frames`, float32 [batch, channels, samples], and returns `probabilities` [batch, outputs]. It
+    includes the encoder of a run on features, and takes the signals that this takes.
     """
+    from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.learning.onnx_export import onnx_bytes
     from clops_sweep.learning.trained_model import model_from
 
@@ -34,6 +44,10 @@ def export(run_id: str, file: Path, results: str, task: int | None) -> None:
         raise UsageError(f"{file}: there is no folder {file.parent}")
     store = RunStore.named(results)
     store.files.check_is_there()
-    model = model_from(store.models.read(store.find(run_id), task))
+    found, encoders = store.find(run_id), Encoders(store.models.read)
+    model = model_from(store.models.read(found, task), encoders.of_model)
     file.write_bytes(onnx_bytes(model))
+    if as_json:
+        print_json({"run_id": found, "file": file, "classes": model.classes})
+        return
     click.echo(f"{file}: {len(model.classes)} outputs ({', '.join(model.classes)})")

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
+from functools import partial
+from typing import Any
 
 import click
 
@@ -15,19 +19,20 @@ from clops_sweep.cli.options import (
     Ended,
     NotEmpty,
     Number,
+    Parsed,
     cpus_option,
     gpus_option,
+    json_option,
+    print_json,
 )
-from clops_sweep.cli.plan import Facts, counts, say_cost, say_first, say_plan
+from clops_sweep.cli.plan import counts, print_plan, say_cost, say_first
 from clops_sweep.cli.report import render
 from clops_sweep.cli.request_options import request_options
-from clops_sweep.cli.search import print_searches
+from clops_sweep.cli.search import print_searches, search_as_data
 from clops_sweep.errors import UsageError, masked, several
-from clops_sweep.experiment.limits import CHECKPOINT_EVERY, EPOCH_TIMEOUT, LOCKSTEP, MAX_RETRIES
-from clops_sweep.planning.memories import memories
+from clops_sweep.experiment.limits import CHECKPOINT_EVERY, EPOCH_TIMEOUT, LOCKSTEP, MAX_RETRIES, seconds_in
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
-from clops_sweep.search.fit import check_fit
 from clops_sweep.search.launch import Outcome
 from clops_sweep.search.launch import launch as launched
 from clops_sweep.search.model_sizes import models_in_words
@@ -41,6 +46,7 @@ from clops_sweep.search.model_sizes import models_in_words
     metavar="HOST:PORT",
     help="Attach to a Ray cluster (auto or HOST:PORT) instead of starting one here.",
 )
+@click.option("--no-ray", is_flag=True, help="Compute in this process alone, one run after another.")
 @cpus_option
 @gpus_option
 @click.option(
@@ -70,11 +76,26 @@ from clops_sweep.search.model_sizes import models_in_words
     metavar="NAME[:TARGET]",
     help="Send epochs, tasks and runs to tensorboard, mlflow, wandb or an observer of the file.",
 )
+@click.option(
+    "--stop-after",
+    type=Parsed("duration", seconds_in),
+    metavar="DURATION",
+    help="Checkpoint and stop after so long, such as 3h55m, as on SIGTERM.",
+)
+@click.option(
+    "--stop-status",
+    type=click.IntRange(1, 255),
+    default=EXIT_INTERRUPTED,
+    show_default=True,
+    help="Exit status of a launch that was interrupted or stopped by --stop-after.",
+)
 @click.option("--dry-run", is_flag=True, help="The same as plan.")
 @click.option("--no-report", is_flag=True, help="Do not render the report afterwards.")
+@json_option
 def launch(
     asked: Request,
     address: str | None,
+    no_ray: bool,
     cpus_per_trial: float,
     gpus_per_trial: float,
     lockstep: int | None,
@@ -83,25 +104,21 @@ def launch(
     epoch_timeout: float | None,
     retry: str | None,
     observe: tuple[str, ...],
+    stop_after: float | None,
+    stop_status: int,
     dry_run: bool,
     no_report: bool,
+    as_json: bool,
 ) -> None:
-    """Run what is asked for and not yet finished (the default command)."""
+    """Run what is not yet finished (the default command)."""
     from clops_sweep.execution.display.live import SweepDisplay
     from clops_sweep.execution.jobs import Resources
 
     resources = Resources(
-        address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every, epoch_timeout, observe
+        address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every, epoch_timeout, observe, no_ray
     )
     if dry_run:
-        plan = asked.plan()
-        facts = Facts.of(asked, plan, gpus_per_trial)
-        check_fit(asked, plan)
-        say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
-        for held in memories(asked):
-            click.echo(held.words)
-        if line := models_in_words(asked, plan):
-            click.echo(line)
+        print_plan(asked, cpus_per_trial, gpus_per_trial, as_json)
         return
 
     def starting(plan: Plan, runs: Sequence[PlannedRun]) -> None:
@@ -112,21 +129,50 @@ def launch(
             click.echo(line)
         say_cost(asked, plan, runs, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
 
-    outcome = launched(
-        asked, resources, SweepDisplay, retry_failed=retry is not None, starting=starting,
-        warn=lambda text: click.echo(f"clops-sweep: {text}", err=True),
-    )  # fmt: skip
-    _say_outcome(asked, outcome)
-    if not no_report:
+    stop_at = None if stop_after is None else time.monotonic() + stop_after
+    report = None
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
         try:
-            render(asked, None, keep=not outcome.ran)
-        except UsageError as error:  # the results are complete; the report can be made later
-            click.echo(f"clops-sweep: no report: {error}", err=True)
+            outcome = launched(
+                asked,
+                resources,
+                partial(SweepDisplay, asked.store.command("status"), stop_at),
+                retry_failed=retry is not None,
+                starting=starting,
+                warn=lambda text: click.echo(f"clops-sweep: {text}", err=True),
+            )
+        except KeyboardInterrupt:  # while data were prepared
+            click.echo("interrupted", err=True)
+            raise Ended(stop_status) from None
+        _say_outcome(asked, outcome)
+        if not (no_report or asked.shard or outcome.interrupted or outcome.stopped):
+            try:
+                report = render(asked, None, keep=not outcome.ran)
+                click.echo(f"report: {report}")
+            except UsageError as error:  # the results are complete; the report can be made later
+                click.echo(f"clops-sweep: no report: {error}", err=True)
+    if as_json:
+        print_json(_as_data(outcome) | {"report": report, "resume": resume_command(sys.argv[1:])})
+    if outcome.interrupted:
+        raise Ended(stop_status)
     raise Ended(EXIT_FINISHED if outcome.complete else EXIT_FAILED)
 
 
+def _as_data(outcome: Outcome) -> dict[str, Any]:
+    """How things stand after a launch."""
+    return {
+        "results": outcome.store.files.shown,
+        "complete": outcome.complete,
+        **{name: getattr(outcome, name) for name in ("interrupted", "stopped", "ran", "under_way", "checkpointed")},
+        "asked": len(outcome.plan.asked),
+        **outcome.counts,
+        "failures": {} if outcome.stopped else outcome.failures,
+        "searches": [search_as_data(it) for it in outcome.searches],
+    }
+
+
 def _say_outcome(asked: Request, outcome: Outcome) -> None:
-    """How things stand; ends the command where the launch did not come to its end."""
+    """Print how things stand, and the command that goes on if the launch did not come to its end."""
     resume = resume_command(sys.argv[1:])
     if outcome.interrupted:
         if outcome.plan.asked:
@@ -135,10 +181,10 @@ def _say_outcome(asked: Request, outcome: Outcome) -> None:
         if outcome.under_way:
             click.echo(under_way_in_words(outcome.under_way, outcome.checkpointed))
         click.echo(f"interrupted; resume with: {resume}")
-        raise Ended(EXIT_INTERRUPTED)
+        return
     if outcome.stopped:
         click.echo(f"clops-sweep: stopped: {outcome.stopped}; once that is mended, resume with: {resume}", err=True)
-        raise Ended(EXIT_FAILED)
+        return
     plan = outcome.plan
     if plan.asked:
         if not outcome.ran:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from clops_sweep.cli.options import results_option, run_id_argument
+from clops_sweep.cli.options import json_option, print_json, results_option, run_id_argument
 from clops_sweep.errors import UsageError
 from clops_sweep.execution.run_log import printed_by, stacks_file
 from clops_sweep.store.rows import printable
@@ -14,8 +14,12 @@ from clops_sweep.store.run_store import RunStore
 @click.command()
 @run_id_argument
 @results_option
-def logs(run_id: str, results: str) -> None:
-    """What a run has printed, in launches from this machine, and its error. RUN_ID may be any unambiguous prefix."""
+@json_option
+def logs(run_id: str, results: str, as_json: bool) -> None:
+    """Print what a run printed, and its error. It looks at launches from this machine.
+
+    RUN_ID may be any unambiguous prefix.
+    """
     store = RunStore.named(results)
     store.files.check_is_there()
     unknown: UsageError | None = None
@@ -27,18 +31,19 @@ def logs(run_id: str, results: str) -> None:
     else:
         error = next(iter(store.rows("runs", ["error"], [run_id])))["error"]
     folder = store.log_folder / "logs"
-    found = False
-    for log in sorted(folder.glob("*.log")):
-        for number, line in enumerate(printed_by(run_id, log)):
-            if number == 0:
-                click.echo(f"{log}:")
-            click.echo(f"  {printable(line)}")
-            found = True
+    found = {log: lines for log in sorted(folder.glob("*.log")) if (lines := list(printed_by(run_id, log)))}
     if (stacks := stacks_file(folder, run_id)).is_file():
-        click.echo(f"{stacks}:\n{printable(stacks.read_text(errors='replace').rstrip())}")
-        found = True
+        found[stacks] = stacks.read_text(errors="replace").rstrip().splitlines()
     if unknown is not None and not found:
         raise unknown
+    if as_json:
+        logs = [{"file": log, "lines": lines} for log, lines in found.items()]
+        print_json({"run_id": run_id, "logs": logs, "error": error})
+        return
+    for log, lines in found.items():
+        click.echo(f"{log}:")
+        for line in lines:
+            click.echo(f"  {printable(line)}")
     if error:
         click.echo(f"error:\n{printable(error)}")
     elif not found:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from clops_sweep.cli.options import NotEmptyPath
+from clops_sweep.cli.options import NotEmptyPath, json_option, print_json
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import shipped_space
@@ -38,12 +38,17 @@ SPACE = SearchSpace(
 @click.command()
 @click.argument("name", metavar="NAME.py", type=NotEmptyPath())
 @click.option("--from", "source", metavar="NAME", help="Copy one that comes along: class_il_grid, paper, ...")
-def new(name: Path, source: str | None) -> None:
-    """Write a search-space file to begin with: small and explained, or a copy of one that comes along."""
+@json_option
+def new(name: Path, source: str | None, as_json: bool) -> None:
+    """Write a search-space file to begin with. It is small and explained, or a copy of one that comes along."""
     with one_sentence(name):
         _check(name)
         _write(name, FIRST_SPACE.encode() if source is None else _shipped(source))
-    click.echo(f"{name} is written; run it with: {shlex.join(['clops-sweep', str(name)])}")
+    command = shlex.join(["clops-sweep", str(name)])
+    if as_json:
+        print_json({"file": name, "command": command})
+    else:
+        click.echo(f"{name} is written; run it with: {command}")
 
 
 def _check(path: Path) -> None:

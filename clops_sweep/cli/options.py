@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,13 @@ class Ended(SystemExit):
     """The end of a command with this exit status. Any other `SystemExit` comes from a user's code."""
 
 
-def print_json(data: Any) -> None:
-    """Prints what a command tells as JSON; numbers that JSON does not have, nan and infinity, are null."""
-    click.echo(json.dumps(_finite(data), indent=2, default=str))
+SCHEMA_VERSION = 1
+"""Of what `--json` prints. It grows when a key goes or changes its meaning, not when one is added."""
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """Print the results of a command as a JSON object; nan and infinity, which JSON lacks, are null."""
+    click.echo(json.dumps({"schema_version": SCHEMA_VERSION} | _finite(data), indent=2, default=str))
 
 
 def _finite(data: Any) -> Any:
@@ -62,6 +66,25 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic in the newes
             return self._limit.kind(value) if isinstance(value, str) else value
         except ValueError:
             return value
+
+
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
+    """Text that a function of the package reads.
+
+    Args:
+        name: what it is.
+        read: raises ValueError with what is expected.
+    """
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name, self._read = name, read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return what the function makes of the text."""
+        try:
+            return self._read(value)
+        except ValueError as error:
+            self.fail(f"{shown(value)}: {error}", param, ctx)
 
 
 class NotEmpty(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
@@ -160,7 +183,7 @@ def _run_ids(context: click.Context, parameter: click.Parameter, incomplete: str
 
 
 run_id_argument = click.argument("run_id", shell_complete=_run_ids)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the same as data.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON; docs/commands.md lists the keys.")
 results_option = click.option(
     "--results",
     type=NotEmpty(),

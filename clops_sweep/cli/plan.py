@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clops_sweep.cli.options import print_json
 from clops_sweep.cli.search import print_searches, search_as_data
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import DamagedStore, several
-from clops_sweep.experiment.provenance import PROVENANCE, changed_code, plugins_of
+from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_encoders, plugins_of
 from clops_sweep.machine import available_cores, gpus
+from clops_sweep.planning.memories import memories
+from clops_sweep.search.fit import check_fit
+from clops_sweep.search.model_sizes import disk_for_models, models_in_words
 from clops_sweep.search.standing import Standing, check_samplers, runs_to_come, standings, unprepared
 
 _FEW_HOURS = 0.01  # less is easier to grasp in seconds
@@ -74,7 +78,36 @@ class Facts:
         def estimated() -> Estimate | None:
             return _estimated(asked, plan, pending, gpus_per_trial) if pending else None
 
-        return cls(searches, changed_since(asked, plan), not_here, pending, estimated)
+        changed = [*changed_since(asked, plan), *_changed_encoders(asked)]
+        return cls(searches, changed, not_here, pending, estimated)
+
+
+def print_plan(asked: Request, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
+    """Print what `plan` and `launch --dry-run` have to say, in words or as JSON.
+
+    Args:
+        asked: what is asked for.
+        cpus_per_trial: CPUs that a trial takes.
+        gpus_per_trial: share of a GPU that a trial takes.
+        as_json: whether as JSON.
+    """
+    plan = asked.plan()
+    facts = Facts.of(asked, plan, gpus_per_trial)
+    check_fit(asked, plan)
+    held = memories(asked)
+    if as_json:
+        files, size = disk_for_models(asked, plan)
+        models = {"files": files, "bytes": size}
+        held_by = [vars(it) for it in held]
+        print_json(
+            {"results": asked.store.files.shown, **plan_as_data(plan, facts), "memories": held_by, "models": models}
+        )
+        return
+    say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
+    for of_runs in held:
+        click.echo(of_runs.words)
+    if line := models_in_words(asked, plan):
+        click.echo(line)
 
 
 def say_plan(plan: Plan, facts: Facts, *, cpus_per_trial: float = 1, gpus_per_trial: float = 0) -> None:
@@ -139,6 +172,16 @@ def changed_since(asked: Request, plan: Plan) -> list[str]:
     records = [it.record for it in standings(asked) if it.record is not None]
     finished += [run_id for record in records for trial in record.trials for run_id in trial.run_ids]
     return changed_code(asked.store.rows("runs", PROVENANCE, finished)) if finished else []
+
+
+def _changed_encoders(asked: Request) -> list[str]:
+    """A sentence for each encoder asked for that is no longer what stored runs used."""
+    encoders = asked.data.encoders
+    names = {config.encoder for config in asked.selection.configs} - {None}
+    if encoders is None or not names:
+        return []
+    now = {name: encoders.identity(name) for name in names if name is not None}
+    return changed_encoders(asked.store.rows("runs", ["encoder", "encoder_hash"]), now)
 
 
 def say_first(plan: Plan) -> None:

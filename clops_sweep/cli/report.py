@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clops_sweep.cli.options import NotEmpty, NotEmptyPath, plugins_option
+from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, plugins_option, print_json
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import unregistered
@@ -47,10 +47,16 @@ _LONGEST_NAME, _LONGEST_STEM = 200, 40
     help="Show this edition of the data, not the newest; its beginning is enough. Repeatable.",
 )
 @click.option("--output", type=NotEmptyPath(), help="Folder of the report: a new one, or that of an earlier report.")
+@json_option
 def report(
-    asked: Request, axes: str | None, metrics: tuple[str, ...], data_hashes: tuple[str, ...], output: Path | None
+    asked: Request,
+    axes: str | None,
+    metrics: tuple[str, ...],
+    data_hashes: tuple[str, ...],
+    output: Path | None,
+    as_json: bool,
 ) -> None:
-    """Render figures, tables and index.html from the store; also of an unfinished sweep.
+    """Render figures, tables and index.html from the store. The sweep may be unfinished.
 
     Without a search-space file: of everything in the store.
     """
@@ -58,7 +64,11 @@ def report(
         raise click.UsageError("a report shows whole search spaces: it takes neither --limit nor --where")
     _ = asked.selection.spaces  # a search-space file that is wrong is said first
     asked.store.files.check_is_there()
-    render(asked, output, keep=False, axes=_axes(axes), metrics=_metrics(metrics), data_hashes=data_hashes)
+    index = render(asked, output, keep=False, axes=_axes(axes), metrics=_metrics(metrics), data_hashes=data_hashes)
+    if as_json:
+        print_json({"results": asked.store.files.shown, "report": index})
+    else:
+        click.echo(f"report: {index}")
 
 
 def _axes(text: str | None) -> tuple[str, str] | None:
@@ -86,8 +96,8 @@ def render(
     axes: tuple[str, str] | None = None,
     metrics: Sequence[str] = (),
     data_hashes: Sequence[str] = (),
-) -> None:
-    """Renders the report, or says where it is if it may be kept as it is."""
+) -> Path:
+    """Render the report, unless it may be kept as it is, and return its page."""
     folder = output or _default_folder(asked)
     index = folder / "index.html"
     if not (keep and index.exists()):
@@ -114,7 +124,7 @@ def render(
                 experiments=experiments,
                 as_stored=as_stored,
             ).index
-    click.echo(f"report: {index.resolve()}")
+    return index.resolve()
 
 
 def _said(what: str) -> AbstractContextManager[object]:

@@ -15,12 +15,14 @@ from clops_sweep.cli.options import (
     NotEmpty,
     NotEmptyPath,
     Number,
+    Parsed,
     data_root_option,
     prepared_root_option,
     results_option,
 )
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.limits import LIMIT, SEEDS, Keep
+from clops_sweep.planning.shard import Shard
 
 
 def request_options(required: bool = True, keep: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -28,7 +30,7 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
 
     Args:
         required: whether there must be a search-space file.
-        keep: whether the command takes `--keep`.
+        keep: whether the command takes `--keep` and `--shard`.
     """
     options = [
         click.argument(
@@ -59,6 +61,14 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
                 "the last of each run, or that after every task.",
             )
         )
+        options.append(
+            click.option(
+                "--shard",
+                type=Parsed("shard", Shard.parsed),
+                metavar="I/N",
+                help="Only part I of N of the runs, for N processes on one store.",
+            )
+        )
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
@@ -72,10 +82,12 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
             limit: int | None,
             where: str | None,
             keep: tuple[str, ...] = (),
+            shard: Shard | None = None,
             **others: Any,
         ) -> None:
             from clops_sweep.data.preparing.prepared_data import PreparedData
             from clops_sweep.experiment.spaces.selection import Selection
+            from clops_sweep.learning.encoders.encoders import Encoders
             from clops_sweep.planning.request import Request
             from clops_sweep.store.run_store import RunStore
 
@@ -92,7 +104,8 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
             store = RunStore.named(results, keep=keep)
             if files and store.is_from_0_2():
                 click.echo(f"clops-sweep: results {store.files.shown}: {store.parts['runs'].from_0_2}", err=True)
-            asked = Request(selection, PreparedData.found(prepared_root, data_root), store)
+            encoders = Encoders(store.models.read, data_root)
+            asked = Request(selection, PreparedData.found(prepared_root, data_root, encoders), store, shard)
             function(asked, **others)
 
         for option in reversed(options):

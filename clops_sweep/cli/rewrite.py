@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from clops_sweep.cli.options import NotEmpty, plugins_option
+from clops_sweep.cli.options import NotEmpty, json_option, plugins_option, print_json
 from clops_sweep.errors import UsageError, several
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
@@ -17,8 +17,9 @@ _results_argument = click.argument("results", type=NotEmpty(), metavar="RESULTS"
 @click.command()
 @_results_argument
 @plugins_option
-def migrate(results: str) -> None:
-    """Convert a store of clops-sweep 0.2: every number stays, and each run gets the id that it has now.
+@json_option
+def migrate(results: str, as_json: bool) -> None:
+    """Convert a store of clops-sweep 0.2. Every number stays, and each run gets the id that it has now.
 
     RESULTS is a folder or s3://... No old part is deleted before the new ones are verified. If the command is
     interrupted, repeat it. Runs of plug-ins that no --plugins file declares keep their ids.
@@ -29,6 +30,9 @@ def migrate(results: str) -> None:
     store = RunStore.named(results)
     store.files.check_is_there()
     done = rewrite(store, lambda new_ids: rename_runs(store, new_ids))
+    if as_json:
+        print_json({"results": store.files.shown, **vars(done)})
+        return
     click.echo(
         f"{several(done.runs, 'run')} in {store.files.shown}: {len(done.new_ids)} got a new id, "
         f"{several(done.parts, 'part')} written again"
@@ -50,7 +54,8 @@ def migrate(results: str) -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Only say how many runs match.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-def delete(results: str, where: str, dry_run: bool, yes: bool) -> None:
+@json_option
+def delete(results: str, where: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Delete runs from all tables of a store. RESULTS is a folder or s3://...
 
     If the command is interrupted, repeat it: runs are deleted as a whole or not at all.
@@ -63,26 +68,33 @@ def delete(results: str, where: str, dry_run: bool, yes: bool) -> None:
     chosen = matching(store, where)
     states = store.recorded()
     failed = sum(states.get(run_id) == "failed" for run_id in chosen)
-    click.echo(f"{several(len(chosen), 'run')} of {len(states)} in {store.files.shown} match, {failed} of them failed")
-    if dry_run:
-        return
-    if not yes:
-        try:
-            confirmed = click.confirm("Delete them?")
-        except click.Abort:
-            if sys.stdin.isatty():
-                raise
-            raise UsageError("delete: not confirmed, so nothing was deleted; confirm it with y or --yes") from None
-        if not confirmed:
-            click.echo("nothing was deleted")
-            return
-    click.echo(f"{several(delete_runs(store, lambda: chosen), 'run')} deleted")
+    if not as_json:
+        matched = f"{several(len(chosen), 'run')} of {len(states)} in {store.files.shown} match"
+        click.echo(f"{matched}, {failed} of them failed")
+    confirmed = not dry_run and (yes or _confirmed(as_json))
+    deleted = delete_runs(store, lambda: chosen) if confirmed else 0
+    if as_json:
+        counts = {"runs": len(states), "matched": len(chosen), "failed": failed, "deleted": deleted}
+        print_json({"results": store.files.shown, **counts})
+    elif not dry_run:
+        click.echo(f"{several(deleted, 'run')} deleted" if confirmed else "nothing was deleted")
+
+
+def _confirmed(err: bool) -> bool:
+    """Ask whether to delete, on standard error if `err`."""
+    try:
+        return click.confirm("Delete them?", err=err)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise UsageError("delete: not confirmed, so nothing was deleted; confirm it with y or --yes") from None
 
 
 @click.command()
 @_results_argument
 @click.argument("other", type=NotEmpty(), metavar="OTHER")
-def merge(results: str, other: str) -> None:
+@json_option
+def merge(results: str, other: str, as_json: bool) -> None:
     """Copy the runs of the store OTHER that RESULTS does not have. Each is a folder or s3://...
 
     OTHER stays as it is. If both have a run with different numbers, nothing is copied.
@@ -90,8 +102,11 @@ def merge(results: str, other: str) -> None:
     from clops_sweep.store.upkeep.changes import merge_runs
 
     store, source = RunStore.named(results), RunStore.named(other)
-    click.echo(f"{several(merge_runs(store, source), 'run')} copied into {store.files.shown}")
-    if incomplete := len(source.incomplete()):
-        click.echo(
-            f"{several(incomplete, 'run')} not copied: incomplete in {source.files.shown}, see clops-sweep check"
-        )
+    copied, incomplete = merge_runs(store, source), len(source.incomplete())
+    if as_json:
+        print_json({"results": store.files.shown, "copied": copied, "incomplete": incomplete})
+        return
+    click.echo(f"{several(copied, 'run')} copied into {store.files.shown}")
+    if incomplete:
+        where = f"{source.files.shown}, see {source.command('check')}"
+        click.echo(f"{several(incomplete, 'run')} not copied: incomplete in {where}")

@@ -11,8 +11,10 @@ import click
 from clops_sweep.cli.options import (
     Ended,
     Tolerance,
+    json_option,
     plugins_option,
     prepared_root_option,
+    print_json,
     results_option,
     run_id_argument,
 )
@@ -41,6 +43,7 @@ from clops_sweep.store.upkeep.rewriting import finish_interrupted
     help="By default the one that the run was computed on, if it is here.",
 )
 @plugins_option
+@json_option
 def rerun(
     run_id: str,
     results: str,
@@ -48,8 +51,9 @@ def rerun(
     verify: bool,
     tolerance: float,
     device: str | None,
+    as_json: bool,
 ) -> None:
-    """Repeat one run, in this process and without touching the store. RUN_ID may be any unambiguous prefix."""
+    """Repeat one run in this process, without touching the store. RUN_ID may be any unambiguous prefix."""
     from clops_sweep.data.prepared.prepared_folder import default_prepared_root
     from clops_sweep.execution.rerun import differences, repeat, stored_run
 
@@ -60,25 +64,36 @@ def rerun(
         raise UsageError(f"run {row['run_id']}: {what} is not registered; expected {_plugins_wanted(row)}")
     try:
         kept = bool(store.parts["predictions"].has_finished([row["run_id"]]))
-        result = repeat(row, prepared_root or default_prepared_root(), device, keep_predictions=kept)
+        result = repeat(row, store, prepared_root or default_prepared_root(), device, keep_predictions=kept)
     except UsageError:
         raise
     except Exception as error:  # a run that fails does so in any way it likes
-        _fails(error, row, verify)
-    for sentence in changed_code([row]) if verify else ():
-        click.echo(sentence)
+        _fails(error, row, verify, as_json)
+    changed = changed_code([row]) if verify else []
+    stored = row["status"] == "finished"
+    found = differences(result, store, row["run_id"], tolerance) if verify and stored else []
     first, *others = headline(str(row["scenario"]))
     width = max(12, *map(len, (*others, f"test_{first}")))
     of_test = [f"test_{name}" for name in others if math.isnan(result.runs[first].iloc[0])]  # no validation set
-    for metric in (first, *others, f"test_{first}", *of_test):
-        if not math.isnan(value := result.runs[metric].iloc[0]):  # a strategy may have no such metric
+    metrics = {name: float(result.runs[name].iloc[0]) for name in (first, *others, f"test_{first}", *of_test)}
+    if as_json:
+        print_json(
+            _repeated(row["run_id"], metrics, equal=stored and not found if verify else None)
+            | {"changed_code": changed, "differences": [vars(it) for it in found]}
+        )
+        if verify and (found or not stored):
+            raise Ended(1)
+        return
+    for sentence in changed:
+        click.echo(sentence)
+    for metric, value in metrics.items():
+        if not math.isnan(value):  # a strategy may have no such metric
             click.echo(f"{metric:{width}} {value:.6f}")
     if not verify:
         return
-    if row["status"] != "finished":
+    if not stored:
         click.echo("the stored run has failed, and this one has not: there are no numbers to compare with")
         raise Ended(1)
-    found = differences(result, store, row["run_id"], tolerance)
     for difference in found:
         click.echo(printable(str(difference)))
     if found:
@@ -98,12 +113,23 @@ def _plugins_wanted(row: dict[str, Any]) -> str:
     return " ".join(f"--plugins {printable(file)}" for file in files) or "--plugins SPACE.py that does so"
 
 
-def _fails(error: Exception, row: dict[str, Any], verify: bool) -> NoReturn:
-    """Says how a repeated run has failed, and to be asked for, whether the stored one failed alike."""
+def _repeated(
+    run_id: str, metrics: dict[str, float], *, equal: bool | None, error: str | None = None
+) -> dict[str, Any]:
+    """Return what both a run that ends and one that fails print as JSON."""
+    return {"run_id": run_id, "metrics": metrics, "error": error, "equal": equal}
+
+
+def _fails(error: Exception, row: dict[str, Any], verify: bool, as_json: bool) -> NoReturn:
+    """Report how a repeated run has failed and, with `verify`, whether the stored one failed alike."""
     said = one_line(f"{type(error).__name__}: {error}")
-    click.echo(f"the run fails: {printable(said)}")
     stored = one_line(row["error"] or "")
     alike = row["status"] == "failed" and stored.endswith(said)
+    if as_json:
+        fields = _repeated(row["run_id"], {}, equal=alike if verify else None, error=said)
+        print_json(fields | {"changed_code": [], "differences": []})
+        raise Ended(0 if verify and alike else 1)
+    click.echo(f"the run fails: {printable(said)}")
     if verify:
         click.echo("the stored run has failed in the same way" if alike else "the stored run did not fail in that way")
     raise Ended(0 if verify and alike else 1)
@@ -111,8 +137,9 @@ def _fails(error: Exception, row: dict[str, Any], verify: bool) -> NoReturn:
 
 @click.command()
 @results_option
-def compact(results: str) -> None:
-    """Put the many small parts of finished runs together into few; also while a sweep runs."""
+@json_option
+def compact(results: str, as_json: bool) -> None:
+    """Merge the many small files of finished runs into few. A sweep may run meanwhile."""
     store = RunStore.named(results)
     store.files.check_is_there()
     store.check_format()
@@ -124,4 +151,7 @@ def compact(results: str) -> None:
         raise UsageError(
             f"{store.files.shown}: cannot be written to ({what}); nothing is lost, and the same command goes on later"
         ) from None
-    click.echo(f"{several(merged, 'part')} put together")
+    if as_json:
+        print_json({"results": store.files.shown, "merged": merged})
+    else:
+        click.echo(f"{several(merged, 'part')} merged")

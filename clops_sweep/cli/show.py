@@ -51,7 +51,7 @@ class Sections(NamedTuple):
 @click.option("--against", metavar="RUN_ID", help="Another run, whose test metrics are subtracted.")
 @json_option
 def show(run_id: str, results: str, everything: bool, against: str | None, as_json: bool) -> None:
-    """One run: config, metrics, provenance, and the command that repeats it. RUN_ID may be any unambiguous prefix.
+    """Print the config, metrics and provenance of one run. RUN_ID may be any unambiguous prefix.
 
     With predictions (--keep predictions), test metrics have a 95 % interval over test patients.
     """
@@ -64,7 +64,7 @@ def show(run_id: str, results: str, everything: bool, against: str | None, as_js
         if against is not None:
             tested["differences"] = _intervals(store, found, store.find(against))
         data = {name: {metric: asdict(it) for metric, it in of.items()} for name, of in tested.items()}
-        print_json(dict(row) | data | {"changed_code": changed_code([row]), "repeat": repeat})
+        print_json(dict(row) | {"differences": {}} | data | {"changed_code": changed_code([row]), "repeat": repeat})
         return
     shown = sections(row, everything=everything)
     width = max(len(name) for names in shown.columns.values() for name in names)

@@ -29,11 +29,22 @@ class DataKey(NamedTuple):
     leads: str = "single"
     split: str | None = None
     validation: float | None = None
+    encoder: str | None = None
 
     @property
     def view(self) -> dict[str, Any]:
-        """How the data set is opened, as `open_frames` takes it."""
-        return {name: value for name, value in self._asdict().items() if name != "dataset"}
+        """How the data set is opened, as `open_frames` takes it; an encoder comes after that."""
+        return {name: value for name, value in self._asdict().items() if name not in ("dataset", "encoder")}
+
+    @property
+    def words(self) -> str:
+        """The data set and the encoder, for messages."""
+        return self.dataset if self.encoder is None else f"{self.dataset}, encoded by {self.encoder},"
+
+    @property
+    def signals(self) -> DataKey:
+        """The frames that the encoder sees."""
+        return self._replace(encoder=None)
 
 
 EPOCHS_PER_TASK: Final[Mapping[ScenarioName, int]] = {"class_il": 20, "time_il": 20, "domain_il": 40}

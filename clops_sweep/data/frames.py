@@ -20,6 +20,29 @@ TEST: Final = 2
 SPLIT_NAMES: Final = ("training", "validation", "test")
 
 
+@dataclass(frozen=True)
+class Encoded:
+    """The encoder that computed features, and the signals that it computed them from.
+
+    Attributes:
+        encoder: its name, or ``run:RUN_ID``.
+        encoder_hash: SHA-256 of its code, weights and declaration.
+        features_hash: SHA-256 of the features.
+        people: those that it has seen in pretraining, by `leaks.person_hash`, as far as a stored run says so.
+        channels: of a frame of signals.
+        samples: of such a channel.
+        unit: of the signals.
+    """
+
+    encoder: str
+    encoder_hash: str
+    features_hash: str
+    people: frozenset[str]
+    channels: int
+    samples: int
+    unit: str
+
+
 @dataclass(frozen=True, eq=False)
 class FrameSet:
     """n instances of one data set with their labels, patients, leads, times and split.
@@ -39,6 +62,7 @@ class FrameSet:
     `data_hash` is a hex SHA-256 over everything that a run's numbers depend on: the arrays above, the classes and
     the normalisation. `frame_seconds` is how long a frame lasts, None where that is not known; no run depends on it.
     `info` is what is known of the data set, so that workers need no catalogue; None for that of the catalogue.
+    `encoded` says which encoder computed the set, whose rows are then features and not signals.
     """
 
     name: str
@@ -59,6 +83,7 @@ class FrameSet:
     members: NDArray[np.int64] | None = None
     domains: Mapping[str, tuple[NDArray[np.int32], tuple[str, ...]]] = field(default_factory=dict)
     info: DatasetInfo | None = None
+    encoded: Encoded | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -67,6 +92,11 @@ class FrameSet:
     def channels(self) -> int:
         """Channels of an instance."""
         return 1 if self.members is None else self.members.shape[1]
+
+    @property
+    def single_leads(self) -> bool:
+        """Whether an instance is one lead of a recording, or the features of one."""
+        return self.members is None if self.encoded is None else self.encoded.channels == 1
 
     @property
     def samples(self) -> int:

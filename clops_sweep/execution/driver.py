@@ -1,34 +1,28 @@
-"""The sweep: Ray Tune schedules the pending runs; the workers record them; the store is the truth."""
+"""The sweep: workers get the pending runs and record them; the store is the truth. No torch, no Ray."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
-
-import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
-
-# isort: split
-
-import ray
+from typing import TYPE_CHECKING, Any
 
 from clops_sweep import machine
 from clops_sweep.data.catalog import DATASETS, DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import StoreError
-from clops_sweep.execution.cluster.start import cluster, start_in_words
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.display.terminal import output_to
 from clops_sweep.execution.feed import Feed, GridFeed
-from clops_sweep.execution.jobs import Resources, Workplace, make_jobs, shuffled
+from clops_sweep.execution.jobs import HeldFrames, Resources, Workplace, make_jobs, shuffled
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
-from clops_sweep.execution.plugins import PackedPlugin, packed_plugins
 from clops_sweep.execution.retries import Retries
 from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.planning.plan import PlannedRun
@@ -36,6 +30,9 @@ from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep.background import BackgroundCompaction
+
+if TYPE_CHECKING:
+    from clops_sweep.execution.plugins import PackedPlugin
 
 _SECONDS_TO_STOP = 5.0  # for observers, at the end of an interrupted launch
 _JOBS_TO_SHUFFLE = 32  # so that two sweeps seldom meet
@@ -107,7 +104,8 @@ def run_feeds(
         UsageError: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
         StoreError: results can no longer be written; what is not finished is still pending.
     """
-    plugins, software = packed_plugins(), machine.software()
+    plugins = {} if resources.no_ray else _packed_plugins()
+    software = machine.software()
     observers = Observers(requested_observers(resources.observe, store), display.warn)
     retries = Retries(
         store, resources.max_retries, lambda config: frames[config.data_key].data_hash, software, observers.tell
@@ -118,22 +116,28 @@ def run_feeds(
         found = (feed for feed in made if not _is_over(feed))
         if (feed := next(found, None)) is None:
             return
-        display.starting(start_in_words(resources))
-        with cluster(resources, frames, display.warn), closing(observers, display), RunsUnderWay(store) as under_way:
-            display.starting("starting workers")
-            # What takes seconds of this, the start of the cluster has imported.
-            from clops_sweep.execution.tune import run_fed
-
-            workplace = make_workplace(frames, store, resources, plugins, software)
+        if resources.no_ray:
+            from clops_sweep.execution.alone import workers
+        else:
+            from clops_sweep.execution.on_ray import workers
+        workplace = partial(make_workplace, frames, store, resources, plugins, software)
+        working = workers(frames, resources, display, workplace)
+        with working as run_fed, closing(observers, display), RunsUnderWay(store) as under_way:
             while feed is not None:
                 with BackgroundCompaction(store) as compaction:
                     while not (display.interrupted or _is_over(feed)):
-                        run_fed(feed, workplace, resources, display, compaction, observers, under_way)
+                        run_fed(feed, compaction, observers, under_way)
                 if display.interrupted:
                     return
                 with storing(store):
                     store.compact_if_many()
                 feed = next(found, None)
+
+
+def _packed_plugins() -> Mapping[str, Mapping[str, PackedPlugin]]:
+    from clops_sweep.execution.plugins import packed_plugins  # with Ray
+
+    return packed_plugins()
 
 
 def _is_over(feed: Feed) -> bool:
@@ -161,7 +165,7 @@ def closing(observers: Observers, display: Display) -> Iterator[None]:
 
 def new_log(store: RunStore) -> Path:
     """A file for what Ray prints during a sweep that starts now."""
-    log = store.log_folder / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    log = store.log_folder / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{socket.gethostname()}-{os.getpid()}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     return log
 
@@ -172,19 +176,22 @@ def make_workplace(
     resources: Resources,
     plugins: Mapping[str, Mapping[str, PackedPlugin]],
     software: Mapping[str, Any],
+    held: HeldFrames,
 ) -> Workplace:
-    """What the workers need to know, with the frames in the object store of the cluster that is running."""
+    """Return what the workers need to know; `held` are the frames, or where they are in Ray's object store."""
+    alone = resources.no_ray  # then all plug-ins are there
     return Workplace(
-        frames={key: ray.put(frame_set) for key, frame_set in frames.items()},
+        frames=held,
         data_hashes={key: frame_set.data_hash for key, frame_set in frames.items()},
         store_uri=store.uri,
         software=software,
         plugins=plugins,
+        on_gpu=bool(resources.gpus_per_trial),
         max_retries=resources.max_retries,
         checkpoint_every=resources.checkpoint_every,
         epoch_timeout=resources.epoch_timeout,
-        datasets=tuple(DATASETS.added.values()),
-        origins=dict(ORIGINS),
+        datasets=() if alone else tuple(DATASETS.added.values()),
+        origins={} if alone else dict(ORIGINS),
         is_observed=bool(resources.observe),
         keep=store.keep,
     )

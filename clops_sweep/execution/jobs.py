@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
@@ -125,9 +125,11 @@ class Resources:
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
         epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
         observe: the observers that get the events of its runs, as NAME or NAME:TARGET.
+        no_ray: whether this process alone computes the jobs, one after another.
 
     Raises:
-        UsageError: a number is out of bounds, `address` is no text, or an observer is unknown.
+        UsageError: a number is out of bounds, `address` is no text, an observer is unknown, or `no_ray` goes with what
+            only Ray offers.
     """
 
     address: str | None = None
@@ -138,12 +140,19 @@ class Resources:
     checkpoint_every: int = 0
     epoch_timeout: float | None = None
     observe: Sequence[str] = ()
+    no_ray: bool = False
 
     def __post_init__(self) -> None:
         check_limits(self, _LIMITS)
         if self.address is not None and not (isinstance(self.address, str) and self.address.strip()):
             raise UsageError(f"address = {shown(self.address)}: expected auto or HOST:PORT")
         check_observers(self.observe)
+        if not isinstance(self.no_ray, bool):
+            raise UsageError(f"no_ray = {shown(self.no_ray)}: expected True or False")
+        if self.no_ray and self.address is not None:
+            raise UsageError("--no-ray and --address are both given; expected one of them")
+        if self.no_ray and self.epoch_timeout is not None:
+            raise UsageError("--epoch-timeout ends a worker of Ray, and --no-ray has none; expected one of them")
 
     def check(self) -> None:
         """Sees whether they are there, as far as that can be known before Ray starts.
@@ -159,7 +168,7 @@ class Resources:
         ray = sys.modules.get("ray")
         if ray is not None and ray.is_initialized():
             return  # there is a cluster already, which says itself whether a trial fits
-        if self.cpus_per_trial > available_cores():
+        if not self.no_ray and self.cpus_per_trial > available_cores():
             raise UsageError(
                 f"--cpus-per-trial {self.cpus_per_trial:g}: this machine has {available_cores()} for this process; "
                 "expected no more, or a cluster with --address"
@@ -178,10 +187,11 @@ class Workplace:
     """What every worker of a sweep needs to know.
 
     Attributes:
-        frames: the prepared data, in the object store, one copy a node.
+        frames: the prepared data, or references to Ray's object store, which has one copy a node.
         data_hashes: their content hashes.
         store_uri: where results go.
         keep: what goes there beside the four tables of every run.
+        on_gpu: whether jobs are computed on a GPU.
         software: versions, found out once by the driver.
         plugins: what the search-space file has registered, by registry and name.
         max_retries: how often a run that raises is taken up again from its last checkpoint.
@@ -192,7 +202,7 @@ class Workplace:
         is_observed: whether workers send events with their reports, for observers.
     """
 
-    frames: Mapping[DataKey, ray.ObjectRef[FrameSet]]
+    frames: HeldFrames
     data_hashes: Mapping[DataKey, str]
     store_uri: str = field(repr=False)  # it may hold a password
     software: Mapping[str, Any]
@@ -204,10 +214,15 @@ class Workplace:
     origins: Mapping[tuple[str, str], Origin] = field(default_factory=dict)
     is_observed: bool = False
     keep: frozenset[str] = frozenset()
+    on_gpu: bool = False
 
     def data_hash(self, config: RunConfig) -> str:
         """Content hash of the data that a config runs on."""
         return self.data_hashes[config.data_key]
+
+
+HeldFrames = Mapping[DataKey, "ray.ObjectRef[FrameSet] | FrameSet"]
+MakeWorkplace = Callable[[HeldFrames], Workplace]
 
 
 def make_jobs(pending: Sequence[PlannedRun], runs_in_lockstep: int) -> list[Job]:

@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 
 from clops_sweep.data.prepared.prepared_folder import know
-from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import DamagedStore, UsageError, several, shown
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.search_space import in_words
+from clops_sweep.learning.encoders.encoders import Encoders
 from clops_sweep.machine import check_gpu
 from clops_sweep.store.run_store import RunStore
 
@@ -90,12 +91,18 @@ def stored_run(store: RunStore, prefix: str) -> dict[str, Any]:
 
 
 def repeat(
-    row: dict[str, Any], prepared_root: Path, device: str | None = None, *, keep_predictions: bool = False
+    row: dict[str, Any],
+    store: RunStore,
+    prepared_root: Path,
+    device: str | None = None,
+    *,
+    keep_predictions: bool = False,
 ) -> RunResult:
     """Runs the config of a row of `runs` anew, on this machine.
 
     Args:
         row: of `runs`.
+        store: that it is in, with the models of ``encoder="run:RUN_ID"``.
         prepared_root: where prepared data are.
         device: cpu or cuda; None for the one that the run was computed on, if there is one here.
         keep_predictions: whether they are part of the result.
@@ -114,7 +121,8 @@ def repeat(
             f"{SEMANTICS_VERSION} and gives other numbers: install clops-sweep {row['package_version']} to repeat it"
         )
     key = config.data_key
-    frames = open_frames(key.dataset, prepared_root=prepared_root, **key.view)
+    encoders = None if key.encoder is None else Encoders(store.models.read)
+    frames = PreparedData(prepared_root, encoders=encoders).frames(key)
     if config.run_id(frames.data_hash) != row["run_id"]:
         raise UsageError(
             f"run {row['run_id']} was computed on other data: {key.dataset} as prepared here has the hash "

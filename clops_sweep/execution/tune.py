@@ -17,6 +17,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,24 +30,14 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
-from clops_sweep.errors import StoreError
 from clops_sweep.execution.cluster.start import places
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feed import Feed
+from clops_sweep.execution.hearing import Hearing
 from clops_sweep.execution.jobs import Job, Resources, Workplace
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.ray_internals import worker_deaths
-from clops_sweep.execution.reports import (
-    Begun,
-    Failed,
-    Finished,
-    FoundFinished,
-    Paused,
-    Report,
-    Unrecorded,
-    WorkerDied,
-    bounded,
-)
+from clops_sweep.execution.reports import WorkerDied, bounded
 from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.execution.worker.scratch import private_folder
 from clops_sweep.store.upkeep.background import BackgroundCompaction
@@ -114,11 +105,10 @@ class ContinualRunTrainable(tune.Trainable):
 
 _NO_MEMORY = "the machine ran out of memory and Ray ended the worker; fewer run at a time with more --cpus-per-trial"
 _TIMED_OUT = (
-    "TimedOut: an epoch took longer than --epoch-timeout {:g} s, and the worker was ended; `clops-sweep logs "
-    "RUN_ID` shows where it was"
+    "TimedOut: an epoch took longer than --epoch-timeout {:g} s, and the worker was ended; the run's log shows where "
+    "it was"
 )
 _SECONDS_TO_HEAR = 2.0  # what a worker reports before an epoch may reach the driver so much later
-_UNRECORDED_IN_A_ROW = 3  # then the store is at fault, and what else would be computed is computed for nothing
 _JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial that it has ever seen in memory
 _MOST_PENDING = "1000"
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -168,8 +158,7 @@ def run_fed(
             ),
         )
         tuner.fit()
-    if watcher.store_error:
-        raise StoreError(watcher.store_error)
+    watcher.hearing.check()
     if not searcher.ended:  # SIGUSR1 came in the moment in which Tune handles it by itself
         display.interrupted = True
 
@@ -229,11 +218,7 @@ class FeedSearcher(Searcher):
 
 
 class Watcher(tune.Callback):
-    """Passes what trials report on to display, feed, compaction and observers; stops Tune when the user wants it.
-
-    Attributes:
-        store_error: what kept the last runs out of the store, once it is clear that it keeps out all others as well.
-    """
+    """Passes on what trials report, and stops Tune when the user wants it."""
 
     def __init__(
         self,
@@ -247,11 +232,8 @@ class Watcher(tune.Callback):
         self._workplace = workplace
         self._display = display
         self._feed = feed
-        self._compaction = compaction
         self._observers = observers
-        self._under_way = under_way
-        self.store_error: str | None = None
-        self._unrecorded = 0
+        self.hearing = Hearing(display, feed, compaction, observers, under_way)
         self._user_signal = getattr(signal, "SIGUSR1", None)  # Windows has no such signal
         self._before = signal.getsignal(self._user_signal) if self._user_signal else None
         self._stop: Any = None
@@ -275,7 +257,7 @@ class Watcher(tune.Callback):
         """Several times a second: the moment to see whether the user wants to stop, or an observer hangs."""
         if self._observers is not None:
             self._observers.look()
-        if (self._display.interrupted or self.store_error) and self._display.stops_in_order:
+        if (self._display.interrupted or self.hearing.store_error) and self._display.stops_in_order:
             self._display.stops_in_order = False
             if self._display.interrupted:
                 self._display.stopping()
@@ -298,25 +280,8 @@ class Watcher(tune.Callback):
         """A step of a trial has ended."""
         self._heard[trial.trial_id] = time.monotonic()
         job = _job(trial)
-        parts = job.parts()
-        if self._observers is not None:
-            self._observers.tell(result["events"])
-            result["events"].clear()  # Tune keeps the last result of every trial
-        for index, report in result["reports"]:
-            match report:
-                case Begun():
-                    self._begun(trial, parts[index])
-                    continue
-                case Unrecorded():
-                    self._unrecorded += 1
-                    if self._unrecorded == _UNRECORDED_IN_A_ROW:
-                        self.store_error = report.error
-                case Finished() | Failed() | FoundFinished() | Paused():
-                    self._unrecorded = 0
-            self._tell(parts[index], report)
-            self._feed.report(parts[index], report)
-            if isinstance(report, Finished) and self._compaction is not None:
-                self._compaction.recorded(len(parts[index].run_ids))
+        self.hearing.hear(job.parts(), result["reports"], result["events"], partial(self._begun, trial))
+        result["events"].clear()  # Tune keeps the last result of every trial
         if result["done"]:
             self._feed.returned(job)
             self._forget(trial)
@@ -334,20 +299,13 @@ class Watcher(tune.Callback):
         limit, silent = self._workplace.epoch_timeout, time.monotonic() - self._heard.get(trial.trial_id, math.inf)
         if limit is not None and silent > limit - _SECONDS_TO_HEAR and _NO_MEMORY not in error:
             death = WorkerDied(_TIMED_OUT.format(limit), timed_out=True)
-        self._tell(self._at.get(trial.trial_id, job.parts()[0]), death)
+        self.hearing.report(self._at.get(trial.trial_id, job.parts()[0]), death)
         self._feed.died(job, death)
         self._forget(trial)
 
     def _begun(self, trial: Any, part: Job) -> None:
         self._at[trial.trial_id] = part
-        self._display.started(part)
-        if self._under_way is not None:
-            self._under_way.started(part)
-
-    def _tell(self, part: Job, report: Report | WorkerDied) -> None:
-        self._display.report(part, report)
-        if self._under_way is not None:
-            self._under_way.report(part, report)
+        self.hearing.started(part)
 
     def _forget(self, trial: Any) -> None:
         for known in (self._at, self._heard):

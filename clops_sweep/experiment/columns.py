@@ -34,7 +34,8 @@ RESULTS: Mapping[str, type] = {
 """What a finished run is worth and what it took, by column."""
 
 RECORDED = (
-    *("run_id", "status", "error", "started_at", "data_hash", "split_hash", "semantics_version", "package_version"),
+    *("run_id", "status", "error", "started_at", "data_hash", "split_hash", "encoder_hash", "features_hash"),
+    *("semantics_version", "package_version"),
     *("git_commit", "git_dirty", "python", "torch", "ray", "device", "backend", "host", "lockstep", "plugins"),
 )
 """The other columns: what became of a run, and where it comes from."""
@@ -69,7 +70,7 @@ Other options have columns of their own beside these, in the rows of the runs th
 
 DEFAULTS: Mapping[str, Any] = {
     **{"task_classes": None, "domain": LEAD, "leads": "single", "network": PAPER_NETWORK, "weight_seed": None},
-    **dict.fromkeys(("class_weights", "augment", "split", "validation", "curves")),
+    **dict.fromkeys(("class_weights", "augment", "split", "validation", "curves", "encoder")),
     **LEFT_OUT,
     **dict.fromkeys(BUILT_IN),
 }

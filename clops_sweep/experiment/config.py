@@ -32,7 +32,7 @@ from clops_sweep.data.catalog import (
     ScenarioName,
 )
 from clops_sweep.data.splits.fold_names import fold_of
-from clops_sweep.errors import UsageError, calling, listed, shown
+from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_all, shown
 from clops_sweep.experiment.identity import effective, identity_of
 from clops_sweep.experiment.plugins.declarations import IN_PLACE_OF
 from clops_sweep.experiment.plugins.options import LARGEST, OPTIONS, FloatOption, IntOption, PluginOption
@@ -41,6 +41,7 @@ from clops_sweep.experiment.plugins.registry import (
     REGISTRIES,
     SCENARIOS,
     USERS,
+    is_stored_run,
     may_use,
     used_options,
 )
@@ -147,6 +148,9 @@ class RunConfig(BaseModel):
         ),
         description="whether an instance is one lead of a recording or all of them at once",
     )
+    encoder: str | None = Field(
+        None, description="a frozen encoder, or run:RUN_ID; its features, computed once, take the place of the signals"
+    )
     network: str = PAPER_NETWORK
     norm: Literal["batch", "layer", "group", "none"] = Field(
         "batch", description="what replaces the network's batch norm layers; batch leaves the network as it is declared"
@@ -222,13 +226,18 @@ class RunConfig(BaseModel):
     @classmethod
     def _known_dataset(cls, value: str) -> str:
         if value not in DATASETS:
-            raise ValueError(f"no data set of that name{nearest(value, DATASETS)}; known: {listed(DATASETS)}")
+            raise ValueError(f"no data set of that name{nearest_or_all(value, DATASETS)}")
         return value
 
     @field_validator(*USERS)
     @classmethod
     def _known_plugin(cls, value: str | None, info: ValidationInfo) -> str | None:
         return None if value is None else _registered(str(info.field_name), value)
+
+    @field_validator("encoder")
+    @classmethod
+    def _known_encoder(cls, value: str | None) -> str | None:
+        return value if value is None or is_stored_run(value) else _registered("encoder", value)
 
     @field_validator("task_order", mode="before")
     @classmethod
@@ -292,6 +301,17 @@ class RunConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _changes_no_features(self) -> Self:
+        if self.encoder is None:
+            return self
+        if self.augment is not None:
+            raise ValueError(
+                f"augment = {self.augment!r} changes signals, and features are computed once; leave out augment or "
+                "encoder"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _options_are_valid(self) -> Self:
         given = {name: _checked(name, value) for name, value in (self.__pydantic_extra__ or {}).items()}
         for name, instead_of in IN_PLACE_OF.items():
@@ -302,6 +322,11 @@ class RunConfig(BaseModel):
 
     @model_validator(mode="after")
     def _options_fit(self) -> Self:
+        if self.encoder is not None and "perturbation_std" in self.options:
+            raise ValueError(
+                f"acquisition = {self.options['acquisition']!r} perturbs signals, and features are computed once; "
+                "expected another acquisition function, such as 'bald_mcd', or no encoder"
+            )
         effective(self.strategy, self.options, [getattr(self, kind) for kind in USERS])
         return self
 
@@ -372,7 +397,8 @@ class RunConfig(BaseModel):
     @property
     def data_key(self) -> DataKey:
         """The frames that this config runs on."""
-        return DataKey(self.dataset, self.split_seed, self.normalize, self.leads, self.split, self.validation)
+        view = self.split_seed, self.normalize, self.leads, self.split, self.validation
+        return DataKey(self.dataset, *view, self.encoder)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy that finds out its identity anew; unlike `replace`, it does not look at what it is updated with."""
@@ -436,6 +462,10 @@ class _AnyCombination(RunConfig):
         return self
 
     @model_validator(mode="after")
+    def _changes_no_features(self) -> Self:
+        return self
+
+    @model_validator(mode="after")
     def _options_fit(self) -> Self:
         return self
 
@@ -443,7 +473,7 @@ class _AnyCombination(RunConfig):
 def _registered(kind: str, value: str) -> str:
     registry = REGISTRIES[kind]
     if value not in registry:
-        raise ValueError(f"not known{nearest(value, registry)}; known: {listed(registry)}")
+        raise ValueError(f"not known{nearest_or_all(value, registry)}")
     return value
 
 
@@ -482,7 +512,7 @@ def known_key(name: str) -> str:
     if name in RunConfig.model_fields or name in OPTIONS:
         return name
     known = [*RunConfig.model_fields, *OPTIONS]
-    close = _closest(name, known)
+    close = closest(name, known)
     if close:
         of = f" of {owners(close)}" if close in OPTIONS and close not in RunConfig().options else ""
         raise UsageError(f"unknown key {shown(name)} (did you mean {close!r}{of}?)")
@@ -518,24 +548,6 @@ def kind_of(name: str) -> Any:
 def names_of(configs: Iterable[RunConfig]) -> list[str]:
     """The fields that every config has, and the options that some of these have."""
     return list(dict.fromkeys([*RunConfig.model_fields, *(name for config in configs for name in config.options)]))
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A question to be put behind an unknown name, if one that is known is like it."""
-    close = _closest(name, known)
-    return f" (did you mean {close!r}?)" if close else ""
-
-
-_CLOSE, _CLOSE_IF_SHORT = 0.75, 0.6
-"""Least `difflib` similarity of a suggested name; one wrong letter of three leaves 0.67."""
-
-
-def _closest(name: str, known: Iterable[str]) -> str | None:
-    names = {each.lower(): each for each in known}
-    cutoff = _CLOSE if len(name) > 4 else _CLOSE_IF_SHORT
-    close = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=cutoff)
-    close += [each for each in names if name and each.startswith(name.lower())]
-    return names[close[0]] if close else None
 
 
 def _first_sentence(error: ValidationError) -> str:

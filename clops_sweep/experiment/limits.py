@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -37,6 +39,26 @@ GPUS_PER_TRIAL = _GpuOption(0)
 MAX_RETRIES = IntOption(2, ge=0)
 CHECKPOINT_EVERY = IntOption(0, ge=0)
 EPOCH_TIMEOUT = FloatOption(60, gt=0)
+
+
+_UNITS = {"d": 86_400, "h": 3600, "m": 60, "min": 60, "s": 1}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:d|h|min|m|s))+", re.ASCII)
+
+
+def seconds_in(duration: object) -> float:
+    """Return the seconds of a duration such as "3h55m", "90min" or "1.5h"; a number is seconds.
+
+    Raises:
+        ValueError: no duration, or not more than 0; the message says what is expected.
+    """
+    seconds = 0.0
+    if isinstance(duration, str) and _DURATION.fullmatch(duration):
+        seconds = sum(float(value) * _UNITS[unit] for value, unit in re.findall(r"([\d.]+)([a-z]+)", duration))
+    elif isinstance(duration, int | float) and not isinstance(duration, bool):
+        seconds = float(duration)
+    if not 0 < seconds < math.inf:
+        raise ValueError("expected a duration such as 3h55m, 90min or 30s")
+    return seconds
 
 
 def check_limits(it: object, limits: Mapping[str, Limit], where: str = "") -> None:

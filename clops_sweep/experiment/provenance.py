@@ -58,6 +58,7 @@ def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         for row in rows
         if (stored := _stored(row["plugins"]))
         for field in NAMING
+        if field != "encoder"  # whose code is part of the run's identity
         if (before := stored.get(f"{field} {row[field]}") or stored.get(row[field])) is not None
         and (now := ORIGINS.get((field, row[field]))) is not None
         and now.differs(before)
@@ -66,6 +67,22 @@ def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         f"{field} {name!r}: its code is no longer what computed {runs} stored run{'s' if runs > 1 else ''} ({file}); "
         "under another name it is computed anew"
         for (field, name, file), runs in sorted(counts.items())
+    ]
+
+
+def changed_encoders(rows: Iterable[Mapping[str, Any]], now: Mapping[str, str]) -> list[str]:
+    """A sentence for each encoder that is not what computed the features of some stored runs.
+
+    Args:
+        rows: of `runs`, with the columns `encoder` and `encoder_hash`.
+        now: identities of encoders by name.
+    """
+    changed = ((row["encoder"], row["encoder_hash"]) for row in rows if row["encoder"] in now)
+    counts = Counter(name for name, before in changed if isinstance(before, str) and before != now[name])
+    return [
+        f"encoder {name!r}: its code, weights or declaration changed after {runs} stored run{'s' if runs > 1 else ''}; "
+        "its runs are computed anew, under other ids"
+        for name, runs in sorted(counts.items())
     ]
 
 

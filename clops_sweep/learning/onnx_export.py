@@ -31,7 +31,7 @@ def onnx_bytes(model: TrainedModel) -> bytes:
     except ImportError as error:
         raise UsageError(f"export needs {error.name}: install it with pip install 'clops-sweep[onnx]'") from None
     facts = model.facts
-    frames = torch.randn(3, len(facts.channels), facts.samples, generator=torch.Generator().manual_seed(0))
+    frames = torch.randn(3, *model.input_shape, generator=torch.Generator().manual_seed(0))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the exporter's own internals

@@ -137,11 +137,13 @@ class History:
 def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario, history: History) -> RunResult:
     """The tables of all runs of a lockstep."""
     tables: dict[str, dict[str, Columns]] = {}
-    people = _people(frames, scenario)
+    common = _people(frames, scenario) | _encoded(frames)
     for run, config in enumerate(configs):
         row = _runs_row(run, config, scenario, history, len(configs))
+        if frames.encoded is not None and row["stores"] == "raw":
+            row["stores"] = "features"
         found: dict[str, Columns] = {
-            "runs": {name: [value] for name, value in (row | people).items()},
+            "runs": {name: [value] for name, value in (row | common).items()},
             "r_matrix": _r_matrix(run, scenario, history.r),
             "curves": _curves(run, scenario, history),
             "instances": _instances(run, frames, scenario, history.records),
@@ -182,6 +184,12 @@ def _people(frames: FrameSet, scenario: Scenario) -> dict[str, Any]:
         found[f"patients_{split}"] = len(names)
         digest.update(json.dumps([split, names]).encode())
     return found | {"split_hash": digest.hexdigest()}
+
+
+def _encoded(frames: FrameSet) -> dict[str, Any]:
+    """The hashes of encoder and features, as columns of `runs`; nothing for signals."""
+    encoded = frames.encoded
+    return {} if encoded is None else {"encoder_hash": encoded.encoder_hash, "features_hash": encoded.features_hash}
 
 
 def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History, runs: int) -> dict[str, Any]:

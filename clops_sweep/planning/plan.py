@@ -12,6 +12,7 @@ from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.run_names import run_names
 from clops_sweep.experiment.spaces.search_space import RunRequest
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty, source_config
+from clops_sweep.planning.shard import Shard
 from clops_sweep.store.run_store import RunStore
 
 FOR_ORDERS = "for task orders"
@@ -44,7 +45,7 @@ class Plan:
     Attributes:
         first: runs that were not requested, but whose s decides the task order of others.
         asked: the runs asked for.
-        unprepared: data sets that are asked for and not prepared on this machine.
+        unprepared: data sets, and features of encoders, that are asked for and not prepared on this machine.
         places: how many cells and seeds of search spaces these runs fill; some are equal to others and share a run.
         without_kept: how many of the pending runs are finished but for predictions or models, which are to be kept.
     """
@@ -64,7 +65,12 @@ class Plan:
         return sum(run.state in states for run in self.asked)
 
 
-def make_plan(requests: Iterable[RunRequest], store: RunStore, data_hash: Callable[[RunConfig], str | None]) -> Plan:
+def make_plan(
+    requests: Iterable[RunRequest],
+    store: RunStore,
+    data_hash: Callable[[RunConfig], str | None],
+    shard: Shard | None = None,
+) -> Plan:
     """How each run asked for stands in the store; a run that several cells or spaces ask for counts once.
 
     Configs of one identity are one run (`RunConfig.identity`), and the first of them is the one that is computed.
@@ -73,12 +79,28 @@ def make_plan(requests: Iterable[RunRequest], store: RunStore, data_hash: Callab
         requests: what is asked for, in order.
         store: where finished runs are.
         data_hash: content hash of the data that a config runs on, None where they are not prepared.
+        shard: keeps the runs in this shard. Runs on data that are not prepared are in every shard.
     """
     with gc_paused():
-        return _make_plan(list(requests), store, data_hash)
+        wanted = list(requests)
+        named = list(zip(wanted, run_names(wanted), strict=True))
+        if shard is not None:
+            named = [(it, name) for it, name in named if _is_in(shard, it.config, data_hash)]
+        return _make_plan([it for it, _ in named], [name for _, name in named], store, data_hash)
 
 
-def _make_plan(requests: Sequence[RunRequest], store: RunStore, data_hash: Callable[[RunConfig], str | None]) -> Plan:
+def _is_in(shard: Shard, config: RunConfig, data_hash: Callable[[RunConfig], str | None]) -> bool:
+    """Return whether a run is in a shard. A task order by difficulty, not yet known, does not move it."""
+    content = data_hash(config)
+    return content is None or shard.has(config.run_id(content))
+
+
+def _make_plan(
+    requests: Sequence[RunRequest],
+    called: Sequence[str],
+    store: RunStore,
+    data_hash: Callable[[RunConfig], str | None],
+) -> Plan:
     asked = [request.config for request in requests]
     orders = orders_by_difficulty(asked, store, data_hash)
     sources = [source_config(config) for config, resolved in orders.items() if resolved is None]
@@ -87,7 +109,7 @@ def _make_plan(requests: Sequence[RunRequest], store: RunStore, data_hash: Calla
     contents: dict[DataKey, str | None] = {}
     resolved = [orders.get(config, config) or config for config in asked] if orders else asked
     names: dict[str, str] = {}
-    for config, name in zip(resolved, run_names(requests), strict=True):
+    for config, name in zip(resolved, called, strict=True):
         names.setdefault(config.identity, name)
     for config in (*sources, *resolved):
         identity, data = config.identity, config.data_key
@@ -106,7 +128,7 @@ def _make_plan(requests: Sequence[RunRequest], store: RunStore, data_hash: Calla
     return Plan(
         tuple(run for identity, run in runs.items() if identity in first),
         tuple(run for identity, run in runs.items() if identity not in first),
-        tuple(sorted({data.dataset for data, content in contents.items() if content is None})),
+        tuple(sorted({data.words for data, content in contents.items() if content is None})),
         len(asked),
         len({run.run_id for run in runs.values()} & store.without_kept()),
     )

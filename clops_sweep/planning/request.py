@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
 from clops_sweep.experiment.spaces.search_space import SearchSpace
@@ -15,6 +16,7 @@ from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.planning.curriculum import orders_by_difficulty
 from clops_sweep.planning.plan import Plan, make_plan
+from clops_sweep.planning.shard import Shard
 from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
@@ -23,11 +25,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """A selection of runs, the data that are at hand for them, and the store."""
+    """A selection of runs, the data that are at hand for them, and the store.
+
+    Attributes:
+        selection: which runs.
+        data: prepared data.
+        store: where results are.
+        shard: which part of these runs; None for all.
+
+    Raises:
+        UsageError: a shard of a search.
+    """
 
     selection: Selection
     data: PreparedData
     store: RunStore
+    shard: Shard | None = None
+
+    def __post_init__(self) -> None:
+        if self.shard is not None and self.selection.searches:
+            name = self.selection.searches[0].name
+            raise UsageError(
+                f"--shard {self.shard}: {name!r} is an Optuna search, whose trials depend on each other; expected grids"
+            )
 
     def data_hash(self, config: RunConfig) -> str | None:
         """The content hash of the data that a config runs on; None where they are not prepared."""
@@ -40,7 +60,7 @@ class Request:
 
     def plan(self) -> Plan:
         """How the runs asked for stand, and those that have to come first."""
-        return make_plan(self.selection.requests, self.store, self.data_hash)
+        return make_plan(self.selection.requests, self.store, self.data_hash, self.shard)
 
     def resolved_spaces(self) -> list[SearchSpace]:
         """The spaces with task orders by difficulty replaced by permutations, as far as these are known."""

@@ -282,7 +282,8 @@ class SearchFeed:
         best = self._study.is_best(values)
         trial.open.complete(values)
         said = ", ".join(f"{name} {value:.4g}" for name, value in zip(self._space.objectives, values, strict=True))
-        self._end(trial, f"complete: {said}", best=best)
+        n = f", n = {len(trial.runs)}" if len(trial.runs) > 1 else ""
+        self._end(trial, f"complete: {said}{n}", best=best)
 
     def _report_rungs(self, trial: _Trial) -> None:
         """What it had after the tasks at which others are compared with it, where it was not stopped to be asked."""

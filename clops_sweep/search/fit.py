@@ -32,6 +32,8 @@ def check_fit(asked: Request, plan: Plan) -> None:
     searches = [standing.space for standing in standings(asked) if standing.left]
     for space in searches:
         left += configs_at_bounds(space)
+    for key in dict.fromkeys(config.data_key for config in left):
+        asked.data.check_encoder(key)
     frames = fitting_frames(asked, [_in_order(config) for config in left if asked.data_hash(config) is not None])
     for space in searches:
         _check_validation(space, frames)

@@ -123,7 +123,6 @@ def launch(
         _check_start(resources)
         asked.store.open_for_writing()
         starting(plan, pending)
-        # Ray is imported here and not before: everything a user can get wrong has been looked at by now.
         from clops_sweep.execution.driver import run_sweep
 
         rounds, runs = _rounds(asked, pending, retry_failed), [*pending, *plan.of("waiting")]
@@ -165,15 +164,20 @@ def _check(asked: Request, resources: Resources) -> None:
 
 
 def _check_start(resources: Resources) -> None:
-    """See whether Ray can start, where a launch starts one.
+    """See whether Ray can start, where a launch starts one, and import it.
+
+    Ray is imported here and not before: everything a user can get wrong has been looked at by now.
 
     Raises:
         UsageError: it cannot.
     """
     from clops_sweep.execution.start_check import check_ray_can_start
 
+    if resources.no_ray:
+        return
     if not resources.address:
         check_ray_can_start()
+    import clops_sweep.execution.on_ray  # noqa: F401
 
 
 def _outcome(

@@ -76,7 +76,9 @@ def data_hashes(asked: Request, space: SearchSpace) -> dict[str, str]:
         if content is not None:
             key = config.data_key
             more = "".join(
-                f", {name} {it}" for name in ("split", "validation") if (it := getattr(key, name)) is not None
+                f", {name} {it}"
+                for name in ("split", "validation", "encoder")
+                if (it := getattr(key, name)) is not None
             )
             found[f"{key.dataset}, split {key.split_seed}, normalize {key.normalize}{more}"] = content
     return found
@@ -85,7 +87,7 @@ def data_hashes(asked: Request, space: SearchSpace) -> dict[str, str]:
 def unprepared(asked: Request) -> list[str]:
     """The data sets of searches that are not prepared on this machine."""
     configs = [config for space in asked.selection.searches for config in configs_at_bounds(space)]
-    return list(dict.fromkeys(config.dataset for config in configs if asked.data_hash(config) is None))
+    return list(dict.fromkeys(config.data_key.words for config in configs if asked.data_hash(config) is None))
 
 
 def runs_to_come(asked: Request) -> Iterator[PlannedRun]:

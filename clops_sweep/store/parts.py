@@ -92,7 +92,8 @@ class PartFolder:
             if (unreadable := _unreadable(path, error)) is not None:
                 raise unreadable from None
             raise UnlistedColumns(
-                f"{path}: damaged ({one_line(error)}); `clops-sweep compact` writes it anew from the parts"
+                f"{path}: damaged ({one_line(error)}); `clops-sweep compact --results "
+                f"{shlex.quote(self.files.anywhere)}` writes it anew from the parts"
             ) from None
         self._set_own_columns(self._not_own(found))
         return self

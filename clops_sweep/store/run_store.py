@@ -14,9 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clops_sweep.errors import DamagedStore, OtherFormat, UnreadableFile, UsageError, listed, masked, one_line, shown
+from clops_sweep.errors import (
+    DamagedStore,
+    OtherFormat,
+    UnreadableFile,
+    UsageError,
+    listed,
+    masked,
+    nearest,
+    one_line,
+    shown,
+)
 from clops_sweep.experiment.columns import DEFAULTS, RENAMED
-from clops_sweep.experiment.config import nearest
 from clops_sweep.store.compaction import FEW, compact_table
 from clops_sweep.store.files import Files
 from clops_sweep.store.locks import held
@@ -129,6 +138,15 @@ class RunStore:
     def folder(self, table: TableName) -> str:
         """Where the parts of a table lie, inside the store's file system."""
         return f"{self._files.root}/{table}"
+
+    def command(self, *words: str) -> str:
+        """Return a command on this store, as a user can type it in the current folder."""
+        folder = self.files.folder
+        if folder is not None:
+            with contextlib.suppress(OSError, ValueError):  # the current folder is gone, or the store lies elsewhere
+                folder = folder.relative_to(Path.cwd())
+        results = self.files.shown if folder is None else str(folder)
+        return shlex.join(["clops-sweep", *words, *(["--results", results] if results != "results" else [])])
 
     @property
     def files(self) -> Files:

@@ -24,6 +24,8 @@ RUNS = pa.schema(
         ("started_at", pa.timestamp("us", tz="UTC")),
         ("data_hash", pa.string()),
         ("split_hash", pa.string()),
+        ("encoder_hash", pa.string()),
+        ("features_hash", pa.string()),
         ("semantics_version", pa.int64()),
         ("package_version", pa.string()),
         ("git_commit", pa.string()),

@@ -20,15 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from clops_sweep.analysis.claims.catalogue import CLOPS, FINETUNE, Claim, Contrast
+from clops_sweep.analysis.claims.catalogue import CLOPS, FINETUNE
 from clops_sweep.analysis.claims.claim_runs import ClaimRuns, ContrastRuns
 from clops_sweep.analysis.claims.verdicts import Outcome, decided, evidence_of
 from clops_sweep.analysis.statistics import Fold, Partition, Split
+from clops_sweep.experiment.spaces.claims import Claim, Contrast
 
 DOCUMENT, HEADING = Path(__file__).parents[1] / "claims.md", "## Simulated error rates\n"
 FEATURES, SEPARATION, CLAIMS, MATTERS, GAIN = 5, 1.0, 10, 0.02, 0.1
 STUDIES = 1000
-CLAIM = Claim("simulated", "x", "", "class_il", (Contrast(CLOPS, FINETUNE, "test_accuracy"),), "more", MATTERS)
+CLAIM = Claim("simulated", "x", (Contrast(CLOPS, FINETUNE, "test_accuracy"),), "more", MATTERS)
 RUNS = ClaimRuns(CLAIM, "simulated", (ContrastRuns(CLAIM.contrasts[0], {}),), "", {})
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
-from clops_sweep.analysis.claims.catalogue import CLAIMS, Claim
+from clops_sweep.analysis.claims.catalogue import CLAIMS
 from clops_sweep.analysis.claims.claim_runs import ContrastRuns, FinishedRuns
 from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO, RunTables
 from clops_sweep.analysis.claims.verdicts import Evidence, Values, Verdict, decided, evidence_of
@@ -39,6 +39,7 @@ from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.metrics import MEASURES as PERFORMANCES
 from clops_sweep.experiment.metrics import metrics_of
+from clops_sweep.experiment.spaces.claims import Claim
 from clops_sweep.experiment.spaces.search_space import SearchSpace, load_spaces, shipped_space
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
 from clops_sweep.store.part_names import compacted

@@ -119,8 +119,41 @@ def test_claims_on_own_data_are_shown_when_they_are_asked_for(
         tables["runs"] = runs.set_column(at, runs.schema.field(at), pa.array([value], runs.schema.types[at]))
     RunStore(folder / "results").write_finished(config.run_id("1234"), tables)  # type: ignore[arg-type]
     unasked = told("--json", prepared_root=prepared_root)
-    assert {it["dataset"] for it in json.loads(unasked.stdout)} == {"synthetic"}
+    assert {it["dataset"] for it in json.loads(unasked.stdout)["claims"]} == {"synthetic"}
     assert unasked.stderr == "left out: claims on data of your own (of_her_own); see them with --own-data\n"
     asked = told("--json", "--own-data", prepared_root=prepared_root)
-    assert {it["dataset"] for it in json.loads(asked.stdout)} == {"synthetic", "of_her_own"}
+    assert {it["dataset"] for it in json.loads(asked.stdout)["claims"]} == {"synthetic", "of_her_own"}
     assert asked.stderr == ""
+
+
+CLAIMS = """
+from clops_sweep import Claim, Contrast, Side
+
+CLAIMS = [
+    Claim("above", "CLOPS is above fine-tuning",
+          Contrast(Side("CLOPS", {"strategy": "clops"}), Side("fine-tuning", {"strategy": "finetune"}))),
+]
+"""
+
+
+def test_declared_claims_are_decided_and_the_seal_is_told(folder: Path, prepared_root: Path) -> None:
+    (folder / "space.py").write_text(SPACE + CLAIMS)
+    done = told("space.py", prepared_root=prepared_root)
+    assert done.stdout.splitlines()[0] == "claims of this file, not sealed"
+    assert "holds +0.202 [0.199, 0.204] 4 seeds CLOPS is above fine-tuning" in in_one_line(done.stdout.splitlines())
+    late = told("space.py", "--seal", prepared_root=prepared_root)
+    assert "8 runs of this file ended already" in str(late.exception)
+    (folder / "new.py").write_text((SPACE + CLAIMS).replace("epochs_per_task=2", "epochs_per_task=3"))
+    sealed = told("new.py", "--seal", prepared_root=prepared_root)
+    assert sealed.stdout.startswith("1 claim sealed: ")
+    assert "never replaced" in str(told("new.py", "--seal", prepared_root=prepared_root).exception)
+    (folder / "new.py").write_text((folder / "new.py").read_text().replace('"above"', '"higher"').replace("(4)", "(5)"))
+    data = json.loads(told("new.py", "--json", prepared_root=prepared_root).stdout)
+    assert data["seal"].endswith(
+        "changed since: claim higher was added, claim above was removed, the search space asks for other runs "
+        "(10 instead of 8)"
+    )
+    seal = folder / "results" / "claims" / "new.json"
+    seal.write_text(seal.read_text().replace("sealed_at", "sealed_on"))
+    assert "was edited after it was sealed" in str(told("new.py", prepared_root=prepared_root).exception)
+    assert "defines CLAIMS" in str(told("--seal", prepared_root=prepared_root).exception)

@@ -188,7 +188,7 @@ def test_a_gpu_that_pytorch_cannot_use_is_not_waited_for(command: Command, space
 
 def test_files_that_are_not_there_are_refused(command: Command, tmp_path: Path) -> None:
     _refused(command("nothing.py"), "nothing.py: no such search-space file", tmp_path)
-    _refused(command("nothing"), "'nothing' is neither a search-space file (*.py) nor one of: check, ", tmp_path)
+    _refused(command("nothing"), "'nothing' is neither a search-space file (*.py) nor a subcommand; ", tmp_path)
 
 
 def test_the_paper_s_data_set_that_has_to_be_asked_for(command: Command, space: Path, tmp_path: Path) -> None:
@@ -319,8 +319,9 @@ def test_plan_counts_what_is_asked_for(
     assert clops_sweep("status").stdout.splitlines() == [
         f"1 run finished, 1 failed in {tmp_path}/results",
         f"  failed {failed.run_id(content)}: ValueError: no",
+        "see what a run printed with: clops-sweep logs RUN_ID",
     ]
-    named = clops_sweep("status", space.name).stdout.splitlines()[-1]
+    named = clops_sweep("status", space.name).stdout.splitlines()[-2]
     assert named == f"  failed {failed.run_id(content)}: ValueError: no  (storage_fraction 0.5, mc_samples 5, seed 0)"
 
 

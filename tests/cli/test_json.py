@@ -15,9 +15,12 @@ from click.testing import CliRunner
 
 from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
+from clops_sweep.cli.data import data
+from clops_sweep.cli.options import SCHEMA_VERSION
 from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from tests.cli.documented import documented
 
 Tables = Callable[..., dict[str, pa.Table]]
 Told = Callable[..., Any]
@@ -94,7 +97,7 @@ def test_status(ids: list[str], told: Told, tmp_path: Path) -> None:
         {"run_id": ids[2], "name": "learning_rate 0.0001, seed 2", "reason": "ValueError: 7"}
     ]
     of_store = told("status")
-    assert (of_store["finished"], of_store["failed"], of_store["searches"]) == (2, 1, {})
+    assert (of_store["finished"], of_store["failed"], of_store["searches"]) == (2, 1, [])
     assert of_store["failed_runs"] == [{"run_id": ids[2], "name": None, "reason": "ValueError: 7"}]
 
 
@@ -103,6 +106,76 @@ def test_show(ids: list[str], told: Told) -> None:
     assert (finished["run_id"], finished["learning_rate"], finished["auc"]) == (ids[0], 1e-4, 0.75)
     assert finished["repeat"].startswith(f"clops-sweep rerun {ids[0]} --verify")
     assert told("show", ids[1])["auc"] is None  # JSON has no nan
+
+
+def test_every_command_but_the_dashboard_prints_json() -> None:
+    commands = {**command.commands, **{f"data {name}": it for name, it in data.commands.items()}}
+    without = {name for name, it in commands.items() if "as_json" not in {parameter.name for parameter in it.params}}
+    assert without == {"data", "dashboard"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "{space}"),
+        ("status", "{space}"),
+        ("launch", "{space}", "--seeds", "2", "--where", "strategy == 'finetune' and learning_rate == 0.0001"),
+        ("claims",),
+        ("check",),
+        ("compact",),
+        ("logs", "{failed}"),
+        ("doctor",),
+        ("delete", "{results}", "--where", "seed == 0", "--dry-run"),
+        ("migrate", "{results}"),
+        ("merge", "{results}", "{other}"),
+        ("new", "{other}.py"),
+        ("data list",),
+        ("data counts", "synthetic"),
+        ("data evict",),
+        ("data verify", "synthetic"),
+    ],
+    ids=lambda arguments: str(arguments[0]),
+)
+def test_keys_are_those_of_the_documentation(
+    ids: list[str], tmp_path: Path, prepared_root: Path, arguments: tuple[str, ...]
+) -> None:
+    (tmp_path / "grid.py").write_text(f"{SPACE}SPACE = SPACE[0]\n")
+    (tmp_path / "other").mkdir()
+    places = {"space": tmp_path / "grid.py", "results": tmp_path / "results", "other": tmp_path / "other"}
+    name, *words = [it.format(failed=ids[2], **places) for it in arguments]
+    verb = command.commands.get(name) or data.commands[name.removeprefix("data ")]
+    named = [*words, "--json", *(["--no-report"] if name == "launch" else [])]
+    if "results" in {option.lstrip("-") for it in verb.params for option in it.opts} and "{results}" not in arguments:
+        named += ["--results", str(tmp_path / "results")]
+    done = CliRunner(env={"CLOPS_PREPARED_ROOT": str(prepared_root)}).invoke(
+        command, [*name.split(), *named], standalone_mode=False
+    )
+    assert done.exit_code == 0, (done.exception, done.output)
+    printed = json.loads(done.stdout)
+    assert printed["schema_version"] == SCHEMA_VERSION
+    assert set(printed) == documented(name)
+
+
+def test_show_prints_the_row_and_what_the_documentation_adds(ids: list[str], told: Told) -> None:
+    assert set(told("show", ids[0])) == {*SCHEMAS["runs"].names, *documented("show")}
+
+
+def test_status_of_a_store_prints_fewer_keys(ids: list[str], told: Told) -> None:
+    keys = {"schema_version", "results", "finished", "failed", "searches", "failed_runs"}
+    assert set(told("status")) == keys
+    assert keys <= documented("status")
+
+
+def test_check_prints_what_is_damaged_and_exits_with_1(ids: list[str], tmp_path: Path) -> None:
+    part = tmp_path / "results" / "curves" / f"finished-{ids[0]}.parquet"
+    part.write_bytes(b"PAR1")
+    done = CliRunner().invoke(
+        command, ["check", "--json", "--results", str(tmp_path / "results")], standalone_mode=False
+    )
+    assert isinstance(done.exception, SystemExit)
+    printed = json.loads(done.stdout)
+    assert (done.exit_code, printed["whole"], printed["runs"], len(printed["faults"])) == (1, False, None, 1)
+    assert part.name in printed["faults"][0]
 
 
 @pytest.mark.parametrize(

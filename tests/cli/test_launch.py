@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
 
 Tables = Callable[..., dict[str, pa.Table]]
-Launch = Callable[[Callable[[RunStore, Display], None]], int]
+Launch = Callable[..., int]
 
 GRID_AND_SEARCH = """
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
@@ -38,7 +39,7 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path,
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
 
-    def start(happens: Callable[[RunStore, Display], None]) -> int:
+    def start(happens: Callable[[RunStore, Display], None], *options: str) -> int:
         def run_sweep(
             rounds: Iterable[list[PlannedRun]],
             runs: Sequence[PlannedRun],
@@ -54,7 +55,7 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path,
 
         monkeypatch.setattr(importlib.import_module("clops_sweep.execution.driver"), "run_sweep", run_sweep)
         with pytest.raises(SystemExit) as ended:
-            main(["space.py", "--no-report"])
+            main(["space.py", "--no-report", *options])
         assert isinstance(ended.value.code, int)
         return ended.value.code
 
@@ -70,6 +71,28 @@ def test_an_interruption_in_the_step_that_ends_the_grid_leaves_the_search_alone(
     assert launch(interrupt) == 130
     assert "interrupted; resume with: clops-sweep" in capsys.readouterr().out
     assert len(RunStore("results").statuses()) == 1
+
+
+def test_a_launch_whose_time_is_up_stops_as_on_an_interrupt(launch: Launch, capsys: pytest.CaptureFixture[str]) -> None:
+    stopped: list[bool] = []
+
+    def look(store: RunStore, display: Display) -> None:
+        stopped.append(display.interrupted)
+
+    assert launch(look, "--stop-after", "0.001s", "--stop-status", "75") == 75
+    assert stopped == [True]
+    assert "interrupted; resume with: clops-sweep" in capsys.readouterr().out
+
+
+def test_an_interrupt_while_data_are_prepared_has_the_exit_status_of_a_stop(
+    launch: Launch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def prepare(*arguments: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("clops_sweep.data.preparing.prepared_data.PreparedData.prepare", prepare)
+    assert launch(lambda store, display: None, "--stop-status", "75") == 75
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_a_store_that_is_damaged_meanwhile_is_no_wrong_input(

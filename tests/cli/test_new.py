@@ -121,7 +121,7 @@ def test_what_is_wrong_is_refused_and_nothing_changes(
 
 def test_an_unknown_space_is_answered_with_the_nearest(new: Command) -> None:
     errors = new("space.py", "--from", "class_il_gird").stderr
-    assert "(did you mean 'class_il_grid'?); there are acquisition_functions, " in errors
+    assert "(did you mean 'class_il_grid'?)\n" in errors
 
 
 def test_a_file_that_comes_meanwhile_is_not_written_over(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pyarrow as pa
 from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
+from tests.cli.documented import documented
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Tables = Callable[..., dict[str, pa.Table]]
@@ -40,7 +42,15 @@ def test_packages_of_the_user_s_own_are_left_alone(
     for request in all_requests(load_spaces(tmp_path / "space.py")):
         run_id = request.config.run_id(content)
         store.write_finished(run_id, finished_tables(run_id, request.config))
-    commands = (["report", "space.py"], ["claims"], ["new", "mine.py", "--from", "paper"], ["plan", "mine.py"])
+    commands = (
+        ["report", "space.py", "--json"],
+        ["claims"],
+        ["new", "mine.py", "--from", "paper"],
+        ["plan", "mine.py"],
+    )
     done = in_turn(*commands, PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
-    assert (tmp_path / "results" / "report" / "space" / "index.html").is_file()
+    printed, _ = json.JSONDecoder().raw_decode(done.stdout)
+    assert set(printed) == documented("report")
+    assert Path(printed["report"]) == tmp_path / "results" / "report" / "space" / "index.html"
+    assert Path(printed["report"]).is_file()

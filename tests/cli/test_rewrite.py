@@ -113,7 +113,10 @@ def test_merge_copies_runs(store: RunStore, tmp_path: Path, finished_tables: Tab
     assert len(RunStore(store.uri).statuses()) == 6
     written(tmp_path / "other", range(6, 7), finished_tables)
     (tmp_path / "other" / "curves" / f"finished-{6:024x}.parquet").unlink()
-    said = f"0 runs copied into {store.uri}\n1 run not copied: incomplete in {other.uri}, see clops-sweep check\n"
+    said = (
+        f"0 runs copied into {store.uri}\n1 run not copied: incomplete in {other.uri}, see {other.command('check')}\n"
+    )
+    assert f"--results {other.uri}\n" in said
     assert ask("merge", store.uri, other.uri).output == said
     assert refused("merge", store.uri, store.uri) == f"merge {store.uri} with {store.uri}: they are one store; give two"
 

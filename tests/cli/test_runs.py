@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,7 @@ from clops_sweep.learning.result import RunResult
 from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from tests.cli.documented import documented
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -68,6 +70,9 @@ def test_a_failed_run_can_be_repeated(ask: Callable[..., Result], tmp_path: Path
     write_failed(RunStore(tmp_path), diverging, "OSError: no space left", prepared_root)
     other = ask("rerun", run_id, "--verify")
     assert (other.exit_code, other.output) == (1, f"{plain.output}the stored run did not fail in that way\n")
+    printed = json.loads(ask("rerun", run_id, "--verify", "--json").stdout)
+    assert set(printed) == documented("rerun")
+    assert (printed["error"], printed["equal"]) == (said, False)
 
 
 PLUGIN = """
@@ -89,6 +94,9 @@ def test_a_run_with_a_plug_in_is_repeated_with_the_file_that_registers_it(
     (run_id,) = result.runs["run_id"]
     record(tmp_path, request.config, result, "cpu")
     assert ask("rerun", run_id, "--verify").output.endswith("every number equals the stored one, bit for bit\n")
+    printed = json.loads(ask("rerun", run_id, "--verify", "--json").stdout)
+    assert (printed["equal"], printed["differences"], printed["error"]) == (True, [], None)
+    assert printed["metrics"]["auc"] == result.runs["auc"].item()
 
     del ACQUISITION_FUNCTIONS._added["of_my_own"]
     refused = ask("rerun", run_id)
@@ -128,6 +136,9 @@ def test_a_number_where_there_was_none_is_a_difference(
     for tolerance in ("0", "1"):
         found = ask("rerun", run_id, "--verify", "--tolerance", tolerance)
         assert found.exit_code == 1
+        printed = json.loads(ask("rerun", run_id, "--verify", "--tolerance", tolerance, "--json").stdout)
+        assert [(it["table"], it["column"]) for it in printed["differences"]] == [("r_matrix", "auc")]
+        assert printed["equal"] is False
         first = result.r_matrix.iloc[0]
         assert (
             f"\nr_matrix.auc: differs in 1 of {len(result.r_matrix)} rows; first at split {first['split']}, "

@@ -35,8 +35,8 @@ def finished(
 def test_a_sweep_says_what_it_does_and_where_the_results_are(finished: Sweep) -> None:
     lines = finished.output.splitlines()
     assert (finished.returncode, finished.errors) == (0, "")
-    assert lines[0].startswith(f"{RUNS} runs to do; Ray's own output goes to {finished.folder}/results/.work/logs/")
-    assert Path(lines[0].partition("goes to ")[2]).is_file()
+    assert lines[0].startswith(f"{RUNS} runs to do; log: {finished.folder}/results/.work/logs/")
+    assert Path(lines[0].partition("log: ")[2]).is_file()
     assert lines[1:3] == ["starting Ray", "starting workers"]
     of_runs = [line.partition("] finished  ") for line in lines[3 : RUNS + 3]]
     assert [number for number, _, _ in of_runs] == [f"[{n}/{RUNS}" for n in range(1, RUNS + 1)]

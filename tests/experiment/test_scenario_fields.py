@@ -30,8 +30,8 @@ def _own() -> Iterator[None]:
     ("settings", "sentence"),
     [
         (
-            {"scenario": "class"},
-            "scenario = 'class': not known .*; known: class_il, class_il_union, time_il, domain_il",
+            {"scenario": "series"},
+            "scenario = 'series': not known; known: class_il, class_il_union, time_il, domain_il",
         ),
         (
             {"scenario": "class_il_union", "dataset": "ptbxl"},

@@ -77,6 +77,23 @@ def test_a_table_without_runs_is_empty_and_has_its_columns(store: RunStore) -> N
     assert store.rows("runs", ["run_id"]) == []
 
 
+@pytest.mark.parametrize(
+    ("results", "options"),
+    [
+        ("results", ""),
+        ("my results", " --results 'my results'"),
+        ("{here}/out", " --results out"),
+        ("{here}/../other", " --results {elsewhere}"),
+    ],
+)
+def test_commands_to_type_name_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: str, options: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = RunStore(results.format(here=tmp_path)).command("logs", "RUN_ID")
+    assert command == f"clops-sweep logs RUN_ID{options.format(elsewhere=tmp_path.parent / 'other')}"
+
+
 def test_a_store_that_is_not_there_reads_as_empty(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "nowhere")
     assert store.statuses() == {}

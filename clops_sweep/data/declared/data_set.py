@@ -21,7 +21,7 @@ from clops_sweep.data.records import Common, Index, Source, Windows
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.splits.known_splits import known_split
 from clops_sweep.data.splits.split_program import balanced_split, uncovered_classes
-from clops_sweep.errors import UsageError, listed
+from clops_sweep.errors import UsageError, nearest, nearest_or_all
 
 FEW_PATIENTS: Final = 60
 """Up to so many are split by the integer programme of `balanced_split`; it takes seconds, and more with more."""
@@ -56,8 +56,8 @@ class DataSet:
             raise UsageError("vfdb is prepared as part of the data set 'mitbih_vfdb'; use that name")
         if name not in DATASETS:
             raise UsageError(
-                f"dataset {shorten(name)!r} is not known; known: {listed(DATASETS)}; --plugins FILE adds those that a "
-                "file declares"
+                f"dataset {shorten(name)!r} is not known{nearest_or_all(name, DATASETS)}; --plugins FILE adds those "
+                "that a file declares"
             )
         self.name, self.built_in = name, name in DATASETS.built_in
         declared = DATASETS.declared(name)
@@ -209,7 +209,8 @@ class DataSet:
 def _chosen(name: str, rules: Rules, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
     for key in options:
         if key not in rules.options:
-            raise UsageError(f"{name} has no option {key!r}; its options: {', '.join(rules.options) or 'none'}")
+            there = ", ".join(rules.options) or "none"
+            raise UsageError(f"{name} has no option {key!r}{nearest(key, rules.options)}; its options: {there}")
     chosen: dict[str, OptionValue] = {**rules.options, **options}
     for key, (least, most) in rules.limits.items():
         value, kind = chosen[key], type(rules.options[key])

@@ -9,13 +9,12 @@ from typing import Any, Final
 
 from clops_sweep.data.files.folder import one_sentence, write_file
 from clops_sweep.data.prepared.freshness import state_of
-from clops_sweep.data.prepared.manifest import Manifest, check_content
+from clops_sweep.data.prepared.manifest import FRAMES, FileRecord, Manifest, check_content
 from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 
 VERIFIED: Final = "verified.json"
 """Beside the frames: the SHA-256 that they were last found to have, and the state of their file at that time."""
 
-_FRAMES: Final = "frames.npy"
 _verified: dict[Path, list[Any]] = {}
 """The same for this process, as a folder may be read-only."""
 
@@ -26,21 +25,31 @@ def check_frames(folder: Path, manifest: Manifest) -> None:
     Raises:
         DamagedStore: the frames are not what was written.
     """
-    mark = _mark(folder, manifest)
+    check_array(folder, FRAMES, manifest.files[FRAMES])
+
+
+def check_array(folder: Path, name: str, record: FileRecord) -> None:
+    """The same of any array that has a folder of its own."""
+    mark = _mark(folder / name, record)
     if mark not in (_verified.get(folder), _remembered(folder)):
-        check_content(folder, _FRAMES, manifest.files[_FRAMES])
-        if mark == _mark(folder, manifest):
+        check_content(folder, name, record)
+        if mark == _mark(folder / name, record):
             _remember(folder, mark)
 
 
 def frames_written(folder: Path, manifest: Manifest) -> None:
     """Remember that this process has just written the frames, and computed their SHA-256 while writing."""
-    _remember(folder, _mark(folder, manifest))
+    array_written(folder, FRAMES, manifest.files[FRAMES])
 
 
-def _mark(folder: Path, manifest: Manifest) -> list[Any]:
-    with one_sentence(folder / _FRAMES):
-        return [manifest.files[_FRAMES].sha256, *state_of(folder / _FRAMES)]
+def array_written(folder: Path, name: str, record: FileRecord) -> None:
+    """The same of any array that has a folder of its own."""
+    _remember(folder, _mark(folder / name, record))
+
+
+def _mark(path: Path, record: FileRecord) -> list[Any]:
+    with one_sentence(path):
+        return [record.sha256, *state_of(path)]
 
 
 def _remembered(folder: Path) -> Any:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clops_sweep.data.catalog import DataKey
+from clops_sweep.errors import UsageError
 
 if TYPE_CHECKING:
+    from clops_sweep.data.encoders import Encoders
     from clops_sweep.data.frames import FrameSet
+    from clops_sweep.data.preparing.features import CachedFeatures
 
 
 @dataclass(frozen=True)
@@ -22,59 +25,120 @@ class PreparedData:
     Attributes:
         root: that folder.
         source: the publishers' files, if anywhere.
+        encoders: those whose features may be asked for; without any, no features are known here.
     """
 
     root: Path
     source: Path | None = None
+    encoders: Encoders | None = field(default=None, repr=False, compare=False)
     _hashes: dict[DataKey, str] = field(default_factory=dict, repr=False, compare=False)
+    _found: dict[DataKey, CachedFeatures] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def found(cls, root: str | PathLike[str] | None = None, source: str | PathLike[str] | None = None) -> PreparedData:
+    def found(
+        cls,
+        root: str | PathLike[str] | None = None,
+        source: str | PathLike[str] | None = None,
+        encoders: Encoders | None = None,
+    ) -> PreparedData:
         """Where they are said to be, else where CLOPS_PREPARED_ROOT and CLOPS_DATA_ROOT say, else in a cache."""
         from clops_sweep.data.prepared.prepared_folder import default_prepared_root
 
         chosen = source or os.environ.get("CLOPS_DATA_ROOT")
-        return cls(Path(root) if root else default_prepared_root(), Path(chosen) if chosen else None)
+        return cls(Path(root) if root else default_prepared_root(), Path(chosen) if chosen else None, encoders)
 
     def data_hash(self, key: DataKey) -> str | None:
         """The content hash of some frames; None where they are not prepared here. Nothing is written or solved.
 
         Raises:
-            UsageError: the patients cannot be split as the key asks for.
+            UsageError: the patients cannot be split as the key asks for, or the encoder has no weights here.
         """
         from clops_sweep.data.preparing.prepare import data_hash
 
         if key not in self._hashes:
-            found = data_hash(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
+            if key.encoder is None:
+                found = data_hash(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
+            elif (found := self.data_hash(key.signals)) is not None:
+                features = self._features(key)
+                found = None if features is None else features.data_hash(found)
             if found is None:
                 return None
             self._hashes[key] = found
         return self._hashes[key]
 
     def prepare(self, keys: Iterable[DataKey]) -> None:
-        """Prepares what is not prepared yet, with the splits of all patients that are asked for.
+        """Prepares what is not prepared yet, with the splits of all patients that are asked for, and all features.
 
         Raises:
-            UsageError: files are missing or not as published.
+            UsageError: files are missing or not as published, or an encoder cannot be used on the data.
         """
         from clops_sweep.data.preparing.prepare import prepare
 
         seeds: dict[str, set[int]] = {}
+        encoded: dict[DataKey, None] = {}
         for key in keys:
             seeds.setdefault(key.dataset, set()).update([key.split_seed] if key.split is None else [])
+            if key.encoder is not None:  # whatever the split
+                encoded[DataKey(key.dataset, 0, key.normalize, key.leads, encoder=key.encoder)] = None
+        for key in encoded:
+            if self.encoders is not None and key.encoder is not None:
+                self.encoders.identity(key.encoder)  # what is wrong with it is said before anything is prepared
         for name, split_seeds in seeds.items():
             prepare(name, prepared_root=self.root, data_root=self.source, progress=True, split_seeds=split_seeds)
+        self._found.clear()
+        for key in encoded:
+            if (features := self._features(key)) is not None:
+                features.compute(self.frames(key.signals), progress=True)
 
     def frames(self, key: DataKey) -> FrameSet:
-        """The frames, mapped from the disk.
+        """The frames, mapped from the disk; features where the key names an encoder.
 
         Raises:
             UsageError: they are not prepared.
         """
         from clops_sweep.data.preparing.prepare import open_frames
 
-        return open_frames(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
+        signals = open_frames(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
+        if key.encoder is None:
+            return signals
+        features = self._features(key)
+        if features is None:
+            raise UsageError(f"dataset {key.dataset!r}: encoder {key.encoder!r} is not known here")
+        return features.frames(signals)
+
+    def check_encoder(self, key: DataKey) -> None:
+        """See whether the encoder of a key can be used on its data, as far as these are prepared here.
+
+        Raises:
+            UsageError: it cannot.
+        """
+        if key.encoder is not None and self.data_hash(key.signals) is not None:
+            features = self._features(key)
+            if features is not None:
+                features.check(self.frames(key.signals))
+
+    def signals(self, key: DataKey) -> FrameSet | None:
+        """The signals that runs on a key began with, under the data hash of these runs; None if it is not prepared."""
+        try:
+            content = self.data_hash(key)
+        except UsageError:
+            if key.encoder is None:
+                raise
+            return None  # its weights are elsewhere
+        return None if content is None else replace(self.frames(key.signals), data_hash=content)
 
     def of_prepared(self, keys: Iterable[DataKey]) -> list[FrameSet]:
-        """The frames of those that are prepared."""
-        return [self.frames(key) for key in dict.fromkeys(keys) if self.data_hash(key) is not None]
+        """The signals of those that are prepared."""
+        return [frames for key in dict.fromkeys(keys) if (frames := self.signals(key)) is not None]
+
+    def _features(self, key: DataKey) -> CachedFeatures | None:
+        """The features of a key with an encoder; None where the data set is not prepared or no encoder is known."""
+        from clops_sweep.data.prepared.prepared_folder import prepared_set
+        from clops_sweep.data.preparing.features import CachedFeatures
+
+        if key not in self._found:
+            prepared = prepared_set(key.dataset, self.root, self.source)
+            if prepared is None or self.encoders is None:
+                return None
+            self._found[key] = CachedFeatures(prepared, key, self.encoders)
+        return self._found[key]

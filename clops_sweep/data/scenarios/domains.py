@@ -45,7 +45,7 @@ def domain_il(frames: FrameSet, *, domain: str = LEAD) -> ScenarioTasks:
 
 
 def _by_lead(frames: FrameSet) -> ScenarioTasks:
-    if frames.members is not None:
+    if not frames.single_leads:
         raise UsageError(
             f"domain_il by lead takes instances of one lead, and those of {frames.name!r} are opened with all leads; "
             "expected leads='single'"

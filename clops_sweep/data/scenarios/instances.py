@@ -22,7 +22,7 @@ def reference_lead_of(frames: FrameSet) -> NDArray[np.bool_]:
     instance of all leads.
     """
     lead = info_of(frames).reference_lead
-    if lead is None or frames.members is not None:
+    if lead is None or not frames.single_leads:
         return np.ones(len(frames), bool)
     return np.asarray(frames.leads == frames.lead_names.index(lead))
 

@@ -26,8 +26,8 @@ def check_leaks(scenario: Scenario, frames: FrameSet, seen: Collection[str] = ()
     Args:
         scenario: the tasks.
         frames: the data set that they are made of.
-        seen: people by `person_hash` that a run has seen before its first task, such as in tuning or pretraining; none
-            of them may be evaluated.
+        seen: people by `person_hash` that a run has seen before its first task, such as in tuning; none of them, nor
+            of those that the encoder of the frames has seen, may be evaluated.
 
     Raises:
         UsageError: names the data set and one such person.
@@ -46,13 +46,16 @@ def check_leaks(scenario: Scenario, frames: FrameSet, seen: Collection[str] = ()
                 f"{SPLIT_NAMES[one]} and in {SPLIT_NAMES[other]}; expected {'instances' if recur else 'people'} in one "
                 "split each"
             )
+    if frames.encoded is not None:
+        seen = {*seen, *frames.encoded.people}
     if not seen:
         return
+    by = "" if frames.encoded is None else f" by encoder {frames.encoded.encoder!r}"
     for code in np.unique(frames.patients[np.concatenate(rows[1:])]).tolist():
         if person_hash(frames.name, frames.patient_names[code]) in seen:
             raise UsageError(
-                f"{where}: {_person(frames, code)} is evaluated, and was seen before training; expected other people "
-                "for tuning and pretraining"
+                f"{where}: {_person(frames, code)} is evaluated, and was seen{by} before training; expected other "
+                "people for tuning and pretraining"
             )
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from clops_sweep.errors import several
 from clops_sweep.experiment.metrics import in_words
+
+_SPLIT = re.compile(r"\b(split_seed \d+|split fold:\d+/\d+)(, )?")
 
 
 class BestCell:
-    """The name with the highest mean of its scenario's first headline metric over the finished runs of that name.
+    """The cell with the highest mean of its scenario's first headline metric over its finished runs.
 
-    Of scenarios with different headline metrics, the best of each, since two metrics cannot be compared.
+    The mean is over seeds and patient splits. Two metrics cannot be compared, so scenarios with different headline
+    metrics have a best cell each.
     """
 
     def __init__(self) -> None:
@@ -22,16 +25,17 @@ class BestCell:
         self._columns: dict[str, tuple[str, ...]] = {}
 
     def add(self, names: Sequence[str], values: Mapping[str, Sequence[float]]) -> None:
-        """Takes in some runs.
+        """Add some runs.
 
         Args:
-            names: the name of the cell of each.
+            names: the name of each.
             values: their headline metrics by column, the one that ranks them first.
         """
         if not values:
             return
         first, *_ = self._columns[next(iter(values))] = tuple(values)
-        for name, *of_run in zip(names, *values.values(), strict=False):
+        for run, *of_run in zip(names, *values.values(), strict=False):
+            name = _SPLIT.sub("", run).rstrip(", :") or "all runs"
             self._found[first, name].append(tuple(of_run))
             best = self._best.get(first)
             if name == best:
@@ -48,5 +52,5 @@ class BestCell:
         parts = []
         for first, name in self._best.items():
             means = dict(zip(self._columns[first], self._mean(first, name), strict=True))
-            parts.append(f"{in_words(means)} ({name}, {several(len(self._found[first, name]), 'seed')})")
+            parts.append(f"{in_words(means)} ({name}, n = {len(self._found[first, name])})")
         return "; ".join(parts)

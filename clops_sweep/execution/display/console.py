@@ -26,13 +26,15 @@ class OwnLive(Live):
 def own_output() -> IO[str]:
     """Where the display writes while what libraries print goes elsewhere: a duplicate of the real standard output.
 
+    Or of standard error, where a command prints data on standard output.
+
     In a notebook standard output is an object that sends text to a page, and that is not redirected.
     """
     try:
-        real = sys.stdout.fileno() == 1
+        descriptor = sys.stdout.fileno()
     except (OSError, ValueError, AttributeError):  # io.UnsupportedOperation is both of the first
-        real = False
-    return os.fdopen(os.dup(1), "w", buffering=1) if real else sys.stdout
+        descriptor = -1
+    return os.fdopen(os.dup(descriptor), "w", buffering=1) if descriptor in (1, 2) else sys.stdout
 
 
 def nearby(path: Path) -> Path:

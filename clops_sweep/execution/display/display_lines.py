@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from statistics import fmean
 
-from clops_sweep.errors import several
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Resumed, Unrecorded
 from clops_sweep.experiment.metrics import in_words
+from clops_sweep.experiment.spaces.search_space import is_field
 
 
 def called(job: Job) -> str:
-    """What the runs of a job are called: "CLOPS, seed 0", "CLOPS, 5 seeds", "CLOPS, seed 0, and 7 others"."""
+    """Return what the runs of a job are called: "CLOPS, seed 0", "CLOPS, 5 seeds", "CLOPS, seed 0 and 7 more"."""
     return f"{names_of(job)[0]}, {which(job)}"
 
 
@@ -22,7 +24,24 @@ def which(job: Job) -> str:
         return first
     if len({config.replace(seed=0) for config in job.configs}) == 1:
         return f"{runs} seeds"
-    return f"{first}, and {several(runs - 1, 'other')} in lockstep"
+    return f"{first} and {runs - 1} more"
+
+
+_FIELD = re.compile(r"(?:^|(?<=, )|(?<=: ))(\w+) (?=\S)")
+
+
+def fitted(names: Sequence[str], width: int) -> list[str]:
+    """Return names that have room in so many columns, as far as they can without losing what tells them apart.
+
+    The names of fields go first, then the values that all names have in common.
+    """
+    if max(map(len, names), default=0) <= width:
+        return list(names)
+    short = [_FIELD.sub(lambda found: "" if is_field(found[1]) else found[0], name) for name in names]
+    if max(map(len, short)) <= width:
+        return short
+    parts = [name.split(", ") for name in short]
+    return [", ".join(it for it in of if any(it not in other for other in parts)) or ", ".join(of) for of in parts]
 
 
 def names_of(job: Job) -> tuple[str, ...]:
@@ -30,8 +49,8 @@ def names_of(job: Job) -> tuple[str, ...]:
     return job.names or tuple(config.strategy for config in job.configs)
 
 
-def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded) -> str:
-    """How a job has ended."""
+def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, status: str) -> str:
+    """Return how a job has ended; `status` is the command that says why runs have failed."""
     name, runs = called(job), len(job.run_ids)
     match report:
         case Finished():
@@ -40,7 +59,7 @@ def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded) -> s
             return f"finished  {name}, {'by another sweep on this store' if elsewhere else 'in the store already'}"
         case Failed(run_ids):
             some = f"{len(run_ids)} of " if len(run_ids) < runs else ""
-            return f"failed    {some}{name}  (clops-sweep status shows why)"
+            return f"failed    {some}{name}  ({status} shows why)"
         case Unrecorded(error):
             return f"not recorded  {name}: {error}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import sys
 import threading
@@ -20,7 +21,7 @@ from rich.text import Text
 from clops_sweep.errors import several
 from clops_sweep.execution.display.best_cell import BestCell
 from clops_sweep.execution.display.console import OwnLive, nearby, own_output
-from clops_sweep.execution.display.display_lines import duration, ended, names_of, resumed, which
+from clops_sweep.execution.display.display_lines import duration, ended, fitted, names_of, resumed, which
 from clops_sweep.execution.display.terminal import Lenient
 from clops_sweep.execution.display.time_left import TimeLeft
 from clops_sweep.execution.reports import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from clops_sweep.execution.jobs import Job
 
 _RUNNING_SHOWN = 12
+_PADDING, _WIDEST_PLACE = 2, len("task 10/12, epoch 40/40")
 _INTERRUPTS = tuple(
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name)
 )
@@ -60,7 +62,7 @@ class Display(Protocol):
     stops_in_order: bool
 
     def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
-        """The sweep starts, with so many runs to do, maybe `of` a search; Ray's own output goes to `log`."""
+        """The sweep starts, with so many runs to do, maybe `of` a search; what runs and Ray print goes to `log`."""
 
     def starting(self, what: str) -> None:
         """Something that takes seconds starts, before the first job does."""
@@ -90,15 +92,20 @@ class SweepDisplay:
     Writes to a duplicate of the real standard output, which stays the terminal while the sweep redirects its own. An
     interrupt (Ctrl-C, or SIGTERM) is only noted here: it may come at any moment, also in the middle of a line that is
     being written, and it is the sweep that stops its trials when it next looks. A second one stops everything at once.
+
+    Args:
+        status: the command that says why runs have failed.
+        stop_at: when the sweep is to stop as on an interrupt, in seconds of `time.monotonic`; None for never.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, status: str = "clops-sweep status", stop_at: float | None = None) -> None:
+        self._status, self._stop_at = status, math.inf if stop_at is None else stop_at
         self._output = own_output()
         self.console = Console(
             file=cast(TextIO, Lenient(self._output)), force_terminal=sys.stdout.isatty(), highlight=False, markup=False
         )
         self._is_live = self.console.is_terminal and not self.console.is_dumb_terminal
-        self.interrupted = self.stops_in_order = False
+        self._interrupted = self.stops_in_order = False
         self._pending = self._finished = self._failed = self._left_out = 0
         self._doing = ""
         self._of_search = False
@@ -144,6 +151,15 @@ class SweepDisplay:
             with contextlib.suppress(OSError):
                 self._output.close()
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user has asked to stop, or the time is up."""
+        return self._interrupted or time.monotonic() >= self._stop_at
+
+    @interrupted.setter
+    def interrupted(self, value: bool) -> None:
+        self._interrupted = value
+
     def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
         """The sweep starts."""
         self._pending, self._of_search = len(runs), bool(of)
@@ -152,9 +168,9 @@ class SweepDisplay:
         to_do = f"{of}{several(self._pending, 'run')} to do"
         if self._is_live:
             self._print(to_do)
-            self._live.print(f"Ray's own output goes to {nearby(log)}", soft_wrap=True)
+            self._live.print(f"log: {nearby(log)}", soft_wrap=True)
         else:
-            self._print(f"{to_do}; Ray's own output goes to {log}")
+            self._print(f"{to_do}; log: {log}")
 
     def starting(self, what: str) -> None:
         """Something that takes seconds starts."""
@@ -212,9 +228,9 @@ class SweepDisplay:
         self._met.discard(job.run_ids)
         self._progress.update(self._bar, completed=self._done)
         if not self._is_live:
-            self._print(f"[{self._done}/{self._pending}] {ended(job, report)}")
+            self._print(f"[{self._done}/{self._pending}] {ended(job, report, self._status)}")
         elif isinstance(report, Failed | Unrecorded):
-            self._print(ended(job, report))
+            self._print(ended(job, report, self._status))
 
     def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
         """A trial of a search has ended."""
@@ -247,8 +263,8 @@ class SweepDisplay:
 
     def _on_interrupt(self, number: int, frame: Any) -> None:
         del number, frame
-        at_once = self.interrupted or not self.stops_in_order
-        self.interrupted = True  # also for a sweep that swallows the exception while it starts
+        at_once = self._interrupted or not self.stops_in_order
+        self._interrupted = True  # also for a sweep that swallows the exception while it starts
         if at_once:
             raise KeyboardInterrupt
 
@@ -279,14 +295,17 @@ class SweepDisplay:
             summary.append(f"; about {duration(self._ends_at - time.monotonic())} left")
         lines: list[RenderableType] = [self._progress, summary]
         if best := self._best_trial or str(self._best):
-            lines.append(Text(f"best so far: {best}", overflow="ellipsis", no_wrap=True))
-        table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, expand=True)
+            lines.append(Text(f"best so far: {best}"))
+        table = Table(box=None, padding=(0, _PADDING, 0, 0), show_header=False, expand=True)
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True, min_width=len("task 10/12, epoch 40/40"))
-        for job, at in jobs[:_RUNNING_SHOWN]:
+        table.add_column(no_wrap=True, min_width=_WIDEST_PLACE)
+        of_jobs = [which(job) for job, _ in jobs[:_RUNNING_SHOWN]]
+        room = self.console.width - max(map(len, of_jobs), default=0) - _WIDEST_PLACE - 3 * _PADDING
+        names = fitted([names_of(job)[0] for job, _ in jobs[:_RUNNING_SHOWN]], room)
+        for name, of_job, (_, at) in zip(names, of_jobs, jobs, strict=False):
             where = f"task {at.task}/{at.tasks}, epoch {at.epoch}/{at.epochs}" if at else "starting"
-            table.add_row(Text(names_of(job)[0]), which(job), where)
+            table.add_row(Text(name), of_job, where)
         if len(jobs) > _RUNNING_SHOWN:
             table.add_row(f"and {len(jobs) - _RUNNING_SHOWN} more", "", "")
         return Group(*lines, table, "")  # the terminal echoes Ctrl-C behind the last line, which is to have room for it

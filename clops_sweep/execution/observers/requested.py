@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clops_sweep.errors import UsageError, listed, shown
-from clops_sweep.experiment.config import nearest
+from clops_sweep.errors import UsageError, nearest_or_all, shown
 from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.plugins.registry import OBSERVERS
 
@@ -52,7 +51,7 @@ def check_observers(texts: Sequence[str]) -> None:
     for text in texts:
         name, colon, target = text.partition(":")
         if name not in OBSERVERS:
-            known = f"no such observer{nearest(name, OBSERVERS)}; there are {listed(OBSERVERS)}"
+            known = f"no such observer{nearest_or_all(name, OBSERVERS)}"
             raise UsageError(f"--observe {shown(text)}: {known}")
         if name in seen:
             raise UsageError(f"--observe {name} is there twice; expected it once")

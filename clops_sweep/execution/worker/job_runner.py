@@ -8,16 +8,15 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.execution.jobs import Job, Workplace
-from clops_sweep.execution.plugins import PackedPlugin
 from clops_sweep.execution.reports import Begun, Report, ends
 from clops_sweep.execution.worker.lockstep_runner import LockstepRunner
 from clops_sweep.experiment.events import Event
-from clops_sweep.experiment.plugins.registry import REGISTRIES
+from clops_sweep.experiment.plugins.registry import REGISTRIES, Plugin
 from clops_sweep.store.run_store import RunStore
 
 _SECONDS_PER_STEP = 1.0
@@ -49,7 +48,7 @@ class JobRunner:
         self._runner = LockstepRunner(workplace, store, self._events.extend if workplace.is_observed else None)
         for registry, members in workplace.plugins.items():
             for name, packed in members.items():
-                plugin = packed.unpacked() if isinstance(packed, PackedPlugin) else packed
+                plugin = packed if isinstance(packed, Plugin) else packed.unpacked()
                 REGISTRIES[registry].register(name, plugin.member, plugin.declaration)
         ORIGINS.update(workplace.origins)  # last: the registering module counts as the origin
         self.done = True
@@ -106,16 +105,23 @@ class JobRunner:
         self._answered = due_at
         return True
 
-    def step(self) -> list[tuple[int, Report]]:
-        """Looks at the job for a second or so, and then until an epoch ends.
+    def step(self, patience: float | None = None) -> list[tuple[int, Report]]:
+        """Look at the job for a second or so, and then until an epoch ends.
+
+        Args:
+            patience: seconds after which it returns anyway; None waits for the end of an epoch.
 
         Returns:
             What there is to say, in order, each time with which of the job's parts it is about. What comes after an end
             that is still being recorded is said at the next step.
         """
-        self._due_at = time.monotonic() + _SECONDS_PER_STEP
+        if self._due_at == math.inf:  # else the last step has lost patience
+            self._due_at = time.monotonic() + _SECONDS_PER_STEP
         while True:
-            said = self._said.get()
+            try:
+                said = self._said.get(timeout=patience)
+            except Empty:
+                return list(self._reported())
             if isinstance(said, BaseException):
                 raise said
             if said is None:

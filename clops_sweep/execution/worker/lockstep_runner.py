@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
 from math import isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import ray
 import torch
 
 from clops_sweep import machine
@@ -47,6 +46,9 @@ from clops_sweep.learning.run import ContinualRun, Progress
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.rows import record_failure, record_result, storing
 from clops_sweep.store.run_store import RunStore
+
+if TYPE_CHECKING:
+    import ray
 
 _log = logging.getLogger(__name__)
 
@@ -247,12 +249,12 @@ class LockstepRunner:
 
     def _begin(self) -> tuple[ContinualRun, bool]:
         """The run, and whether it is at its last checkpoint: there may be none, or none that fits this version."""
-        device = _device()
+        device = self._device()
         if device.type == "cuda":
             torch.cuda.empty_cache()  # what earlier runs took, and other workers on this GPU may need
         key = self._job.configs[0].data_key
         if key not in self._frames:
-            self._frames[key] = ray.get(self._workplace.frames[key])
+            self._frames[key] = _frames(self._workplace.frames[key])
         self._saved_at = time.monotonic()
         with storing(self._store):
             state = self._checkpoint.load()
@@ -265,6 +267,18 @@ class LockstepRunner:
                 except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
                     _log.exception("%s is of another version: the run starts anew", self._checkpoint.path)
             return self._new_run(device), False
+
+    def _device(self) -> torch.device:
+        """Return the GPU that this worker is to use, else the CPU.
+
+        Raises:
+            UsageError: PyTorch cannot use that GPU. The run would take many times as long on the CPU.
+        """
+        if not self._workplace.on_gpu:
+            return torch.device("cpu")
+        if not torch.cuda.is_available():
+            raise UsageError(f"this worker has a GPU, and PyTorch {torch.__version__} on its machine can use none")
+        return torch.device("cuda")
 
     def _new_run(self, device: torch.device) -> ContinualRun:
         configs, store = self._job.configs, self._store
@@ -279,7 +293,7 @@ class LockstepRunner:
 
     def _facts(self) -> dict[str, Any]:
         """Where the job is computed, as columns of the `runs` table."""
-        return {**self._workplace.software, **machine.host("cuda" if ray.get_gpu_ids() else "cpu")}
+        return {**self._workplace.software, **machine.host("cuda" if self._workplace.on_gpu else "cpu")}
 
     def _record(
         self, job: Job, result: RunResult, checkpoint: CheckpointFile, facts: dict[str, Any], seconds: float | None
@@ -325,14 +339,11 @@ def _printed_error() -> str:
         return f"{kind.__name__ if kind else 'Exception'}: what was raised cannot be printed"
 
 
-def _device() -> torch.device:
-    """The GPU that Ray has assigned to this worker, else the CPU.
+def _frames(held: FrameSet | ray.ObjectRef[FrameSet]) -> FrameSet:
+    """Return the frames, from Ray's object store if they are there."""
+    if isinstance(held, FrameSet):
+        return held
+    import ray
 
-    Raises:
-        UsageError: PyTorch cannot use that GPU. The run would take many times as long on the CPU, and the GPU be idle.
-    """
-    if not ray.get_gpu_ids():
-        return torch.device("cpu")
-    if not torch.cuda.is_available():
-        raise UsageError(f"Ray gave this worker a GPU, and PyTorch {torch.__version__} on its machine can use none")
-    return torch.device("cuda")
+    frames: FrameSet = ray.get(held)
+    return frames

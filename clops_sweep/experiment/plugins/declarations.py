@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from clops_sweep.data.catalog import DATASETS, PERTURBATION_STD
 from clops_sweep.errors import UsageError
@@ -29,6 +29,47 @@ Canonical = Callable[[Values], Values]
 """From the values of a strategy's own options to those that have an effect; `strategy` in it is what the run is."""
 
 
+AdaptRule = Literal["resample", "pad", "crop", "repeat", "select"]
+
+
+@dataclass(frozen=True)
+class EncoderInput:
+    """The signals that an encoder takes, and how others may be adapted to them; None stands for any.
+
+    Attributes:
+        channels: how many, or the names of the leads in order.
+        sampling_rate: in Hz.
+        samples: of a channel.
+        adapt: which of the rules of `encoder` may be applied.
+        normalize: how frames have to be normalised.
+        unit: of signals that are not normalised.
+    """
+
+    channels: int | tuple[str, ...]
+    sampling_rate: float | None = None
+    samples: int | None = None
+    adapt: frozenset[str] = frozenset()
+    normalize: str | None = None
+    unit: str | None = None
+
+
+@dataclass(frozen=True)
+class DeclaredEncoder:
+    """What an encoder declares.
+
+    Attributes:
+        takes: the signals that it takes.
+        weights: path of its weights, if it has any.
+        folder: of the file that declares it; relative paths are looked for there too.
+        trained_on: data sets whose people it has seen.
+    """
+
+    takes: EncoderInput
+    weights: str | None
+    folder: str
+    trained_on: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Declaration:
     """What a plug-in says of itself.
@@ -44,6 +85,7 @@ class Declaration:
             instance has more than one.
         canonical: of a built-in strategy, what the list of its options cannot say. Raises ValueError for values that
             do not go together.
+        encoder: of an encoder, what it takes and where its weights are.
     """
 
     options: Options = field(default_factory=dict)
@@ -53,6 +95,7 @@ class Declaration:
     own_classes: bool | None = None
     per_class_outputs: bool = False
     canonical: Canonical = dict
+    encoder: DeclaredEncoder | None = None
 
 
 def _perturbation_std(config: Any) -> float:

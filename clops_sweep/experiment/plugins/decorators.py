@@ -22,15 +22,26 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, get_args
 
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.data.catalog import Normalization
+from clops_sweep.data.source_code import source_file
+from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.metrics import PAPER, headline_of
-from clops_sweep.experiment.plugins.declarations import Declaration, checked_lockstep
-from clops_sweep.experiment.plugins.options import OPTIONS, Option
+from clops_sweep.experiment.plugins.declarations import (
+    AdaptRule,
+    Declaration,
+    DeclaredEncoder,
+    EncoderInput,
+    checked_lockstep,
+)
+from clops_sweep.experiment.plugins.options import LARGEST, OPTIONS, FloatOption, IntOption, Option
 from clops_sweep.experiment.plugins.registry import (
     ACQUISITION_FUNCTIONS,
     AUGMENTATIONS,
+    ENCODERS,
     NETWORKS,
     OBSERVERS,
     SCENARIOS,
@@ -216,6 +227,100 @@ def _check_network(name: str, member: Any, declaration: Declaration) -> None:
     if not isinstance(member, type) and callable(getattr(member, "forward", None)):
         raise UsageError(f"{expected}, a new one for each run; this is a module itself")
     _must_take(expected, member, 1, 1, 1, **options)
+
+
+def encoder(
+    name: str,
+    *,
+    channels: int | Sequence[str],
+    weights: str | PathLike[str] | None = None,
+    sampling_rate: float | None = None,
+    samples: int | None = None,
+    adapt: Sequence[AdaptRule] = (),
+    normalize: str | None = None,
+    trained_on: Sequence[str] = (),
+) -> Callable[[Member], Member]:
+    """Registers a function that makes a frozen, pretrained `torch.nn.Module`: `RunConfig(encoder=name)`.
+
+    The module takes float32 [B, channels, samples] to features, [B, F] or [B, tokens, F]. Before a run starts, each
+    frame of its data set is computed once, in evaluation mode and without gradients. The features are cached beside the
+    prepared frames, and the network of a run sees them as frames of 1 x F or tokens x F. The global generators of
+    PyTorch, NumPy and Python are seeded with 0 while the module is made, so an encoder may be drawn at random.
+
+    Example::
+
+        @encoder("ecg_founder", weights="ecgfounder.pth", channels=12, sampling_rate=500, samples=5000, adapt=["pad"])
+        def ecg_founder(weights):
+            module = Net1D()
+            module.load_state_dict(torch.load(weights, weights_only=True))
+            return module
+
+    Args:
+        name: what configs call it.
+        channels: how many it takes, or their names in order.
+        weights: the file that the function gets as a path: absolute, or relative to the data root or to the file with
+            the function. The function gets None where there is no such file. Its SHA-256 is part of a run's identity.
+        sampling_rate: in Hz, of the signals that it takes; None for any.
+        samples: of a channel; None for any number.
+        adapt: how frames that differ may be changed. "resample": to its sampling rate (Fourier method). "pad": zeros at
+            the end. "crop": the end goes. "repeat": the one channel of a frame takes the place of all. "select": the
+            channels that it names are picked by name.
+        normalize: the value of that config field that it needs; None for any.
+        trained_on: data sets whose people it has seen. A run on one of them is refused.
+
+    Raises:
+        UsageError: the name is taken or is no identifier, an argument is not as described, or it cannot be called with
+            the path of weights.
+    """
+    what = f"encoder {shown(name)}"
+    takes = EncoderInput(
+        _channels(what, channels),
+        None if sampling_rate is None else _number(what, "sampling_rate", sampling_rate, FloatOption(1, gt=0)),
+        None if samples is None else _number(what, "samples", samples, IntOption(1, ge=1, le=LARGEST)),
+        frozenset(_names(what, "adapt", adapt, get_args(AdaptRule))),
+        None if normalize is None else _names(what, "normalize", [normalize], get_args(Normalization))[0],
+    )
+    if not isinstance(weights, str | PathLike | None) or weights == "":
+        raise UsageError(f"{what}: weights = {shown(weights)}: expected a path")
+    seen = tuple(_names(what, "trained_on", trained_on))
+    path = None if weights is None else fspath(weights)
+
+    def decorate(member: Member) -> Member:
+        file = source_file(member) if isinstance(member, type) or inspect.isfunction(member) else None
+        declared = DeclaredEncoder(takes, path, str(file.parent if file else Path.cwd()), seen)
+        return ENCODERS.decorator(name, (), _check_encoder, encoder=declared)(member)
+
+    return decorate
+
+
+def _check_encoder(name: str, member: Any, _: Declaration) -> None:
+    _must_take(f"encoder {name!r}: expected a function (weights) that makes a torch.nn.Module", member, None)
+
+
+def _channels(what: str, value: Any) -> int | tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        count: int = _number(what, "channels", value, IntOption(1, ge=1, le=LARGEST))
+        return count
+    names = tuple(_names(what, "channels", value))
+    if not names or len(set(names)) < len(names):
+        raise UsageError(f"{what}: channels = {shown(value)}: expected a number, or names that differ")
+    return names
+
+
+def _number(what: str, argument: str, value: Any, option: Option) -> Any:
+    try:
+        return option.checked(value)
+    except ValueError as error:
+        raise UsageError(f"{what}: {argument} = {shown(value)}: {error}") from None
+
+
+def _names(what: str, argument: str, value: Any, known: Sequence[str] | None = None) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(it, str) for it in value):
+        raise UsageError(f"{what}: {argument} = {shown(value)}: expected a list of names")
+    for it in value:
+        if known is not None and it not in known:
+            raise UsageError(f"{what}: {argument}: {shown(it)}: expected some of {listed(known)}")
+    return list(value)
 
 
 def observer(name: str) -> Callable[[Member], Member]:

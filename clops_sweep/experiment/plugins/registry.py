@@ -7,6 +7,7 @@ they are first used: naming them needs neither torch nor Ray. `plugins` has the 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -242,6 +243,9 @@ NETWORKS = Registry(
     expected="a function (channels, samples, outputs) that makes a torch.nn.Module",
 )
 
+ENCODERS = Registry("encoder", {}, expected="a function (weights) that makes a torch.nn.Module")
+"""Frozen networks that turn the signals of a data set into features before a run starts."""
+
 AUGMENTATIONS = Registry(
     "augment",
     {
@@ -275,8 +279,24 @@ REGISTRIES: Mapping[str, Registry] = {
     "storage_function": STORAGE_FUNCTIONS,
     "network": NETWORKS,
     "augment": AUGMENTATIONS,
+    "encoder": ENCODERS,
 }
 """Registry of each config field that names a plug-in."""
+
+
+STORED_RUN = re.compile(r"run:([0-9a-f]{24})")
+"""What `encoder` names the network of a stored run by."""
+
+
+def is_stored_run(encoder: str) -> bool:
+    """Whether an encoder is the network of a stored run.
+
+    Raises:
+        ValueError: it begins like one and has no run id.
+    """
+    if encoder.startswith("run:") and not STORED_RUN.fullmatch(encoder):
+        raise ValueError("expected run:RUN_ID with the 24 digits of a run id, or the name of an encoder")
+    return encoder.startswith("run:")
 
 
 USERS = ("scenario", "strategy", "network", "augment")
@@ -331,4 +351,8 @@ def may_use(name: str, stated: Mapping[str, Any]) -> bool:
 def unregistered(fields: Mapping[str, Any]) -> list[str]:
     """What a config's values, by name, ask for and is not registered: a search-space file does that."""
     named = {name: fields.get(name) for name in REGISTRIES}
-    return [f"{name} {it!r}" for name, it in named.items() if isinstance(it, str) and it not in REGISTRIES[name]]
+    return [
+        f"{name} {it!r}"
+        for name, it in named.items()
+        if isinstance(it, str) and it not in REGISTRIES[name] and not (name == "encoder" and STORED_RUN.fullmatch(it))
+    ]

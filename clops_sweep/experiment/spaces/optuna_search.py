@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from clops_sweep.errors import UsageError, listed, shown
+from clops_sweep.errors import UsageError, nearest, nearest_or_all, shown
 from clops_sweep.experiment.columns import numeric_columns
-from clops_sweep.experiment.config import RunConfig, kind_of, known_key, nearest
+from clops_sweep.experiment.config import RunConfig, kind_of, known_key
 from clops_sweep.experiment.limits import check_limits
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption
@@ -160,8 +160,7 @@ class OptunaSearch:
         object.__setattr__(self, "parameters", {name: _parameter(name, it) for name, it in self.parameters.items()})
         self._check_objectives()
         if not isinstance(self.sampler, str) or self.sampler not in SAMPLERS:
-            close = nearest(self.sampler, SAMPLERS) if isinstance(self.sampler, str) else ""
-            raise UsageError(f"sampler = {shown(self.sampler)}: not known{close}; known: {listed(SAMPLERS)}")
+            raise UsageError(f"sampler = {shown(self.sampler)}: not known{nearest_or_all(str(self.sampler), SAMPLERS)}")
         if not isinstance(self.pruning, bool | SuccessiveHalving):
             raise UsageError(f"pruning = {self.pruning!r}: expected True, False or SuccessiveHalving(...)")
         measured = [dict(self.objectives) == {measure: "maximize"} for measure in MEASURES]

@@ -11,12 +11,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import UsageError, calling, listed, one_line, several, shown
-from clops_sweep.experiment.config import SEED, RunConfig, any_combination, default_plugin, known_key, nearest, owners
+from clops_sweep.errors import UsageError, calling, nearest_or_all, one_line, several, shown
+from clops_sweep.experiment.config import SEED, RunConfig, any_combination, default_plugin, known_key, owners
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import REGISTRIES, has_metric, headline, may_use, used_options
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, kind_in_words, length
+from clops_sweep.experiment.spaces.claims import Claim, check_claims
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.grid import OfAnySeed
 from clops_sweep.experiment.spaces.local_modules import importable
@@ -351,22 +352,37 @@ def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
 
 
 def load_spaces(path: Path) -> list[SearchSpace]:
-    """The `SPACE` that a search-space file defines, always as a list.
+    """The `SPACE` that a search-space file defines, always as a list; see `load_file`."""
+    return load_file(path)[0]
+
+
+def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
+    """The `SPACE` that a search-space file defines, always as a list, and its `CLAIMS`, if any.
 
     The file is Python and is executed: run only files that you trust. It may import modules that lie beside it, where
     it begins; workers need not find them (see `beside.importable`).
 
     Raises:
-        UsageError: no such file; it raises or defines no SPACE; it imports a compiled module that lies beside it.
+        UsageError: no such file; it raises or defines no SPACE; it imports a compiled module that lies beside it; a
+            claim is invalid (see `check_claims`).
     """
-    space = names_in(path).get("SPACE")
+    names = names_in(path)
+    space = names.get("SPACE")
     spaces = [space] if isinstance(space, SearchSpace) else space
     if not isinstance(spaces, list | tuple) or not spaces or not all(isinstance(s, SearchSpace) for s in spaces):
         raise UsageError(f"{path} defines no SPACE; expected SPACE = SearchSpace(...) or a list of them")
     twice = {s.name for s in spaces if sum(other.name == s.name for other in spaces) > 1}
     if twice:
         raise UsageError(f"{path} has two search spaces of the name {sorted(twice)[0]!r}")
-    return list(spaces)
+    if "CLAIMS" not in names:
+        return list(spaces), ()
+    configs = {
+        request.config.replace(seed=0) for space in spaces if space.search is None for request in space.requests()
+    }
+    try:
+        return list(spaces), check_claims(names["CLAIMS"], configs)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def names_in(path: Path) -> dict[str, Any]:
@@ -404,8 +420,7 @@ def shipped_space(name: str) -> Path:
     shipped = shipped_spaces()
     if name not in shipped:
         raise UsageError(
-            f"{name!r}: no search-space file of that name comes with the package{nearest(name, shipped)}; there are "
-            f"{listed(shipped)}"
+            f"{name!r}: no search-space file of that name comes with the package{nearest_or_all(name, shipped)}"
         )
     return shipped[name]
 

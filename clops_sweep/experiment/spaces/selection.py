@@ -16,7 +16,15 @@ from clops_sweep.errors import UsageError, one_line, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import LIMIT, SEEDS, check_limits
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, SCENARIOS
-from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace, all_requests, load_spaces, names_in
+from clops_sweep.experiment.spaces.claims import Claim
+from clops_sweep.experiment.spaces.search_space import (
+    RunRequest,
+    SearchSpace,
+    all_requests,
+    load_file,
+    load_spaces,
+    names_in,
+)
 from clops_sweep.experiment.spaces.where import Where
 
 _Loaded = TypeVar("_Loaded")
@@ -33,6 +41,7 @@ class Selection:
         limit: only so many runs; of a search, only so many trials.
         where: a condition on config fields (see `Where`); not for searches.
         files: where they come from, if from files.
+        claims: what these files claim of their runs.
 
     Raises:
         UsageError: a number is out of bounds, `settings` is no mapping, `where` is no text; a name or label cannot be
@@ -45,6 +54,7 @@ class Selection:
     limit: int | None = None
     where: str | None = None
     files: tuple[Path, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
     def __post_init__(self) -> None:
         check_limits(self, {"seeds": SEEDS, "limit": LIMIT})
@@ -61,8 +71,10 @@ class Selection:
         Raises:
             UsageError: see `load_spaces`.
         """
-        spaces = [space for file in files for space in spaces_of(file)]
-        return cls(tuple(spaces), files=tuple(files), **options)
+        loaded = [_executed(file, load_file) for file in files]
+        spaces = tuple(space for of_file, _ in loaded for space in of_file)
+        claims = tuple(claim for _, of_file in loaded for claim in of_file)
+        return cls(spaces, files=tuple(files), claims=claims, **options)
 
     @classmethod
     def of(cls, space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str], **options: Any) -> Selection:

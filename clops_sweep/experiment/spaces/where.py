@@ -12,8 +12,8 @@ import ast
 from collections.abc import Collection
 from typing import Any, Protocol
 
-from clops_sweep.errors import UsageError, one_line, shown
-from clops_sweep.experiment.config import known_key, nearest
+from clops_sweep.errors import UsageError, nearest, one_line, shown
+from clops_sweep.experiment.config import known_key
 
 _LONGEST_REASON = 80
 

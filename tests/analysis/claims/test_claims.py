@@ -20,8 +20,6 @@ from clops_sweep.analysis.claims.catalogue import (
     FINETUNE,
     FRACTIONS,
     MIR,
-    Claim,
-    Contrast,
 )
 from clops_sweep.analysis.claims.claim_runs import FinishedRuns
 from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO
@@ -32,6 +30,7 @@ from clops_sweep.analysis.report.sections import SectionFiles
 from clops_sweep.analysis.report.write import ReportPaths
 from clops_sweep.experiment.columns import RESULTS, config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
+from clops_sweep.experiment.spaces.claims import Claim, Contrast
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.store.run_store import RunStore
@@ -104,7 +103,7 @@ def test_the_condition_selects_the_runs_of_a_claim_and_no_other(
 
 # --- which runs -------------------------------------------------------------------------------------------------------
 
-ABOVE = Claim("above", "x", "6.1", "class_il", (Contrast(CLOPS, FINETUNE),))
+ABOVE = Claim("above", "x", Contrast(CLOPS, FINETUNE), scenario="class_il")
 
 
 def space(name: str, base: RunConfig, seeds: int = 3, **axes: Any) -> SearchSpace:
@@ -168,7 +167,7 @@ def test_an_order_by_difficulty_is_that_of_the_run_that_decided_it(tmp_path: Pat
     assert order.task_order[0] == int(np.argmax(means)), "it begins with the easiest task"
     by_hand = space("by hand", base, task_order=[order.task_order])
     generated.write_generated_runs(store, [by_hand])
-    claim = Claim("it", "x", "6.5", "class_il", (Contrast(CURRICULUM, CLOPS, "bwt"),))
+    claim = Claim("it", "x", Contrast(CURRICULUM, CLOPS, "bwt"), scenario="class_il")
     (verdict,) = verdicts(collect([plain, by_hand], store.read("runs")), store, claims=[claim])
     assert verdict.weakest.n == 3
     assert json.dumps(list(order.task_order)) in set(store.read("runs")["task_order"])

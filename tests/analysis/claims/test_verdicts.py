@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from clops_sweep import RunConfig, SearchSpace, folds
-from clops_sweep.analysis.claims.catalogue import CLOPS, FINETUNE, MIR, Claim, Contrast, Says, Side
+from clops_sweep.analysis.claims.catalogue import CLOPS, FINETUNE, MIR
 from clops_sweep.analysis.claims.claim_runs import ClaimRuns, ContrastRuns
 from clops_sweep.analysis.claims.verdicts import (
     Verdict,
@@ -24,6 +24,7 @@ from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.statistics import ALPHA, Partition, paired_difference
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
+from clops_sweep.experiment.spaces.claims import Claim, Contrast, Says, Side
 from clops_sweep.store.run_store import RunStore
 
 Auc = Callable[[RunConfig], float]
@@ -32,7 +33,7 @@ START = pd.Timestamp("2026-01-05", tz="UTC")
 
 
 def claim(says: Says = "more", ours: Side = CLOPS, theirs: Side = FINETUNE, key: str = "it") -> Claim:
-    return Claim(key, "it is so", "6.1", "class_il", (Contrast(ours, theirs),), says, matters=0.02)
+    return Claim(key, "it is so", (Contrast(ours, theirs),), says, scenario="class_il")
 
 
 def on(
@@ -165,13 +166,13 @@ def test_what_is_the_same_run_says_nothing() -> None:
 
 
 def test_a_scenario_without_runs_is_not_asked_about() -> None:
-    other = Claim("other", "x", "6.2", "time_il", (Contrast(CLOPS, FINETUNE),))
+    other = Claim("other", "x", Contrast(CLOPS, FINETUNE), scenario="time_il")
     assert [it.claim.key for it in on(apart(0.1), [claim(), other])] == ["it"]
 
 
 def test_one_of_several_differences_is_missing() -> None:
     """What is there can speak against the claim, and nothing can speak for it."""
-    both = Claim("both", "x", "6.1", "class_il", (Contrast(CLOPS, FINETUNE), Contrast(CLOPS, MIR)))
+    both = Claim("both", "x", (Contrast(CLOPS, FINETUNE), Contrast(CLOPS, MIR)), scenario="class_il")
     (verdict,) = on(apart(0.1), [both])
     assert (verdict.outcome, verdict.missing) == ("undecided", "no finished run of MIR")
     (verdict,) = on(apart(-0.1), [both])

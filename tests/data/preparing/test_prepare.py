@@ -272,7 +272,7 @@ except UsageError as problem:
 
 
 def test_unknown_names_and_values(prepared_root: Path) -> None:
-    with pytest.raises(UsageError, match="known: synthetic"):
+    with pytest.raises(UsageError, match=r"is not known \(did you mean 'mitbih'\?\)"):
         prepare("mitbhi", prepared_root=prepared_root, data_root=None)
     with pytest.raises(UsageError, match="expected one of none, minmax, zscore"):
         open_frames("synthetic", prepared_root=prepared_root, normalize="max")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import pytest
 
 from clops_sweep.cli.command import main
 from clops_sweep.data.published import download as downloads
+from tests.cli.documented import documented
 from tests.data.conftest import PROXIES
 from tests.data.physionet_server import PhysioNet
 
@@ -99,7 +101,9 @@ def test_from_nothing_to_prepared_frames(
     assert _files(root) == expected
     physionet.fetched()
 
-    assert run("download", name).status == 0
+    printed = json.loads(run("download", name, "--json").out)
+    assert set(printed) == documented("data download")
+    assert printed["folders"] == [str(root / folder) for folder in EVERYTHING[name]]
     assert physionet.fetched() == {}
 
     cut, gone, other, longer = sorted(path for path in root.rglob("*") if path.suffix in (".dat", ".mat"))[-4:]

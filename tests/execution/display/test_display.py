@@ -16,7 +16,7 @@ import pytest
 
 from clops_sweep import RunConfig
 from clops_sweep.execution.display.best_cell import BestCell
-from clops_sweep.execution.display.display_lines import called, duration, ended, resumed
+from clops_sweep.execution.display.display_lines import called, duration, ended, fitted, resumed
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import (
@@ -75,14 +75,14 @@ NAN = float("nan")
     ],
 )
 def test_how_a_job_has_ended(of: Job, report: Finished | FoundFinished | Failed | Unrecorded, line: str) -> None:
-    assert ended(of, report) == line
+    assert ended(of, report, "clops-sweep status") == line
 
 
 def test_what_jobs_are_called() -> None:
     several = Job(
         (RunConfig(mc_samples=5), RunConfig(mc_samples=9)), ("a", "b"), names=("mc_samples 5", "mc_samples 9")
     )
-    assert called(several) == "mc_samples 5, seed 0, and 1 other in lockstep"
+    assert called(several) == "mc_samples 5, seed 0 and 1 more"
     assert called(Job((RunConfig(strategy="gem"),), ("a",))) == "gem, seed 0"
     line = "resumed   Random storage, seed 3: at task 2/6, epoch 1/40, from its checkpoint"
     assert resumed(job(3), Resumed(2, 6, 1, 40)) == line
@@ -92,13 +92,50 @@ def test_the_best_cell_is_the_one_with_the_best_mean_over_its_seeds() -> None:
     best = BestCell()
     assert str(best) == ""
     best.add(("lucky", "steady"), {"auc": (0.9, 0.8), "bwt": (-0.1, 0.1)})
-    assert str(best) == "AUC 0.900, BWT -0.100 (lucky, 1 seed)"
+    assert str(best) == "AUC 0.900, BWT -0.100 (lucky, n = 1)"
     best.add(("lucky",), {"auc": (0.6,), "bwt": (-0.3,)})
     best.add(("steady",), {"auc": (0.85,), "bwt": (0.0,)})
-    assert str(best) == "AUC 0.825, BWT +0.050 (steady, 2 seeds)"
+    assert str(best) == "AUC 0.825, BWT +0.050 (steady, n = 2)"
     best.add(("other",), {"balanced_accuracy": (0.4,), "balanced_accuracy_forgetting": (0.5,)})  # not comparable
-    union = "balanced accuracy 0.400, forgetting 0.500 (other, 1 seed)"
-    assert str(best) == f"AUC 0.825, BWT +0.050 (steady, 2 seeds); {union}"
+    union = "balanced accuracy 0.400, forgetting 0.500 (other, n = 1)"
+    assert str(best) == f"AUC 0.825, BWT +0.050 (steady, n = 2); {union}"
+
+
+def test_the_best_cell_is_the_one_with_the_best_mean_over_patient_splits() -> None:
+    """A cell that is best on one split and worst on the others is not the best."""
+    best = BestCell()
+    for split, (lucky, steady) in enumerate([(0.95, 0.8), (0.5, 0.8), (0.5, 0.8)]):
+        best.add((f"split_seed {split}, lucky", f"split_seed {split}, steady"), {"auc": (lucky, steady)})
+    assert str(best) == "AUC 0.800 (steady, n = 3)"
+    for named in ("lucky, split_seed 0", "lucky, split fold:1/5", "lucky, split fold:2/5"):
+        best.add((named,), {"auc": (1.5,)})
+    assert str(best) == f"AUC {(0.95 + 0.5 + 0.5 + 3 * 1.5) / 6:.3f} (lucky, n = 6)"
+    alone = BestCell()
+    alone.add(("split_seed 0", "split_seed 1"), {"auc": (0.5, 0.7)})
+    assert str(alone) == "AUC 0.600 (all runs, n = 2)"
+
+
+NAMES = [
+    "storage_fraction 0.1, acquisition_fraction 0.25, CLOPS",
+    "storage_fraction 0.1, acquisition_fraction 0.5, Random storage and acquisition",
+]
+
+
+@pytest.mark.parametrize(
+    ("names", "width", "shown"),
+    [
+        (NAMES, 80, NAMES),
+        (NAMES, 50, ["0.1, 0.25, CLOPS", "0.1, 0.5, Random storage and acquisition"]),
+        (NAMES, 20, ["0.25, CLOPS", "0.5, Random storage and acquisition"]),  # 0.1 is that of both
+        (NAMES[:1], 5, ["0.1, 0.25, CLOPS"]),
+        ([NAMES[0]] * 2, 5, ["0.1, 0.25, CLOPS"] * 2),
+        (["trial 3: learning_rate 0.00012, er_ace"], 30, ["trial 3: 0.00012, er_ace"]),
+        (["how much: Random storage"], 10, ["how much: Random storage"]),
+        ([], 10, []),
+    ],
+)
+def test_names_lose_last_what_tells_them_apart(names: list[str], width: int, shown: list[str]) -> None:
+    assert fitted(names, width) == shown
 
 
 def test_durations() -> None:
@@ -124,7 +161,7 @@ def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
         (jobs[1], Failed(jobs[1].run_ids)),
         (jobs[2], Running(1, 6, 1, 40)),
     ]
-    with SweepDisplay() as display:
+    with SweepDisplay("clops-sweep status --results out") as display:
         display.begin([it.configs[0] for it in jobs], Path("/tmp/log"))
         display.starting("starting Ray")
         for it, report in reports:
@@ -135,12 +172,12 @@ def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
     said = capsys.readouterr().out
     name = "how much: storage_fraction 0.1, " + "long " * 30
     assert said.splitlines() == [
-        "4 runs to do; Ray's own output goes to /tmp/log",
+        "4 runs to do; log: /tmp/log",
         "starting Ray",
         f"resumed   {name}, seed 0: at task 2/6, epoch 3/40, from its checkpoint",
         f"resumed   {name}, seed 0: at task 2/6, epoch 1/40, from its checkpoint",
         f"[1/4] finished  {name}, seed 0: AUC 0.800, BWT +0.100",
-        f"[2/4] failed    {name}, seed 1  (clops-sweep status shows why)",
+        f"[2/4] failed    {name}, seed 1  (clops-sweep status --results out shows why)",
         "trial 3 failed",
     ]
 
@@ -258,7 +295,7 @@ def terminal(tmp_path: Path) -> Callable[[str], str]:
 def test_a_terminal_shows_where_everything_is_and_keeps_nothing_of_it(terminal: Callable[[str], str]) -> None:
     written = terminal(ON_A_TERMINAL)
     shown = screens(written)
-    row = r"\nstorage_fraction 0.1, \w*…  3 seeds  task 2/6, epoch 4/40\s"
+    row = r"\n0.1, 0.25, Random \w*…  3 seeds  task 2/6, epoch 4/40\s"
     assert any("0 finished, 0 running, 0 failed, 6 pending; starting Ray" in screen for screen in shown)
     assert any("3 finished, 3 running, 0 failed, 0 pending; about " in screen for screen in shown)
     assert any("3 finished, 3 running, 0 failed, 0 pending; stopping" in screen for screen in shown)
@@ -266,15 +303,15 @@ def test_a_terminal_shows_where_everything_is_and_keeps_nothing_of_it(terminal: 
     assert max(len(line) for screen in shown for line in screen.splitlines()) <= COLUMNS
     assert "^C" in written
     assert " ".join(shown[-1].split()) == (
-        "6 runs to do Ray's own output goes to log "
+        "6 runs to do log: log "
         "resumed storage_fraction 0.1, acquisition_fraction 0.25, Random storage and acquisition, 3 seeds: "
         "at task 2/6, epoch 3/40, from its checkpoint "
         "stopping: running trials are being checkpointed (Ctrl-C again stops at once) "
-        "best: AUC 0.800, BWT +0.100 (CLOPS, 3 seeds) interrupted; resume with: ..."
+        "best: AUC 0.800, BWT +0.100 (CLOPS, n = 3) interrupted; resume with: ..."
     )
 
 
 def test_what_is_printed_while_the_display_is_refreshed_stays(terminal: Callable[[str], str]) -> None:
     kept = " ".join(screens(terminal(BESIDE_REFRESHES))[-1].split())
     said = (f"a word of warning, and it is number {i} of a hundred" for i in range(100))
-    assert kept == " ".join(["500 runs to do Ray's own output goes to log", *said])
+    assert kept == " ".join(["500 runs to do log: log", *said])

@@ -443,7 +443,7 @@ def test_the_contract_suite_passes_the_example_and_names_what_is_wrong(tmp_path:
     [
         (
             ["tensorbord"],
-            "--observe 'tensorbord': no such observer (did you mean 'tensorboard'?); there are tensorboard, ",
+            "--observe 'tensorbord': no such observer (did you mean 'tensorboard'?)",
         ),
         (["mine:"], "--observe 'mine:': nothing stands behind the colon; expected mine:TARGET"),
         (["mine:there"], "--observe 'mine:there': a function takes no target; expected mine, or a class"),

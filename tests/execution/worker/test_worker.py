@@ -94,6 +94,7 @@ class Actor:
             plugins=plugins or {},
             max_retries=0,
             checkpoint_every=0,
+            on_gpu=gpus > 0,
         )
         trainable = tune.with_parameters(ContinualRunTrainable, workplace=workplace)
         self.actor = ray.remote(num_cpus=0.5, num_gpus=gpus)(trainable).remote(config={"job": self.jobs[0]})
@@ -351,7 +352,7 @@ def test_a_worker_with_a_gpu_that_pytorch_cannot_use_does_not_quietly_compute_on
     assert actor.train() == Failed(actor.ids[0])
     actor.die()
     (error,) = RunStore(tmp_path).read("runs")["error"]
-    assert f"Ray gave this worker a GPU, and PyTorch {torch.__version__} on its machine can use none" in error
+    assert f"this worker has a GPU, and PyTorch {torch.__version__} on its machine can use none" in error
 
 
 def test_as_many_trials_at_a_time_as_there_are_shares_of_a_gpu(cluster: Any) -> None:

@@ -236,7 +236,7 @@ DECLARATIONS: list[tuple[Callable[[], object], str]] = [
     (lambda: network("mine")(3), r"expected a function \(channels, samples, outputs\) .*, not something of type int"),  # type: ignore[type-var]
     (lambda: network("mine")(Base()), "a new one for each run; this is a module itself"),
     (lambda: network("mine")(lambda channels: Base()), r"cannot be called so \(too many positional"),
-    (lambda: RunConfig(network="resnet"), r"network = 'resnet': not known \(did you mean 'resnet1d_wang'\?\); known: "),
+    (lambda: RunConfig(network="resnet"), r"network = 'resnet': not known \(did you mean 'resnet1d_wang'\?\)"),
     (lambda: RunConfig(network=3), "network = 3: input should be a valid string"),
 ]
 

@@ -1,0 +1,209 @@
+"""Cached features: what a frozen encoder makes of the prepared frames of a data set, computed once.
+
+They lie in `features/KEY/` in the prepared folder, as `features.npy` [n, F] or [n, tokens, F] and `features.json`. KEY
+follows from the frames' content, normalisation and leads and from the encoder. The split plays no part.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.encoders import Encoders
+from clops_sweep.data.files.arrays import bytes_of, load_npy, npy_header
+from clops_sweep.data.files.folder import appearing_folder, one_sentence, write_file
+from clops_sweep.data.files.hashes import digest_of_array, hash_of
+from clops_sweep.data.files.progress import with_progress
+from clops_sweep.data.files.termination import terminated_like_interrupted
+from clops_sweep.data.frames import Encoded, FrameSet
+from clops_sweep.data.prepared.manifest import FileRecord
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from clops_sweep.data.prepared.verified_frames import array_written, check_array
+from clops_sweep.errors import DamagedStore, UsageError
+from clops_sweep.regular_files import METADATA_LIMIT, open_regular
+
+FEATURES: Final = "features"
+"""The folder of all features of a data set."""
+
+_ARRAY, _FACTS = "features.npy", "features.json"
+_VERSION = 1
+"""Raised when the same frames and encoder would give other features than before."""
+
+_DTYPE = np.dtype(np.float32)
+
+
+@dataclass(frozen=True)
+class FeatureFacts:
+    """What `features.json` holds.
+
+    Attributes:
+        encoder: name of the encoder.
+        encoder_hash: its identity.
+        device: that computed the features.
+        shape: of the whole array.
+        sha256: of the array (`array_sha256`).
+        size: bytes of its file.
+    """
+
+    encoder: str
+    encoder_hash: str
+    device: str
+    shape: tuple[int, ...]
+    sha256: str
+    size: int
+
+    @property
+    def record(self) -> FileRecord:
+        """Its file."""
+        return FileRecord(self.size, self.sha256, [_DTYPE.str, list(self.shape)])
+
+
+class CachedFeatures:
+    """The features of one encoder on one data set, there or not.
+
+    Args:
+        prepared: the data set.
+        key: which of its frames.
+        encoders: knows the encoder.
+    """
+
+    def __init__(self, prepared: PreparedSet, key: DataKey, encoders: Encoders) -> None:
+        assert key.encoder is not None
+        self._encoder, self._encoders, self._name = key.encoder, encoders, key.dataset
+        self._identity = encoders.identity(key.encoder)
+        leads = key.leads if len(prepared.manifest.lead_names) > 1 else "single"
+        of = {"content": prepared.manifest.content_hash, "normalize": key.normalize, "leads": leads}
+        place = hash_of(**of, encoder=self._identity, version=_VERSION)[:24]
+        self._folder = prepared.folder / FEATURES / place
+
+    def facts(self) -> FeatureFacts | None:
+        """What is known of the features; None where they are not computed, or their file is not whole."""
+        facts = read_facts(self._folder)
+        with contextlib.suppress(OSError):
+            if facts is not None and (self._folder / _ARRAY).stat().st_size == facts.size:
+                return facts
+        return None
+
+    def data_hash(self, signals: str) -> str | None:
+        """The data hash of frames whose signals have the given one; None where they are not computed."""
+        facts = self.facts()
+        return None if facts is None else self._data_hash(signals, facts)
+
+    def _data_hash(self, signals: str, facts: FeatureFacts) -> str:
+        return hash_of(frames=signals, encoder=self._identity, features=facts.sha256)
+
+    def check(self, frames: FrameSet) -> None:
+        """See whether the encoder can be used on the signals.
+
+        Raises:
+            UsageError: they do not fit, or it was trained on their people.
+        """
+        self._encoders.check(self._encoder, frames)
+
+    def compute(self, frames: FrameSet, progress: bool) -> None:
+        """Compute the features, unless they are there. They appear whole or not at all.
+
+        Args:
+            frames: the signals.
+            progress: whether to show a bar with the time left.
+
+        Raises:
+            UsageError: encoder and frames do not fit, the encoder is not fit to be one, or the disk has no room.
+        """
+        self.check(frames)
+        if self.facts() is not None:
+            return
+        with terminated_like_interrupted(), appearing_folder(self._folder) as staging:
+            computing = self._encoders.compute(self._encoder, frames)
+            shape = (len(frames), *computing.shape)
+            needed, free = int(np.prod(shape)) * _DTYPE.itemsize, shutil.disk_usage(staging).free
+            if needed > free:
+                raise UsageError(
+                    f"encoder {self._encoder!r}: its features of {self._name!r} take {needed / 1e9:,.1f} GB, and "
+                    f"{free / 1e9:,.1f} GB are free in {self._folder.parent}; free some, or choose another "
+                    "--prepared-root"
+                )
+            digest, title = digest_of_array(_DTYPE, shape), f"{self._name}: features of {self._encoder}"
+            with open(staging / _ARRAY, "xb") as file:
+                file.write(npy_header(_DTYPE, shape))
+                for batch in with_progress(computing.batches, computing.count, title, progress):
+                    digest.update(bytes_of(batch))
+                    file.write(bytes_of(batch))
+                size = file.tell()
+            if self._encoders.identity(self._encoder) != self._identity:
+                raise UsageError(f"encoder {self._encoder!r}: its weights changed while it computed; start again")
+            facts = FeatureFacts(self._encoder, self._identity, computing.device, shape, digest.hexdigest(), size)
+            write_file(staging / _FACTS, json.dumps(asdict(facts), indent=1).encode())
+        array_written(self._folder, _ARRAY, facts.record)
+
+    def frames(self, signals: FrameSet) -> FrameSet:
+        """The features as a frame set, mapped from the disk, with the labels, patients and split of the signals.
+
+        Raises:
+            UsageError: they are not computed, or the encoder was trained on the same people.
+            DamagedStore: they are not what was computed.
+        """
+        self.check(signals)
+        facts = self.facts()
+        if facts is None:
+            raise UsageError(
+                f"dataset {self._name!r}: the features of encoder {self._encoder!r} are not computed; run 'clops-sweep "
+                f"data encode {self._name} --encoder {self._encoder}' first"
+            )
+        try:
+            check_array(self._folder, _ARRAY, facts.record)
+            features = load_npy(self._folder / _ARRAY, mapped=True)
+            if features.shape != facts.shape or len(features) != len(signals):
+                raise DamagedStore(f"features of another shape than {_FACTS} says")
+        except DamagedStore:
+            raise DamagedStore(
+                f"{self._folder / _ARRAY}: has changed since it was computed; delete {self._folder}, and the next "
+                "launch computes it again"
+            ) from None
+        rows = features.reshape(-1, features.shape[-1])
+        rows.flags.writeable = False
+        members = None if features.ndim == 2 else np.arange(len(rows)).reshape(features.shape[:2])
+        people = self._encoders.people(self._encoder)
+        return replace(
+            signals,
+            frames=rows,
+            gain=np.ones(len(rows), np.float32),
+            offset=np.zeros(len(rows), np.float32),
+            unit="features",
+            members=members,
+            data_hash=self._data_hash(signals.data_hash, facts),
+            encoded=Encoded(
+                self._encoder,
+                self._identity,
+                facts.sha256,
+                people,
+                signals.channels,
+                signals.samples,
+                signals.unit,
+            ),
+        )
+
+
+def read_facts(folder: Path) -> FeatureFacts | None:
+    """What `features.json` in a folder holds; None if it is absent or unreadable."""
+    try:
+        with open_regular(folder / _FACTS, METADATA_LIMIT) as file:
+            values: dict[str, Any] = json.load(file)
+        return FeatureFacts(**values | {"shape": tuple(map(int, values["shape"]))})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def computed_features(folder: Path) -> Sequence[FeatureFacts]:
+    """All features in a prepared folder."""
+    with one_sentence(folder):
+        there = sorted((folder / FEATURES).iterdir()) if (folder / FEATURES).is_dir() else []
+    return [facts for path in there if not path.name.startswith(".") and (facts := read_facts(path)) is not None]

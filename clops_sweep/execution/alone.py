@@ -1,0 +1,89 @@
+"""A sweep in this process alone: the jobs of a feed one after another, without Ray."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.execution.display.live import Display
+from clops_sweep.execution.feed import Feed
+from clops_sweep.execution.hearing import Hearing, RunFed
+from clops_sweep.execution.jobs import MakeWorkplace, Resources
+from clops_sweep.execution.observers.thread import Observers
+from clops_sweep.execution.run_log import mark_output, print_for
+from clops_sweep.execution.under_way import RunsUnderWay
+from clops_sweep.execution.worker.job_runner import JobRunner
+from clops_sweep.store.upkeep.background import BackgroundCompaction
+
+_SECONDS_BETWEEN_LOOKS = 0.2
+_SECONDS_TO_STOP = 20.0
+"""For the epoch that is under way to end, so that the run can be checkpointed."""
+
+
+@contextmanager
+def workers(
+    frames: Mapping[DataKey, FrameSet], resources: Resources, display: Display, make_workplace: MakeWorkplace
+) -> Iterator[RunFed]:
+    """Yield what runs the jobs of a feed; see `on_ray.workers`."""
+    del resources
+    workplace = make_workplace(frames)
+
+    def run_fed(feed: Feed, compaction: BackgroundCompaction, observers: Observers, under_way: RunsUnderWay) -> None:
+        hearing = Hearing(display, feed, compaction, observers, under_way)
+        with _marked_output():
+            _run(feed, JobRunner(workplace), display, observers, hearing)
+        hearing.check()
+
+    yield run_fed
+
+
+def _run(feed: Feed, runner: JobRunner, display: Display, observers: Observers, hearing: Hearing) -> None:
+    display.stops_in_order = True
+    try:
+        while not (display.interrupted or hearing.store_error):
+            job = feed.next_job(1)
+            if job is None:  # all is done, or a trial waits for what another one has just recorded
+                time.sleep(0 if feed.finished else _SECONDS_BETWEEN_LOOKS)
+                return
+            parts = job.parts()
+            hearing.started(parts[0])
+            runner.assign(job)
+            while not runner.done:
+                if display.interrupted or hearing.store_error:
+                    if display.interrupted:
+                        display.stopping()
+                    _stop(runner, _SECONDS_TO_STOP)
+                    return
+                reports = runner.step(_SECONDS_BETWEEN_LOOKS)
+                hearing.hear(parts, reports, runner.events(), hearing.started)
+                observers.look()
+            feed.returned(job)
+    except BaseException:
+        _stop(runner, 0)
+        raise
+    finally:
+        display.stops_in_order = False
+
+
+def _stop(runner: JobRunner, seconds: float) -> None:
+    """Have the run that is under way end with a checkpoint, and wait so long for it. A run may hang in an epoch."""
+    thread = threading.Thread(target=runner.stop, name="stopping", daemon=True)
+    thread.start()
+    thread.join(seconds)
+
+
+@contextmanager
+def _marked_output() -> Iterator[None]:
+    """Begin each line printed inside with the runs that are under way, as workers do."""
+    before = sys.stdout, sys.stderr
+    mark_output()
+    try:
+        yield
+    finally:
+        print_for(())
+        sys.stdout, sys.stderr = before

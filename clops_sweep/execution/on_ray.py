@@ -1,0 +1,55 @@
+"""A sweep on Ray: a cluster of its own or one that is running, with a worker at each place.
+
+Importing this takes seconds, so a launch does it only when there is something to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
+
+# isort: split
+
+import ray
+
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.execution.cluster.start import cluster, start_in_words
+from clops_sweep.execution.display.live import Display
+from clops_sweep.execution.feed import Feed
+from clops_sweep.execution.hearing import RunFed
+from clops_sweep.execution.jobs import MakeWorkplace, Resources
+from clops_sweep.execution.observers.thread import Observers
+from clops_sweep.execution.under_way import RunsUnderWay
+from clops_sweep.store.upkeep.background import BackgroundCompaction
+
+
+@contextmanager
+def workers(
+    frames: Mapping[DataKey, FrameSet], resources: Resources, display: Display, make_workplace: MakeWorkplace
+) -> Iterator[RunFed]:
+    """Yield what runs the jobs of a feed, until it has no more or there have been many, or the user interrupts it.
+
+    Args:
+        frames: the prepared data.
+        resources: what a job takes, and where it runs.
+        display: shows what happens.
+        make_workplace: makes what workers need to know, given where the frames are.
+
+    Raises:
+        UsageError: no cluster at the address, or it cannot hold a single trial.
+    """
+    display.starting(start_in_words(resources))
+    with cluster(resources, frames, display.warn):
+        display.starting("starting workers")
+        # What takes seconds of this, the start of the cluster has imported.
+        from clops_sweep.execution.tune import run_fed
+
+        workplace = make_workplace({key: ray.put(frame_set) for key, frame_set in frames.items()})
+
+        def run(feed: Feed, compaction: BackgroundCompaction, observers: Observers, under_way: RunsUnderWay) -> None:
+            run_fed(feed, workplace, resources, display, compaction, observers, under_way)
+
+        yield run

@@ -1,0 +1,1 @@
+"""Frozen encoders: from the frames of a data set to features."""

@@ -1,0 +1,125 @@
+"""Signals of a data set, adapted to what an encoder takes by the rules that it declares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import UsageError, listed
+from clops_sweep.experiment.plugins.declarations import EncoderInput
+
+
+@dataclass(frozen=True)
+class Signals:
+    """What the frames of a data set are.
+
+    Attributes:
+        dataset: its name.
+        channels: names of the channels; joined by "|" where a frame is any one of several leads.
+        samples: of a channel.
+        sampling_rate: in Hz; None if unknown.
+        normalize: how they are normalised.
+        unit: if they are not.
+    """
+
+    dataset: str
+    channels: Sequence[str]
+    samples: int
+    sampling_rate: float | None
+    normalize: str
+    unit: str
+
+    @classmethod
+    def of(cls, frames: FrameSet) -> Signals:
+        """The frames of a frame set."""
+        rate = None if frames.frame_seconds is None else frames.samples / frames.frame_seconds
+        used = np.unique(frames.leads)
+        names = frames.lead_names if not frames.single_leads else ["|".join(frames.lead_names[lead] for lead in used)]
+        normalize = frames.unit if frames.unit in ("minmax", "zscore") else "none"
+        return cls(frames.name, names, frames.samples, rate, normalize, frames.unit)
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """From frames [m, channels, samples] of a data set to signals that an encoder takes, float32 both.
+
+    Attributes:
+        picked: the channels that are taken, in order; one of them may be repeated.
+        resampled: samples of a channel after resampling.
+        samples: of a channel at the end, cropped or padded with zeros.
+    """
+
+    picked: tuple[int, ...]
+    resampled: int
+    samples: int
+
+    def __call__(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The signals."""
+        found = frames[:, list(self.picked)]
+        if self.resampled != frames.shape[2]:
+            from scipy.signal import resample
+
+            found = resample(found.astype(np.float64), self.resampled, axis=2).astype(np.float32)
+        if self.samples > self.resampled:
+            found = np.pad(found, ((0, 0), (0, 0), (0, self.samples - self.resampled)))
+        return np.ascontiguousarray(found[:, :, : self.samples], dtype=np.float32)
+
+
+def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
+    """The adapter from some signals to what an encoder takes.
+
+    Raises:
+        UsageError: the signals do not fit, and no declared rule adapts them.
+    """
+
+    def refuse(has: str, wants: str, rule: str | None, otherwise: str = "") -> NoReturn:
+        remedy = otherwise or (f'allow it with adapt=["{rule}"], or' if rule else "use") + " another encoder"
+        raise UsageError(f"encoder {encoder!r} takes {wants}, and frames of {signals.dataset!r} have {has}; {remedy}")
+
+    if takes.normalize is not None and takes.normalize != signals.normalize:
+        otherwise = f"set normalize = {takes.normalize!r}"
+        refuse(f"normalize = {signals.normalize!r}", f"normalize = {takes.normalize!r}", None, otherwise)
+    if takes.unit is not None and takes.unit != signals.unit:
+        refuse(f"the unit {signals.unit}", f"signals in {takes.unit}", None)
+    picked = _picked(takes, signals)
+    if picked is None:
+        has = f"{len(signals.channels)} ({listed(signals.channels)})"
+        several = "|" in signals.channels[0]  # a frame is one of several leads
+        if isinstance(takes.channels, int):
+            wants, rule = f"{takes.channels} channels", "repeat" if len(signals.channels) == 1 else None
+        else:
+            wants, rule = f"the channels {listed(takes.channels)}", "select" if len(signals.channels) > 1 else "repeat"
+        refuse(has, wants, rule, "set leads = 'all', or use another encoder" if several else "")
+    length, rate = signals.samples, signals.sampling_rate
+    if takes.sampling_rate is not None:
+        if rate is None:
+            refuse("no known sampling rate", f"{takes.sampling_rate:g} Hz", None)
+        if abs(rate / takes.sampling_rate - 1) > 1e-6:
+            if "resample" not in takes.adapt:
+                refuse(f"{rate:g} Hz", f"{takes.sampling_rate:g} Hz", "resample")
+            length = max(1, round(length * takes.sampling_rate / rate))
+    samples = takes.samples or length
+    if length != samples and (rule := "pad" if length < samples else "crop") not in takes.adapt:
+        after = " after resampling" if length != signals.samples else ""
+        refuse(f"{length:,}{after}", f"{samples:,} samples", rule)
+    return Adapter(picked, length, samples)
+
+
+def _picked(takes: EncoderInput, signals: Signals) -> tuple[int, ...] | None:
+    """Which channels are taken, in order; None where they do not fit."""
+    count = len(signals.channels)
+    if isinstance(takes.channels, int):
+        if count == takes.channels:
+            return tuple(range(count))
+        return (0,) * takes.channels if count == 1 and "repeat" in takes.adapt else None
+    has, wants = ([name.casefold() for name in names] for names in (signals.channels, takes.channels))
+    if has == wants:
+        return tuple(range(count))
+    if "select" in takes.adapt and set(wants) <= set(has):
+        return tuple(has.index(name) for name in wants)
+    return (0,) * len(wants) if count == 1 and "repeat" in takes.adapt else None

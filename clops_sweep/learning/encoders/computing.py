@@ -1,0 +1,215 @@
+"""Features in batches of a fixed size: the same bits whatever the number of threads that compute them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Final, NoReturn
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from clops_sweep.data.encoders import Computing
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import UsageError, one_line, reason, shown, user_code
+from clops_sweep.learning.encoders.adapting import Adapter
+from clops_sweep.learning.global_streams import GlobalStreams
+from clops_sweep.learning.networks.module_probe import same_bits
+from clops_sweep.learning.process_state import torch_state_kept
+from clops_sweep.learning.threads import one_thread
+from clops_sweep.machine import available_cores
+
+BATCH: Final = 32
+"""Instances that are computed together. Rounding may depend on it, so it is the same for everybody."""
+
+_APART = 1e-3
+"""By what share of the largest feature an instance's may differ with the others in its batch."""
+
+
+def made_encoder(name: str, make: Callable[[Path | None], Any], weights: Path | None) -> nn.Module:
+    """The module of an encoder in evaluation mode, frozen, on the CPU.
+
+    Raises:
+        UsageError: it cannot be made, or its weights do not fit.
+    """
+    of = "" if weights is None else f" with weights {weights}"
+
+    def refused(error: BaseException) -> UsageError:
+        if isinstance(error, pickle.UnpicklingError):
+            return UsageError(
+                f"encoder {name!r}: weights {weights}: cannot be loaded without executing code in them; expected a "
+                "state dict, as torch.save(module.state_dict(), FILE) writes it, or safetensors"
+            )
+        if "state_dict" in str(error):
+            missing = one_line(str(error).split(":", 1)[-1])
+            return UsageError(f"encoder {name!r}: weights {weights}: do not fit its module ({missing[:200]})")
+        return UsageError(f"encoder {name!r}: raises when it is made{of} ({reason(error)})")
+
+    generators = GlobalStreams(torch.device("cpu"))
+    with torch_state_kept(), generators.kept(), user_code(refused):
+        generators.seed(0)
+        module = make(weights)
+    if not isinstance(module, nn.Module):
+        raise UsageError(f"encoder {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
+    return module.requires_grad_(False).eval()
+
+
+def computing(
+    name: str, module: nn.Module, adapter: Adapter, frames: FrameSet, workers: int | None = None
+) -> Computing:
+    """The features of all instances of a data set, on a GPU if there is one.
+
+    Args:
+        name: of the encoder, for messages.
+        module: in evaluation mode.
+        adapter: from frames to signals that it takes.
+        frames: the signals.
+        workers: threads on a CPU, by default one for each core; the features do not depend on it.
+
+    Raises:
+        UsageError: the module is not fit to be an encoder.
+    """
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    encoding = _Encoding(name, module.to(device), adapter, frames, device)
+    with torch_state_kept(), one_thread(), GlobalStreams(device).kept():
+        shape = encoding.probed()
+    count = -(-len(frames) // BATCH)
+    threads = 1 if device.type == "cuda" else min(count, workers or available_cores())
+    return Computing(shape, device.type, encoding.batches(shape, threads), count)
+
+
+class _Encoding:
+    def __init__(self, name: str, module: nn.Module, adapter: Adapter, frames: FrameSet, device: torch.device) -> None:
+        self._name, self._module, self._adapter = name, module, adapter
+        self._frames, self._device = frames, device
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise UsageError(f"encoder {self._name!r}: {what}")
+
+    def _features(self, module: nn.Module, instances: slice) -> torch.Tensor:
+        frames = self._frames.signal(instances)
+        signals = torch.from_numpy(self._adapter(frames.reshape(len(frames), self._frames.channels, -1)))
+        size = list(signals.shape)
+        with (
+            torch.no_grad(),
+            user_code(lambda error: UsageError(f"encoder {self._name!r}: raises on signals {size} ({reason(error)})")),
+        ):
+            features: Any = module(signals.to(self._device))
+        if not isinstance(features, torch.Tensor):
+            self._refuse(f"returns {type(features).__name__}; expected a tensor [B, features] or [B, tokens, features]")
+        if features.ndim not in (2, 3) or len(features) != len(signals) or not features.is_floating_point():
+            kind = str(features.dtype).removeprefix("torch.")
+            self._refuse(
+                f"returns {kind} {list(features.shape)} for signals {size}; expected floating point [B, features] or "
+                "[B, tokens, features]"
+            )
+        return features.to(torch.float32).cpu()
+
+    def probed(self) -> tuple[int, ...]:
+        """The shape of an instance's features, once the module has been tried on the first frames.
+
+        Raises:
+            UsageError: it keeps state, draws random numbers, or mixes the instances of a batch.
+        """
+        module, frames = self._module, self._frames
+        buffers = {name: value.clone() for name, value in module.named_buffers()}
+        first = self._features(module, slice(0, 2))
+        self._check_finite(first.numpy(), 0)
+        self._features(module, slice(1, 3))  # what it keeps of these would show in the next
+        again = self._features(module, slice(0, 2))
+        changed = _changed(buffers, dict(module.named_buffers()))
+        if changed is not None:
+            self._refuse(f"changes {changed!r} when it computes features; an encoder must stay as it is")
+        if first.shape != again.shape or not same_bits(first, again):
+            self._refuse(
+                "gives other features when it is called again with the same signals; keep nothing from one call to the "
+                "next, and draw no random numbers"
+            )
+        if len(frames) < 2:
+            return tuple(first.shape[1:])
+        alone = self._features(module, slice(0, 1))
+        if alone.shape[1:] != first.shape[1:]:
+            self._refuse(
+                f"returns {list(alone.shape)} for a batch of one and {list(first.shape)} for a batch of two; expected "
+                "the same features of each instance"
+            )
+        if (alone - first[:1]).abs().max() > _APART * (first.abs().max() + 1e-6):
+            self._refuse("gives an instance other features when others are in its batch; expected the same")
+        return tuple(first.shape[1:])
+
+    def _check_finite(self, features: NDArray[np.float32], begin: int) -> None:
+        bad = np.flatnonzero(~np.isfinite(features.reshape(len(features), -1)).all(1))
+        if len(bad):
+            instance = begin + int(bad[0])
+            person = self._frames.patient_names[self._frames.patients[instance]]
+            self._refuse(
+                f"returns features that are not finite for instance {instance} of {self._frames.name!r} (patient "
+                f"{shown(person)})"
+            )
+
+    def batches(self, shape: tuple[int, ...], threads: int) -> Iterator[NDArray[np.float32]]:
+        """The features of all instances in order.
+
+        Raises:
+            UsageError: some are of another shape than the first, or are not finite.
+        """
+        modules = _copies(self._module, threads)
+        free: SimpleQueue[nn.Module] = SimpleQueue()
+        for module in modules:
+            free.put(module)
+
+        def batch(begin: int) -> NDArray[np.float32]:
+            module = free.get()
+            try:
+                features = self._features(module, slice(begin, begin + BATCH)).numpy()
+            finally:
+                free.put(module)
+            if features.shape[1:] != shape:
+                self._refuse(f"returns features {list(features.shape[1:])} after {list(shape)}; expected one shape")
+            self._check_finite(features, begin)
+            return np.ascontiguousarray(features)
+
+        begins = range(0, len(self._frames), BATCH)
+        with torch_state_kept(), one_thread():
+            if len(modules) == 1:
+                yield from map(batch, begins)
+                return
+            # Threads, as PyTorch computes without Python's lock, and processes would each need the weights.
+            pool = ThreadPoolExecutor(len(modules), initializer=torch.set_num_threads, initargs=(1,))
+            waiting: deque[Future[NDArray[np.float32]]] = deque()
+            try:
+                for begin in begins:
+                    waiting.append(pool.submit(batch, begin))
+                    if len(waiting) > 2 * len(modules):
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+
+def _copies(module: nn.Module, count: int) -> list[nn.Module]:
+    """So many modules that share their weights: what a layer keeps during a pass must not meet another thread's.
+
+    A module that cannot be copied is computed by one thread.
+    """
+    try:
+        kept = [*module.parameters(), *module.buffers()]
+        copies = [copy.deepcopy(module, {id(tensor): tensor for tensor in kept}) for _ in range(count - 1)]
+    except Exception:
+        copies = []
+    return [module, *copies]
+
+
+def _changed(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> str | None:
+    """The name of a buffer that is not what it was."""
+    names = dict.fromkeys([*before, *after])
+    differ = (it for it in names if it not in before or it not in after or not same_bits(before[it], after[it]))
+    return next(differ, None)

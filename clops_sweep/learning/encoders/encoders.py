@@ -1,0 +1,205 @@
+"""Encoders by name: declared ones, and the networks of stored runs without their last layer."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clops_sweep.data.encoders import Computing
+from clops_sweep.data.files.folder import one_sentence
+from clops_sweep.data.files.hashes import file_sha256, hash_of
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.origins import ORIGINS, Origin
+from clops_sweep.data.prepared.freshness import state_of
+from clops_sweep.errors import UsageError
+from clops_sweep.experiment.plugins.declarations import DeclaredEncoder, EncoderInput
+from clops_sweep.experiment.plugins.registry import ENCODERS, NETWORKS, STORED_RUN
+from clops_sweep.learning.encoders.adapting import Signals, adapter
+from clops_sweep.learning.model_facts import ModelFacts, facts_in
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from clops_sweep.learning.trained_model import UsedEncoder
+
+_OF_RUNS = frozenset({"resample", "pad", "crop"})
+"""How signals may be adapted to the network of a stored run."""
+
+_hashes: dict[Path, tuple[list[int], str]] = {}
+"""SHA-256 of weights, and the state of their file, in this process."""
+
+
+@dataclass(frozen=True)
+class _Encoder:
+    """An encoder that is at hand.
+
+    Attributes:
+        takes: the signals that it takes.
+        identity: SHA-256 of its code, weights and declaration.
+        people: those that it has seen, by hash.
+        trained_on: data sets whose people it has seen.
+        make: makes its module, given the file of its weights.
+        weights: that file.
+    """
+
+    takes: EncoderInput
+    identity: str
+    make: Callable[[Path | None], Any]
+    weights: Path | None = None
+    people: frozenset[str] = frozenset()
+    trained_on: tuple[str, ...] = ()
+
+
+class Encoders:
+    """The encoders that configs may name here. Nothing needs PyTorch before features are computed.
+
+    Args:
+        read_model: the file of the last model of a stored run, by its id.
+        data_root: where weights are looked for; by default CLOPS_DATA_ROOT.
+    """
+
+    def __init__(self, read_model: Callable[[str], bytes], data_root: str | os.PathLike[str] | None = None) -> None:
+        self._read_model = read_model
+        self._data_root = data_root or os.environ.get("CLOPS_DATA_ROOT")
+        self._models: dict[str, tuple[bytes, ModelFacts]] = {}
+
+    def identity(self, encoder: str) -> str:
+        """SHA-256 of an encoder's code, weights and declaration.
+
+        Raises:
+            UsageError: it is not declared here, or its weights or model are missing.
+        """
+        return self._found(encoder).identity
+
+    def people(self, encoder: str) -> frozenset[str]:
+        """The people that it has seen in pretraining, by `leaks.person_hash`, as far as a stored run says so."""
+        return self._found(encoder).people
+
+    def check(self, encoder: str, frames: FrameSet) -> None:
+        """See whether it can be used on some frames.
+
+        Raises:
+            UsageError: the frames can neither be taken as they are nor adapted, or it was trained on their people.
+        """
+        found = self._found(encoder)
+        if frames.name in found.trained_on:
+            raise UsageError(
+                f"dataset {frames.name!r}: encoder {encoder!r} was trained on it, so its people cannot be evaluated; "
+                "expected another data set or encoder"
+            )
+        adapter(encoder, found.takes, Signals.of(frames))
+
+    def compute(self, encoder: str, frames: FrameSet) -> Computing:
+        """Begin to compute its features of all instances.
+
+        Raises:
+            UsageError: it cannot be made, or is not fit to be an encoder.
+        """
+        from clops_sweep.learning.encoders.computing import computing
+
+        found = self._found(encoder)
+        fitting = adapter(encoder, found.takes, Signals.of(frames))
+        return computing(encoder, self._module(encoder, found), fitting, frames)
+
+    def of_model(self, facts: ModelFacts) -> UsedEncoder:
+        """The encoder whose features a stored model takes.
+
+        Raises:
+            UsageError: it is not the one that the model was trained with.
+        """
+        from clops_sweep.learning.trained_model import UsedEncoder
+
+        assert facts.encoder is not None
+        if STORED_RUN.fullmatch(facts.encoder) is None and facts.encoder not in ENCODERS:
+            raise UsageError(
+                f"run {facts.run_id}: encoder {facts.encoder!r} is not declared; import the file that declares it first"
+            )
+        found = self._found(facts.encoder)
+        if found.identity != facts.encoder_hash:
+            raise UsageError(
+                f"run {facts.run_id}: the code, weights or declaration of encoder {facts.encoder!r} changed after the "
+                "run; restore what the run used"
+            )
+        rate = facts.sampling_rate
+        signals = Signals(facts.dataset, facts.channels, facts.samples, rate, facts.normalize, facts.unit)
+        fitting = adapter(facts.encoder, found.takes, signals)
+        return UsedEncoder(self._module(facts.encoder, found), fitting, (len(fitting.picked), fitting.samples))
+
+    def _module(self, name: str, found: _Encoder) -> nn.Module:
+        from clops_sweep.learning.encoders.computing import made_encoder
+
+        return made_encoder(name, found.make, found.weights)
+
+    def _found(self, name: str) -> _Encoder:
+        if stored := STORED_RUN.fullmatch(name):
+            return self._stored(name, stored[1])
+        if name not in ENCODERS:
+            raise UsageError(f"encoder {name!r}: is not declared here; load the file that declares it")
+        declared = ENCODERS.declaration(name).encoder
+        assert declared is not None
+        weights = self._weights(name, declared)
+        origin = ORIGINS.get(("encoder", name), Origin())
+        takes = declared.takes
+        identity = hash_of(
+            code=origin.code or origin.sha256,
+            weights=None if weights is None else _sha256(weights),
+            channels=takes.channels,
+            sampling_rate=takes.sampling_rate,
+            samples=takes.samples,
+            adapt=sorted(takes.adapt),
+        )
+        return _Encoder(takes, identity, ENCODERS[name], weights, trained_on=declared.trained_on)
+
+    def _weights(self, name: str, declared: DeclaredEncoder) -> Path | None:
+        """The file of declared weights."""
+        if declared.weights is None:
+            return None
+        folders = [Path(it) for it in (self._data_root, declared.folder) if it]
+        places = list(dict.fromkeys(folder / declared.weights for folder in folders))
+        for place in dict.fromkeys(places):
+            if place.is_file():
+                return place
+        looked = " or ".join(map(str, places))
+        raise UsageError(f"encoder {name!r}: weights {declared.weights}: there is no such file; looked for {looked}")
+
+    def _stored(self, name: str, run_id: str) -> _Encoder:
+        """The network of a stored run without its last layer."""
+        if run_id not in self._models:
+            content = self._read_model(run_id)
+            self._models[run_id] = content, facts_in(content)
+        content, facts = self._models[run_id]
+        if facts.network not in NETWORKS:
+            raise UsageError(
+                f"encoder {name!r}: its network {facts.network!r} is not declared; load the file that declares it"
+            )
+
+        def make(_: Path | None) -> nn.Module:
+            from clops_sweep.learning.encoders.headless import without_head
+            from clops_sweep.learning.trained_model import model_from
+
+            return without_head(name, model_from(content, self.of_model))
+
+        origin = ORIGINS.get(("network", facts.network), Origin())
+        count = len(facts.channels)
+        takes = EncoderInput(
+            facts.channels if count > 1 else 1,
+            facts.sampling_rate,
+            facts.samples,
+            _OF_RUNS,
+            facts.normalize,
+            facts.unit if facts.normalize == "none" else None,
+        )
+        identity = hash_of(model=hashlib.sha256(content).hexdigest(), network=origin.code or origin.sha256)
+        return _Encoder(takes, identity, make, people=frozenset(facts.people))
+
+
+def _sha256(file: Path) -> str:
+    with one_sentence(file):
+        state = state_of(file)
+        if file not in _hashes or _hashes[file][0] != state:
+            _hashes[file] = state, file_sha256(file)
+    return _hashes[file][1]

@@ -1,0 +1,46 @@
+"""The network of a stored run as an encoder: what its last linear layer sees."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from clops_sweep.errors import UsageError
+from clops_sweep.learning.networks.head import head_of
+from clops_sweep.learning.trained_model import OnFeatures, TrainedModel
+
+
+def without_head(encoder: str, model: TrainedModel) -> nn.Module:
+    """From signals that a model takes to the features [B, F] that its last `nn.Linear` sees, in place.
+
+    Raises:
+        UsageError: it has no such layer, or does more after it.
+    """
+    network = model.network.network if isinstance(model.network, OnFeatures) else model.network
+    try:
+        name, head = head_of(model.facts.network, network, len(model.classes))
+    except UsageError:
+        raise UsageError(
+            f"encoder {encoder!r}: network {model.facts.network!r} has no last nn.Linear with one output a class to "
+            "leave out"
+        ) from None
+    if name:
+        parent, _, child = name.rpartition(".")
+        setattr(network.get_submodule(parent), child, nn.Identity())
+    features = _Features(network if name else nn.Identity(), head.in_features)
+    return OnFeatures(model.network.encoder, features) if isinstance(model.network, OnFeatures) else features
+
+
+class _Features(nn.Module):
+    """A network whose last linear layer was left out."""
+
+    def __init__(self, network: nn.Module, size: int) -> None:
+        super().__init__()
+        self.network, self._size = network, size
+
+    def forward(self, signals: torch.Tensor) -> torch.Tensor:
+        """Features [B, F] of signals [B, channels, samples]."""
+        features: torch.Tensor = self.network(signals)
+        if list(features.shape) != [len(signals), self._size]:
+            raise ValueError(f"returns {list(features.shape)} without its last nn.Linear; expected [B, {self._size}]")
+        return features

@@ -1,0 +1,135 @@
+"""ModelFacts: what a stored model is and what it expects. Needs no PyTorch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.scenarios import LossKind, Scenario
+from clops_sweep.data.scenarios.leaks import person_hash
+from clops_sweep.errors import UsageError
+from clops_sweep.experiment.config import RunConfig
+
+FACTS: Final = "clops_sweep"
+"""Of the entry in a file's metadata that holds the `ModelFacts` as JSON."""
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What a stored model is, and what it expects.
+
+    Attributes:
+        run_id: of the run that trained it.
+        dataset: what it was trained on.
+        data_hash: content hash of these frames.
+        scenario: their division into tasks.
+        tasks: names of the tasks trained so far, in order.
+        network: name of the network.
+        network_options: its options.
+        kind: "binary", "softmax" or "multilabel".
+        classes: what each output stands for. Where an output is a position within a task, the classes of all tasks at
+            that position, joined by "|".
+        channels: names of the channels of a frame, in order; joined by "|" where a frame is any one of several leads.
+        samples: samples per channel.
+        sampling_rate: in Hz; None if unknown.
+        normalize: how frames are normalised: "none", "minmax" or "zscore", per frame and channel.
+        unit: of frames that are not normalised.
+        people: the people in the training and validation splits, and those that the encoder has seen, by
+            `leaks.person_hash`.
+        encoder: name of the encoder whose features the network takes; None for signals.
+        encoder_hash: SHA-256 of its code, weights and declaration.
+        features: channels and samples of a frame of features; None for signals.
+    """
+
+    run_id: str
+    dataset: str
+    data_hash: str
+    scenario: str
+    tasks: tuple[str, ...]
+    network: str
+    network_options: Mapping[str, Any]
+    kind: LossKind
+    classes: tuple[str, ...]
+    channels: tuple[str, ...]
+    samples: int
+    sampling_rate: float | None
+    normalize: str
+    unit: str
+    people: tuple[str, ...]
+    encoder: str | None = None
+    encoder_hash: str | None = None
+    features: tuple[int, int] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Channels and samples of what the network takes."""
+        return self.features or (len(self.channels), self.samples)
+
+    @classmethod
+    def of(cls, config: RunConfig, frames: FrameSet, scenario: Scenario, trained: int) -> ModelFacts:
+        """Facts about a run's network after its first `trained` tasks."""
+        seen = np.concatenate([part.rows for task in scenario.tasks for part in (task.train, task.validation)])
+        names = {frames.patient_names[person] for person in np.unique(frames.patients[seen])}
+        people = {person_hash(frames.name, name) for name in names}
+        encoded = frames.encoded
+        samples = frames.samples if encoded is None else encoded.samples
+        return cls(
+            run_id=config.run_id(frames.data_hash),
+            dataset=config.dataset,
+            data_hash=frames.data_hash,
+            scenario=config.scenario,
+            tasks=tuple(task.name for task in scenario.tasks[:trained]),
+            network=config.network,
+            network_options=dict(config.network_options),
+            kind=scenario.kind,
+            classes=_classes(frames, scenario),
+            channels=_channels(frames, scenario),
+            samples=samples,
+            sampling_rate=None if frames.frame_seconds is None else samples / frames.frame_seconds,
+            normalize=config.normalize or "none",
+            unit=frames.unit if encoded is None else encoded.unit,
+            people=tuple(sorted(people if encoded is None else people | encoded.people)),
+            encoder=None if encoded is None else encoded.encoder,
+            encoder_hash=None if encoded is None else encoded.encoder_hash,
+            features=None if encoded is None else (frames.channels, frames.samples),
+        )
+
+
+def facts_in(content: bytes) -> ModelFacts:
+    """The facts in a file that `model_bytes` made.
+
+    Raises:
+        UsageError: the content is something else.
+    """
+    try:
+        size = int.from_bytes(content[:8], "little")
+        found = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][FACTS])
+        lists = {name: tuple(found[name]) for name in ("tasks", "classes", "channels", "people")}
+        features = found.get("features")
+        return ModelFacts(**found | lists | {"features": None if features is None else tuple(features)})
+    except (ValueError, KeyError, TypeError):
+        raise UsageError("the file is no model of clops-sweep; expected one that --keep models has stored") from None
+
+
+def _classes(frames: FrameSet, scenario: Scenario) -> tuple[str, ...]:
+    rows = np.concatenate([task.train.rows for task in scenario.tasks])
+    targets = np.concatenate([task.train.targets for task in scenario.tasks]) > 0
+    if frames.multi_label:
+        labels = frames.labels[rows].astype(bool)
+        same = [(labels == column[:, None]).all(axis=0) for column in targets.T]
+        found = [[frames.classes[place] for place in np.flatnonzero(it)[:1]] for it in same]
+    else:
+        found = [[frames.classes[place] for place in np.unique(frames.labels[rows[column]])] for column in targets.T]
+    return tuple("|".join(names) or f"output {number}" for number, names in enumerate(found))
+
+
+def _channels(frames: FrameSet, scenario: Scenario) -> tuple[str, ...]:
+    if not frames.single_leads:
+        return frames.lead_names
+    leads = np.unique(frames.leads[np.concatenate([task.train.rows for task in scenario.tasks])])
+    return ("|".join(frames.lead_names[lead] for lead in leads),)

@@ -1,0 +1,114 @@
+"""Seals of claims: a file beside the results that says which claims were declared before the first run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from clops_sweep.errors import DamagedStore, UsageError, listed, several
+from clops_sweep.experiment.spaces.claims import claims_as_json, sha256
+from clops_sweep.planning.request import Request
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """What a seal holds.
+
+    Attributes:
+        path: of its file.
+        content: `sealed_at`, `claims` by key, `space` (SHA-256 of the identities of the runs), `runs` (their number)
+            and `data` (content hashes of the data).
+    """
+
+    path: str
+    content: dict[str, Any]
+
+    def changes(self, asked: Request) -> list[str]:
+        """Return what differs between the seal and the search-space files now, one phrase each."""
+        was, now = self.content, _content(asked)
+        before, after = was["claims"], now["claims"]
+        found = [f"claim {key} was added" for key in sorted(after.keys() - before.keys())]
+        found += [f"claim {key} was removed" for key in sorted(before.keys() - after.keys())]
+        found += [
+            f"claim {key} was edited" for key in sorted(before.keys() & after.keys()) if before[key] != after[key]
+        ]
+        if was["space"] != now["space"]:
+            found.append(f"the search space asks for other runs ({now['runs']:,} instead of {was['runs']:,})")
+        if was["data"] != now["data"]:
+            found.append("the data are others")
+        return found
+
+    def __str__(self) -> str:
+        return f"sealed on {self.content['sealed_at'][:16].replace('T', ' at ')} UTC, before the first run"
+
+
+def seal(asked: Request) -> Sealed:
+    """Write the seal of the claims of some search-space files, before their first run.
+
+    Raises:
+        UsageError: there are no claims, data are not prepared, a run is finished or failed, or a seal exists.
+        DamagedStore: a seal exists and was edited.
+    """
+    if not asked.selection.claims:
+        raise UsageError("--seal: expected a search-space file that defines CLAIMS")
+    if (there := sealed(asked)) is not None:
+        raise UsageError(f"{there.path}: these claims are {there}; a seal is never replaced")
+    unprepared = {it.dataset for it in asked.selection.configs if asked.data_hash(it) is None}
+    if unprepared:
+        raise UsageError(
+            f"--seal: dataset {listed(sorted(unprepared))} is not prepared, and a seal holds its hash; run "
+            f"'clops-sweep data prepare {sorted(unprepared)[0]}' first"
+        )
+    plan = asked.plan()
+    if begun := plan.count("finished", "failed"):
+        raise UsageError(
+            f"--seal: {several(begun, 'run')} of this file ended already; claims are sealed before the first"
+        )
+    content = {"sealed_at": datetime.now(UTC).isoformat(timespec="seconds"), **_content(asked)}
+    path = _path(asked)
+    asked.store.files.make_folder(path.rpartition("/")[0])
+    asked.store.files.write(path, json.dumps({**content, "sha256": sha256(content)}, indent=1).encode())
+    return Sealed(path, content)
+
+
+def sealed(asked: Request) -> Sealed | None:
+    """Return the seal of the claims of some search-space files, or None.
+
+    Raises:
+        DamagedStore: the seal was edited.
+    """
+    path = _path(asked)
+    try:
+        content = json.loads(asked.store.files.read(path).to_pybytes())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        content = {}
+    digest = content.pop("sha256", None) if isinstance(content, dict) else None
+    if digest is None or digest != sha256(content):
+        raise DamagedStore(f"{path}: was edited after it was sealed; put back the file as it was written")
+    return Sealed(path, content)
+
+
+def seal_in_words(asked: Request) -> str:
+    """Return whether the claims are sealed, and what has changed since."""
+    there = sealed(asked) if asked.selection.claims else None
+    if there is None:
+        return "not sealed"
+    changes = there.changes(asked)
+    return f"{there}" if not changes else f"{there}; changed since: {', '.join(changes)}"
+
+
+def _path(asked: Request) -> str:
+    name = "+".join(file.stem for file in asked.selection.files)
+    return f"{asked.store.files.root}/claims/{name}.json"
+
+
+def _content(asked: Request) -> dict[str, Any]:
+    configs = asked.selection.configs
+    identities = sorted({config.identity for config in configs})
+    data = sorted({str(asked.data_hash(config)) for config in configs})
+    claims = claims_as_json(asked.selection.claims)
+    return {"claims": claims, "space": sha256(identities), "runs": len(identities), "data": data}

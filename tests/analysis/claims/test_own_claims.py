@@ -1,0 +1,95 @@
+"""Verdicts on declared claims: which runs are compared, against differences computed by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clops_sweep import Claim, Contrast, RunConfig, SearchSpace, Side
+from clops_sweep.analysis.claims.own_claims import own_verdicts
+from clops_sweep.analysis.collect import collect
+from clops_sweep.analysis.statistics import interval
+from clops_sweep.store.run_store import RunStore
+from tests.analysis.claims.test_claims import rows_of
+
+LARGE, SMALL = (Side(f"ER, {share}", {"strategy": "er", "memory_fraction": share}) for share in (0.5, 0.1))
+ER, FINETUNE = Side("ER", {"strategy": "er"}), Side("fine-tuning", {"strategy": "finetune"})
+SPACE = SearchSpace(
+    "s",
+    RunConfig(epochs_per_task=1),
+    axes={
+        "method": {
+            "finetune": {"strategy": "finetune"},
+            "ER, small": {"strategy": "er", "memory_fraction": 0.1},
+            "ER, large": {"strategy": "er", "memory_fraction": 0.5},
+        },
+        "learning_rate": [0.001, 0.01],
+        "split_seed": [0, 1, 2, 3],
+    },
+    seeds=range(2),
+)
+
+
+@pytest.fixture(scope="module")
+def runs() -> pd.DataFrame:
+    rows = rows_of([SPACE])
+    rows["auc"] = np.random.default_rng(4).uniform(0.5, 1, len(rows))
+    people = {"patients_train": 50, "patients_validation": 10, "patients_test": 10}
+    return rows.assign(split_hash=rows["split_seed"].astype(str), **people)
+
+
+def _by_hand(runs: pd.DataFrame, ours: str, theirs: str) -> np.ndarray:
+    """Differences by split: means over seeds of the means over pairs of one learning rate."""
+    both = runs.query(ours).merge(runs.query(theirs), on=["split_seed", "seed", "learning_rate"])
+    both["d"] = both["auc_x"] - both["auc_y"]
+    return both.groupby(["split_seed", "seed"])["d"].mean().groupby("split_seed").mean().to_numpy()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "of_ours", "of_theirs"),
+    [
+        (ER, FINETUNE, "strategy == 'er'", "strategy == 'finetune'"),
+        (
+            ER.but("large", memory_fraction=0.5),
+            ER.but("small", memory_fraction=0.1),
+            "memory_fraction == 0.5",
+            "memory_fraction == 0.1",
+        ),
+    ],
+)
+def test_pairs_agree_in_what_no_side_names(
+    runs: pd.DataFrame, tmp_path: Path, ours: Side, theirs: Side, of_ours: str, of_theirs: str
+) -> None:
+    claim = Claim("it", "x", Contrast(ours, theirs))
+    (verdict,) = own_verdicts(collect([SPACE], runs), RunStore(tmp_path), [claim])
+    units = _by_hand(runs, of_ours, of_theirs)
+    low, high = interval(units, 10 / 50)
+    found = verdict.evidence[0]
+    assert (found.n, found.mean, found.low, found.high) == pytest.approx((4, units.mean(), low, high))
+
+
+def test_one_side_against_zero(runs: pd.DataFrame, tmp_path: Path) -> None:
+    (verdict,) = own_verdicts(collect([SPACE], runs), RunStore(tmp_path), [Claim("it", "x", Contrast(FINETUNE, None))])
+    assert verdict.outcome == "holds"
+    assert verdict.evidence[0].mean == pytest.approx(runs.query("strategy == 'finetune'")["auc"].mean())
+
+
+def test_runs_that_differ_in_more_are_not_compared(runs: pd.DataFrame, tmp_path: Path) -> None:
+    claim = Claim("it", "x", Contrast(ER.but("a", learning_rate=0.001), FINETUNE.but("b", learning_rate=0.01)))
+    other = Claim("other", "x", Contrast(ER.but("a", learning_rate=0.001), FINETUNE))
+    one, two = own_verdicts(collect([SPACE], runs), RunStore(tmp_path), [claim, other])
+    assert one.evidence[0].n == two.evidence[0].n == 4
+    half = Claim("half", "x", Contrast(ER.but("a", memory_fraction=0.5), ER.but("b", learning_rate=0.01)))
+    (verdict,) = own_verdicts(collect([SPACE], runs), RunStore(tmp_path), [half])
+    assert verdict.evidence[0].n == 4  # the learning rate and the memory are both named: they may differ
+
+
+def test_scenario_and_data_set_choose(runs: pd.DataFrame, tmp_path: Path) -> None:
+    claims = [
+        Claim("a", "x", Contrast(ER, FINETUNE), scenario="time_il"),
+        Claim("b", "x", Contrast(ER, FINETUNE), dataset="mitbih"),
+    ]
+    assert own_verdicts(collect([SPACE], runs), RunStore(tmp_path), claims) == []

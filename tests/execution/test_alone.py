@@ -1,0 +1,143 @@
+"""Sweeps without Ray: one process, or several on one store with a shard each."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from launching import Sweep, Tables, assert_same, runs_alone, wait_for
+from preloaded import Preloaded
+
+from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from clops_sweep.store.run_store import RunStore
+
+Launch = Callable[..., Sweep]
+
+RUNS = 6
+SHARDS = 3
+
+SLOW = """
+import time
+from pathlib import Path
+
+from clops_sweep import RunConfig, SearchSpace, strategy
+from clops_sweep.learning.strategies.finetune import FineTuning
+
+FOLDER = Path({folder!r})
+
+
+@strategy("slow")
+class Slow(FineTuning):
+    def begin_task(self, task):
+        print("at task", task)
+        if task == 1:
+            (FOLDER / "began").touch()
+        end = time.monotonic() + {seconds}
+        while task and time.monotonic() < end and not (FOLDER / "fast").exists():
+            time.sleep(0.01)
+
+
+@strategy("broken")
+class Broken(FineTuning):
+    def begin_task(self, task):
+        raise RuntimeError("broken on purpose")
+
+
+SPACE = SearchSpace("slow", RunConfig(epochs_per_task=2), {{"strategy": ["broken", "slow"]}}, seeds=[0])
+"""
+
+WITHOUT_RAY = """
+import sys
+
+for name in [name for name in sys.modules if name.split(".")[0] == "ray"]:
+    del sys.modules[name]
+sys.modules["ray"] = None  # whatever imports it raises
+"""
+
+SEARCH = f"""{WITHOUT_RAY}
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, sweep
+
+search = OptunaSearch({{"learning_rate": FloatDistribution(1e-4, 1e-2, log=True)}}, n_trials=3, pruning=True)
+base = RunConfig(strategy="finetune", epochs_per_task=1)
+done = sweep(SearchSpace("search", base, seeds=range(2), search=search), no_ray=True)
+print(done.complete, *(done.searches[0].count(state) for state in ("complete", "pruned")))
+"""
+
+
+@pytest.fixture
+def alone_in(launch: Launch, commands: Preloaded) -> Launch:
+    """Launches a command in which neither Ray nor Tune is imported."""
+    return lambda *arguments, **options: launch(*arguments, script=commands, **options)
+
+
+def test_shards_in_several_processes_give_what_one_sweep_gives(alone_in: Launch, alone: Tables, tmp_path: Path) -> None:
+    shards = [("space.py", "--no-ray", "--no-report", "--shard", f"{i}/{SHARDS}") for i in range(1, SHARDS + 1)]
+    sweeps = [alone_in(*arguments) for arguments in shards]
+    killed = sweeps[0]
+    killed.read_until("runs to do")
+    wait_for(lambda: RunStore(tmp_path / "results").statuses(), "a finished run")
+    killed.process.kill()
+    assert killed.wait() in (0, -signal.SIGKILL)  # it may have ended by then
+    sweeps.append(alone_in(*shards[0]))
+    assert [sweep.wait() for sweep in sweeps[1:]] == [0] * SHARDS
+    assert_same(tmp_path / "results", alone)
+
+    asked = [int(re.findall(r"(\d+) runs? asked for", sweep.output)[-1]) for sweep in sweeps[1:]]
+    assert sum(asked) == RUNS
+    ended = [name for sweep in sweeps for name in re.findall(r"^\[.*\] finished  (.*):", sweep.output, re.MULTILINE)]
+    assert len(set(ended)) == len(ended) <= RUNS  # none was computed by two
+    assert not list((tmp_path / "results" / ".work" / "checkpoints").glob("*"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_stopped_sweep_goes_on_from_its_checkpoint(
+    alone_in: Launch, tmp_path: Path, prepared_root: Path, number: int
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW.format(folder=str(tmp_path), seconds=0.5))
+    command = ("slow.py", "--no-ray", "--no-report", "--stop-status", "75", "--checkpoint-every", "1")
+    sweep = alone_in(*command)
+    wait_for((tmp_path / "began").exists, "the second task")
+    sweep.process.send_signal(number)
+    assert sweep.wait() == 75
+    assert sweep.errors == ""
+    assert "\nstopping: running trials are being checkpointed" in sweep.output
+    assert "\n1 run under way: goes on from its checkpoint\n" in sweep.output
+    (tmp_path / "fast").touch()
+    again = alone_in(*command)
+    assert again.wait() == 1  # one run has failed
+    assert "\nresumed   slow, seed 0: at task " in again.output
+    assert "2 runs asked for, 1 finished, 0 pending, 1 failed" in again.output
+
+    configs = [request.config for request in all_requests(load_spaces(tmp_path / "slow.py"))]
+    expected = runs_alone([it for it in configs if it.strategy == "slow"], prepared_root)
+    runs = pd.read_parquet(tmp_path / "results" / "runs").set_index("strategy")
+    for name in ("auc", "bwt", "test_auc"):
+        assert runs.loc["slow", name] == expected["runs"][name].item()
+    assert runs.loc["broken", "error"].rstrip().endswith("RuntimeError: broken on purpose")
+    printed = "".join(it.read_text() for it in (tmp_path / "results" / ".work" / "logs").glob("*.log"))
+    assert f"[run {runs.loc['slow', 'run_id'][:12]}] at task 5\n" in printed
+
+
+def test_an_epoch_that_does_not_end_is_not_waited_for(alone_in: Launch, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW.format(folder=str(tmp_path), seconds=600))
+    program = WITHOUT_RAY + "from clops_sweep.execution import alone; alone._SECONDS_TO_STOP = 0.5\n"
+    program += "from clops_sweep.cli.command import main; main()"
+    sweep = alone_in("slow.py", "--no-ray", "--no-report", program=program)
+    wait_for((tmp_path / "began").exists, "the second task")
+    sweep.process.send_signal(signal.SIGTERM)
+    began = time.monotonic()
+    assert sweep.wait() == 130
+    assert time.monotonic() - began < 25
+    assert sweep.output.splitlines()[-1].startswith("interrupted; resume with: clops-sweep slow.py --no-ray ")
+
+
+def test_a_search_needs_no_ray(alone_in: Launch, tmp_path: Path) -> None:
+    done = alone_in(program=SEARCH)
+    assert done.wait() == 0
+    complete, whole, pruned = done.output.splitlines()[-1].split()
+    assert (complete, int(whole) + int(pruned)) == ("True", 3)

@@ -1,0 +1,179 @@
+"""The network of a stored run as an encoder: its features, its people, and models on top of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner, Result
+from safetensors.torch import load
+
+from clops_sweep import ContinualRun, FrameSet, RunConfig, UsageError, load_model
+from clops_sweep.cli.commands import command
+from clops_sweep.data.scenarios.leaks import person_hash
+from clops_sweep.errors import DamagedStore
+from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.learning.model_facts import facts_in
+from clops_sweep.learning.networks.head import features_of, head_of
+from clops_sweep.learning.result import RunResult
+from clops_sweep.learning.trained_model import model_from
+from tests.learning.encoders.place import FILE, Place, config
+
+
+def kept(place: Place, of: RunConfig, frames: FrameSet | None = None) -> tuple[str, bytes, RunResult]:
+    """A run whose model is in the store afterwards."""
+    frames = place.frames(of) if frames is None else frames
+    result = ContinualRun(of, frames, keep_predictions=True, keep_models="last").run()
+    run_id = of.run_id(frames.data_hash)
+    place.store.models.write(run_id, result.models[run_id], "last")
+    return run_id, result.models[run_id][max(result.models[run_id])], result
+
+
+def pretrained(place: Place, **changes: Any) -> tuple[str, bytes, RunResult]:
+    settings = {"leads": "all", "network": "mlp", "mlp_width": 5, "strategy": "finetune"}
+    return kept(place, config(None, **(settings | changes)))
+
+
+def test_its_features_are_what_its_last_layer_saw(place: Place) -> None:
+    run_id, content, _ = pretrained(place)
+    frames = place.frames(config(f"run:{run_id}", dataset="other"))
+    network = model_from(content).network
+    signals = torch.from_numpy(place.frames(config(None, dataset="other")).signal(slice(None)))
+    expected = features_of(head_of("mlp", network, 1)[1], network, signals)
+    np.testing.assert_allclose(frames.signal(slice(None)), expected.numpy(), rtol=0, atol=1e-6)
+    assert frames.encoded.encoder == f"run:{run_id}"
+
+
+def test_signals_are_resampled_padded_and_cropped_alone(place: Place) -> None:
+    run_id, *_ = pretrained(place)
+    place.declare(FILE.replace("Recordings(x, 32,", "Recordings(x[:, :, :100], 16,").replace('"small"', '"slow"'))
+    frames = place.frames(config(f"run:{run_id}", dataset="slow"))
+    assert frames.samples == 5
+    with pytest.raises(UsageError, match="takes the channels I, II, and frames of 'slow' have 1"):
+        place.frames(config(f"run:{run_id}", dataset="slow", leads="single"))
+    with pytest.raises(UsageError, match="set normalize = 'none'"):
+        place.frames(config(f"run:{run_id}", dataset="slow", normalize="zscore"))
+
+
+def test_people_that_it_has_seen_are_not_evaluated(place: Place) -> None:
+    run_id, *_ = pretrained(place)
+    of = config(f"run:{run_id}")
+    frames = place.frames(of)
+    with pytest.raises(UsageError, match=rf"patient .* is evaluated, and was seen by encoder 'run:{run_id}' before"):
+        ContinualRun(of, frames)
+    elsewhere = config(f"run:{run_id}", dataset="other")
+    ContinualRun(elsewhere, place.frames(elsewhere)).run()
+
+
+def test_people_are_those_of_all_encoders_below(place: Place) -> None:
+    first, content, _ = pretrained(place)
+    second, above, _ = kept(place, config(f"run:{first}", dataset="other", network="mlp", mlp_width=4))
+    facts = facts_in(above)
+    assert set(facts_in(content).people) < set(facts.people)
+    of_other = {person_hash("other", str(person)) for person in range(16)}
+    assert len(set(facts.people) & of_other) == len(set(facts.people) - set(facts_in(content).people))
+    for dataset in ("small", "other"):
+        of = config(f"run:{second}", dataset=dataset)
+        frames = place.frames(of)
+        assert frames.samples == 4
+        with pytest.raises(UsageError, match="was seen by encoder"):
+            ContinualRun(of, frames)
+
+
+@pytest.mark.parametrize("encoder", ["plain", "tokens", "stored"])
+def test_a_loaded_model_predicts_from_signals_what_its_run_predicted(place: Place, encoder: str) -> None:
+    of = config(encoder, dataset="other", network="mlp") if encoder != "stored" else None
+    if of is None:
+        of = config(f"run:{pretrained(place)[0]}", dataset="other", network="mlp")
+    run_id, content, result = kept(place, of)
+    facts = facts_in(content)
+    assert (facts.encoder, facts.samples, facts.channels, facts.unit) == (of.encoder, 128, ("I", "II"), "mV")
+    model = model_from(content, place.data().encoders.of_model)  # type: ignore[union-attr]
+    rows = result.predictions[result.predictions["trained_on"] == 2]
+    signals = place.frames(config(None, dataset="other")).signal(rows["instance"].to_numpy())
+    with torch.no_grad():
+        found = model(model.normalized(signals)).numpy()
+    stored = rows[[name for name in rows if name.startswith("probability_")]].to_numpy()
+    np.testing.assert_allclose(found, stored, rtol=0, atol=1e-5)
+    assert not model.training
+    assert set(load(content)) == set(NETWORKS["mlp"](*facts.shape, 1, mlp_width=256).state_dict())  # the head alone
+    assert run_id == facts.run_id
+
+
+def test_a_model_is_loaded_with_the_encoder_that_it_was_trained_with(place: Place) -> None:
+    run_id, *_ = kept(place, config("plain"))
+    (place.folder / "results" / "runs").mkdir(parents=True, exist_ok=True)
+    read = place.data().encoders
+    content = place.store.models.read(run_id)
+    weights = place.folder / "plain.pth"
+    before = weights.read_bytes()
+    weights.write_bytes(before + b"\0")
+    with pytest.raises(UsageError, match="weights or declaration of encoder 'plain' changed after the run"):
+        model_from(content, read.of_model)  # type: ignore[union-attr]
+    weights.write_bytes(before)
+    assert model_from(content, read.of_model).input_shape == (2, 128)  # type: ignore[union-attr]
+
+
+def test_a_run_without_a_model_or_a_head_is_named(place: Place) -> None:
+    with pytest.raises(UsageError, match=f"run {'a' * 24}: no model is stored; run it again with --keep models"):
+        place.frames(config(f"run:{'a' * 24}"))
+
+    def headless(channels: int, samples: int, outputs: int) -> torch.nn.Module:
+        return torch.nn.Sequential(torch.nn.Conv1d(channels, outputs, samples), torch.nn.Flatten())
+
+    with NETWORKS.temporarily("headless", headless):
+        run_id, *_ = kept(place, config(None, network="headless"))
+        with pytest.raises(UsageError, match=r"network 'headless' has no last nn\.Linear"):
+            place.frames(config(f"run:{run_id}", dataset="other"))
+    with pytest.raises(UsageError, match="its network 'headless' is not declared"):
+        place.frames(config(f"run:{run_id}", dataset="other"))
+
+
+def test_a_model_that_changed_is_refused(place: Place) -> None:
+    run_id, *_ = pretrained(place)
+    (file,) = Path(place.store.files.root).rglob("task_2.safetensors")
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    with pytest.raises(DamagedStore, match="was changed after it was written"):
+        place.frames(config(f"run:{run_id}", dataset="other"))
+    with pytest.raises(UsageError):
+        load_model(place.store.files.root, "b" * 24)
+
+
+SPACE = """
+from clops_sweep import RunConfig, SearchSpace
+BASE = RunConfig(dataset="{dataset}", network="linear", epochs_per_task=1, leads="all")
+SPACE = SearchSpace("heads", BASE, {{"encoder": ["plain", "run:{run_id}"]}}, seeds=[0])
+"""
+
+
+def said(place: Place, *arguments: str) -> Result:
+    roots = ["--prepared-root", str(place.prepared), "--results", str(place.store.files.root)]
+    return CliRunner().invoke(command, [*arguments, *roots], standalone_mode=False)
+
+
+def test_a_launch_refuses_a_leak_and_a_plan_names_what_is_not_computed(place: Place) -> None:
+    run_id, *_ = pretrained(place)
+    space = place.folder / "heads.py"
+    space.write_text(FILE + SPACE.format(dataset="other", run_id=run_id))
+    planned = said(place, "plan", str(space))
+    assert f"data set other, encoded by run:{run_id}, is not prepared on this machine" in planned.output
+    assert "data set other, encoded by plain, is not prepared on this machine" in planned.output
+    place.data().prepare([config(None, dataset="other").data_key])
+    space.write_text(space.read_text().replace('leads="all"', 'leads="single"'))
+    assert "takes 2 channels, and frames of 'other' have 1" in str(said(place, "plan", str(space)).exception)
+    space.write_text(FILE + SPACE.format(dataset="small", run_id=run_id))
+    done = said(place, "launch", str(space))
+    assert f"was seen by encoder 'run:{run_id}' before training" in str(done.exception)
+    assert not (place.folder / "results" / "runs").exists()
+
+
+def test_figures_show_the_signals_that_features_came_from(place: Place) -> None:
+    of = config("plain")
+    frames = place.frames(of)
+    (shown,) = place.data().of_prepared([of.data_key])
+    assert (shown.data_hash, shown.samples, shown.unit) == (frames.data_hash, 128, "mV")
+    (place.folder / "plain.pth").unlink()
+    assert place.data().of_prepared([of.data_key]) == []

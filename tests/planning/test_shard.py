@@ -1,0 +1,98 @@
+"""Which runs a shard has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, sweep
+from clops_sweep.errors import UsageError
+from clops_sweep.experiment.limits import seconds_in
+from clops_sweep.planning.plan import Plan, make_plan
+from clops_sweep.planning.shard import Shard
+from clops_sweep.store.run_store import RunStore
+
+RATES = [1e-5 * step for step in range(1, 41)]
+
+
+def plan(folder: Path, rates: list[float], shard: Shard | None = None) -> Plan:
+    space = SearchSpace("rates", RunConfig(), {"learning_rate": rates}, seeds=range(5))
+    return make_plan(space.requests(), RunStore(folder), lambda config: "data", shard)
+
+
+def ids(found: Plan) -> set[str]:
+    return {str(run.run_id) for run in found.asked}
+
+
+@pytest.mark.parametrize("count", [1, 3, 16])
+def test_every_run_is_in_one_shard_of_about_equal_size(tmp_path: Path, count: int) -> None:
+    every = ids(plan(tmp_path, RATES))
+    shards = [ids(plan(tmp_path, RATES, Shard(index, count))) for index in range(1, count + 1)]
+    assert set().union(*shards) == every
+    assert sum(map(len, shards)) == len(every) == 200
+    expected = len(every) / count
+    assert all(abs(len(shard) - expected) < 5 * expected**0.5 for shard in shards)
+
+
+def test_a_run_stays_in_its_shard_when_the_space_grows(tmp_path: Path) -> None:
+    for index in (1, 2, 3):
+        before, after = (plan(tmp_path, rates, Shard(index, 3)) for rates in (RATES[:10], RATES))
+        assert ids(before) < ids(after)
+        names = {run.run_id: run.name for run in after.asked}
+        assert all(run.name == names[run.run_id] for run in before.asked)
+
+
+def test_a_run_whose_task_order_is_not_known_yet_is_in_one_shard(tmp_path: Path) -> None:
+    space = SearchSpace("orders", RunConfig(task_order="curriculum"), seeds=range(6))
+    shards = [
+        make_plan(space.requests(), RunStore(tmp_path), lambda config: "data", Shard(index, 3)) for index in (1, 2, 3)
+    ]
+    seeds = [run.config.seed for shard in shards for run in shard.asked]
+    assert sorted(seeds) == list(range(6))
+    for shard in shards:  # the run that all of these wait for is in each shard that needs it
+        assert [run.config.seed for run in shard.first] == [0] * bool(shard.asked)
+
+
+@pytest.mark.parametrize("text", ["17/16", "0/4", "3", "3/", "-1/4", "1/0", "a/b", "1/2/3", "", None, 3, "٣/٤"])
+def test_what_is_no_shard_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match=r"^expected i/n with i from 1 to n, such as 3/16$"):
+        Shard.parsed(text)
+
+
+def test_a_shard_as_text() -> None:
+    assert Shard.parsed("3/16") == Shard(3, 16)
+    assert str(Shard(3, 16)) == "3/16"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("3h55m", 14_100), ("90min", 5400), ("30s", 30), ("1.5h", 5400), ("1d2h", 93_600), (12, 12), (0.5, 0.5)],
+)
+def test_durations(text: object, seconds: float) -> None:
+    assert seconds_in(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["soon", "", "0s", "3", "-3h", "3h 5m", "1e3s", 0, -1, True, float("inf"), None])
+def test_what_is_no_duration_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match=r"^expected a duration such as 3h55m"):
+        seconds_in(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"shard": "17/16"}, "^shard = '17/16': expected i/n"),
+        ({"shard": "1/2"}, "^--shard 1/2: 'search' is an Optuna search"),
+        ({"stop_after": "soon"}, "^stop_after = 'soon': expected a duration"),
+        ({"no_ray": 1}, "^no_ray = 1: expected True or False"),
+        ({"no_ray": True, "address": "auto"}, "--no-ray and --address are both given"),
+        ({"no_ray": True, "epoch_timeout": 3}, "--epoch-timeout ends a worker of Ray"),
+    ],
+)
+def test_sweep_refuses_what_does_not_go_together(tmp_path: Path, options: dict[str, object], sentence: str) -> None:
+    search = OptunaSearch({"learning_rate": FloatDistribution(1e-4, 1e-2)}, n_trials=2)
+    space = SearchSpace("search", RunConfig(), search=search, seeds=[0])
+    with pytest.raises(UsageError, match=sentence):
+        sweep(space, tmp_path / "results", **options)  # type: ignore[arg-type]
+    assert not (tmp_path / "results").exists()
