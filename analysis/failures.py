@@ -16,7 +16,7 @@ _MOST_REASONS = 3
 
 @dataclass(frozen=True)
 class Failure:
-    """Runs that have failed for one reason, with the whole error of the first of them."""
+    """Runs that have failed for one reason, with the whole error of the newest of them."""
 
     reason: str
     error: str
@@ -27,11 +27,14 @@ def failures(runs: pd.DataFrame) -> list[Failure]:
     """Why runs have failed, the most frequent reason first.
 
     Args:
-        runs: rows with the columns `status` and, where a run has failed, `run_id` and `error`.
+        runs: rows with the columns `status` and, where a run has failed, `run_id`, `error` and, where it is known,
+            `started_at`.
     """
     failed = runs[runs["status"] == "failed"]
     if failed.empty:
         return []
+    if "started_at" in failed:
+        failed = failed.sort_values("started_at", ascending=False, kind="stable", na_position="last")
     found = [
         Failure(str(reason), str(rows["error"].iloc[0] or ""), tuple(map(str, rows["run_id"])))
         for reason, rows in failed.groupby(failed["error"].map(failure_reason), sort=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 import matplotlib as mpl
@@ -18,6 +19,9 @@ from ..figures.curves import LearningCurves
 from ..figures.importance import Importance
 from ..figures.optimization_history import OptimizationHistory
 from ..metrics import Metric, metric_named
+from .compare import Compared
+from .overlay import Overlay
+from .overview import RunHistory
 from .parallel import ParallelCoordinates
 
 Figure = dict[str, Any]
@@ -25,6 +29,9 @@ _BINS = 24
 """Colours of lines: each is one path for the browser, however many lines have it."""
 
 _MOST_TICKS = 9
+_EQUALS = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+"""Where a name is not broken into lines."""
+_ABOVE: Figure = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
 
 
 def plain(text: str) -> str:
@@ -45,13 +52,7 @@ def curves_figure(record: LearningCurves) -> Figure:
         mean, sd = record.mean[position], np.nan_to_num(record.sd[position])
         name, ink = plain(task), colour(position)
         if sd.any():
-            band = np.concatenate([mean + sd, (mean - sd)[::-1]])
-            around = np.concatenate([record.epochs, record.epochs[::-1]])
-            fill = f"rgba({','.join(str(round(255 * part)) for part in to_rgb(ink))},0.15)"
-            data.append(
-                {"type": "scatter", "x": _numbers(around), "y": _numbers(band), "fill": "toself", "fillcolor": fill}
-                | {"line": {"width": 0}, "mode": "lines", "hoverinfo": "skip", "showlegend": False, "name": name}
-            )
+            data.append(_band(record.epochs, mean, sd, ink, name))
         texts = [
             f"{name}<br>epoch {epoch}: {value:.3f}" + (f" ± {spread:.3f}" if spread else "")
             for epoch, value, spread in zip(record.epochs, mean, sd, strict=True)
@@ -67,7 +68,7 @@ def curves_figure(record: LearningCurves) -> Figure:
         | {"line": {"color": MUTED, "width": 1, "dash": "dot"}}
         for end in ends
     ]
-    return {"data": data, "layout": layout | {"legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"}}}
+    return {"data": data, "layout": layout | {"legend": _ABOVE}}
 
 
 def parallel_figure(record: ParallelCoordinates, names: Sequence[str], keys: Sequence[str | None]) -> Figure:
@@ -120,6 +121,61 @@ def parallel_figure(record: ParallelCoordinates, names: Sequence[str], keys: Seq
     return {"data": data, "layout": layout}
 
 
+def overlay_figure(record: Overlay) -> Figure:
+    """A line for each run or configuration, with a band of one standard deviation over its runs."""
+    data: list[Figure] = []
+    for position, line in enumerate(record.lines):
+        ink, name = colour(position), plain(f"{line.name} (n = {line.n})" if line.n > 1 else line.name)
+        if np.isfinite(line.sd).any():
+            data.append(_band(line.epochs, line.mean, np.nan_to_num(line.sd), ink, name))
+        texts = [f"{name}<br>epoch {at}: {value:.3f}" for at, value in zip(line.epochs, line.mean, strict=True)]
+        data.append(
+            {"type": "scatter", "mode": "lines", "name": name, "x": _numbers(line.epochs), "y": _numbers(line.mean)}
+            | {"line": {"color": ink, "width": 2}, "text": texts, "hoverinfo": "text"}
+        )
+    layout = _layout(height=340, xaxis={"title": {"text": "epoch"}}, yaxis={"title": {"text": plain(record.quantity)}})
+    return {"data": data, "layout": layout | {"showlegend": True, "legend": _ABOVE}}
+
+
+def runs_figure(record: RunHistory, texts: Sequence[str]) -> Figure:
+    """A dot for every finished run in the order in which they ended, and the best until then as steps."""
+    dots: Figure = {"type": "scatter", "mode": "markers", "name": "run", "marker": {"color": colour(0), "size": 5}}
+    dots |= {"x": _numbers(record.numbers), "y": _numbers(record.values), "customdata": list(record.run_ids)}
+    data = [dots | {"text": list(map(plain, texts)), "hoverinfo": "text"}]
+    if record.best.size:
+        best: Figure = {"type": "scatter", "mode": "lines", "name": "best run so far", "hoverinfo": "skip"}
+        best |= {"line": {"color": "black", "shape": "hv", "width": 1.5}}
+        data.append(best | {"x": _numbers(record.numbers), "y": _numbers(record.best)})
+    quantity = plain(record.metric.plain)
+    layout = _layout(height=300, xaxis={"title": {"text": "finished runs"}}, yaxis={"title": {"text": quantity}})
+    if record.total < _MOST_TICKS:
+        layout["xaxis"]["dtick"] = 1
+    return {"data": data, "layout": layout | {"legend": _ABOVE}}
+
+
+def compared_figure(metric: Metric, records: Sequence[Compared], names: Sequence[str]) -> Figure:
+    """A row for each configuration: its runs as small dots, the mean, and the 95 % interval where there is one."""
+    last = len(records) - 1
+    x = [value for it in records for value in _numbers(it.values)]
+    y = [last - at for at, it in enumerate(records) for _ in it.values]
+    runs: Figure = {"type": "scatter", "mode": "markers", "name": "run", "x": x, "y": y, "hoverinfo": "x"}
+    runs["marker"] = {"color": MUTED, "size": 5, "opacity": 0.5}
+    means: Figure = {"type": "scatter", "mode": "markers", "name": "mean and 95 % interval", "hoverinfo": "text"}
+    means["marker"] = {"color": colour(0), "size": 10, "symbol": "diamond"}
+    found = [it.value.interval if it.value.has_interval else None for it in records]
+    centres = [it.value.estimate.mean for it in records]
+    above = [0.0 if it is None else it.high - mean for it, mean in zip(found, centres, strict=True)]
+    below = [0.0 if it is None else mean - it.low for it, mean in zip(found, centres, strict=True)]
+    means["error_x"] = {"type": "data", "symmetric": False, "array": _numbers(above), "arrayminus": _numbers(below)}
+    means |= {"x": _numbers(centres), "y": [last - at for at in range(len(records))], "text": list(map(plain, names))}
+    layout = _layout(height=130 + 44 * len(records), xaxis={"title": {"text": plain(metric.plain)}})
+    lines = [wrap(name.replace(" = ", _EQUALS), 34) for name in names]  # not broken between "b =" and its value
+    ticks = ["<br>".join(plain(line.replace(_EQUALS, " = ")) for line in of_name) for of_name in lines]
+    layout["yaxis"] |= {"tickvals": [last - at for at in range(len(records))], "ticktext": ticks, "showgrid": False}
+    layout["yaxis"]["range"] = [-0.6, last + 0.6]
+    return {"data": [runs, means], "layout": layout | {"legend": _ABOVE}}
+
+
 def history_figure(history: OptimizationHistory) -> Figure:
     """A dot for every complete trial, a cross for every pruned one, and the best until then as steps."""
     dots: Figure = {"type": "scatter", "mode": "markers", "name": "trial", "marker": {"color": colour(0), "size": 7}}
@@ -151,6 +207,20 @@ def importance_figure(record: Importance) -> Figure:
     layout = _layout(height=90 + 40 * len(record.axes), xaxis={"title": {"text": quantity}})
     layout["yaxis"] = {"autorange": "reversed", "automargin": True, "type": "category"}
     return {"data": [bars], "layout": layout}
+
+
+def _band(epochs: Any, mean: Any, sd: Any, ink: str, name: str) -> Figure:
+    """The area of one standard deviation around a line."""
+    around = np.concatenate([epochs, epochs[::-1]])
+    band = np.concatenate([mean + sd, (mean - sd)[::-1]])
+    fill = f"rgba({','.join(str(round(255 * part)) for part in to_rgb(ink))},0.15)"
+    return {"type": "scatter", "x": _numbers(around), "y": _numbers(band), "fill": "toself", "fillcolor": fill} | {
+        "line": {"width": 0},
+        "mode": "lines",
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "name": name,
+    }
 
 
 def _layout(**given: Any) -> Figure:

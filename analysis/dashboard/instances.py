@@ -12,7 +12,7 @@ from clops_sweep.errors import UsageError
 from ..drawing.style import as_png
 from ..figures.task_titles import TaskTitles
 from ..figures.tracings import describe_tracings, draw_tracings, tracing_of
-from .scene import Scene
+from .scene import Scene, with_instances
 
 PAGE = 25
 """Instances of a page."""
@@ -51,11 +51,17 @@ def instances_table(rows: pd.DataFrame, *, task: str = "", sort: str = "s", at: 
 
 
 def shown_run(scene: Scene) -> str | None:
-    """The run that is chosen, else the first of the first chosen configuration, else the first finished one."""
+    """The run that is chosen, else the first that is looked at closely and has instances, else the first that has.
+
+    Without such a run the first finished one.
+    """
     runs = scene.experiment.runs
     finished = set(runs.loc[runs["status"] == "finished", "run_id"])
-    candidates = [scene.view.run, *scene.view.cells, *sorted(finished)[:1]]
-    return next((run for run in candidates if run in finished), None)
+    if scene.view.run in finished:
+        return scene.view.run
+    looked_at = [run for run in scene.view.cells if run in finished and len(instances_of(scene, run))]
+    first = with_instances(scene.name, scene.snapshot, scene.store)
+    return next(iter([*looked_at, *([first] if first else []), *sorted(finished)[:1]]), None)
 
 
 def instances_of(scene: Scene, run: str) -> pd.DataFrame:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,10 @@ import pandas as pd
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.where import Where
 
-from ..collect import Experiment
+from ..collect import Experiment, label_text
+from ..formats import as_csv
 from ..statistics import Estimate, estimate
+from .overview import ended_at
 
 PAGE = 50
 """Rows of a page."""
@@ -28,6 +31,7 @@ class Row:
         labels: its place on the axes, then split seed and seed of a single run.
         counts: how many of its runs have which status.
         values: of every column shown.
+        ended: when its last run ended, in seconds since 1970; NaN where that is not known.
         cells: positions of the configurations in it.
         run_ids: its runs.
     """
@@ -35,6 +39,7 @@ class Row:
     labels: tuple[Any, ...]
     counts: Mapping[str, int]
     values: tuple[Estimate, ...]
+    ended: float
     cells: tuple[int, ...]
     run_ids: tuple[str, ...]
 
@@ -99,7 +104,7 @@ def runs_table(
         columns: numeric columns of `runs`.
         condition: which runs, as `--where` takes it, on any column.
         group: runs alike in these axes are one row: means and standard deviations over all others and over seeds.
-        sort: a label or column to go by, with a minus before it for the highest first.
+        sort: a label, a column, "status" or "ended", with a minus before it for the highest first.
         at: the page, from 1; the last where there are not so many.
 
     Raises:
@@ -108,16 +113,53 @@ def runs_table(
     for column in columns:
         if column not in experiment.numeric_columns:
             raise UsageError(f"column {column!r}: expected a numeric column of runs")
+    runs, names, groups, order = _sorted(experiment, condition, group, sort)
+    pages = max(1, -(-len(order) // PAGE))
+    at = min(max(at, 1), pages)
+    shown = [groups[i] for i in order[(at - 1) * PAGE : at * PAGE].tolist()]
+    rows = tuple(_rows(experiment, runs, shown, names, columns)) if shown else ()
+    return RunsTable(names, tuple(columns), rows, len(groups), len(runs), at, pages)
+
+
+def runs_csv(experiment: Experiment, *, condition: str = "", group: Sequence[str] = (), sort: str = "") -> str:
+    """All rows of the table, on whatever page, with everything that was measured in full precision, as CSV.
+
+    Raises:
+        UsageError: the condition is invalid.
+    """
+    runs, names, groups, order = _sorted(experiment, condition, group, sort)
+    columns = experiment.measured
+    finished = (runs["status"] == "finished").to_numpy()
+    measured = np.where(finished[:, None], runs[list(columns)].to_numpy(dtype=float), np.nan)
+    cells, status, ids = runs["cell"].tolist(), runs["status"].tolist(), runs["run_id"].tolist()
+    seeds = {name: runs[name].tolist() for name in ("split_seed", "seed")}
+    parts = [f"{column}_{part}" for column in columns for part in ("mean", "sd", "n")] if group else columns
+    lines: list[list[object]] = [[*(("runs", "finished") if group else ("run_id", "status")), *names, *parts]]
+    for positions in (groups[at] for at in order.tolist()):
+        first = int(positions[0])
+        labels = experiment.cells[cells[first]].labels
+        named = [label_text(labels[it]) if it in labels else seeds[it][first] for it in names]
+        if group:
+            found = [estimate(measured[positions, at]) for at in range(len(columns))]
+            numbers: list[object] = [part for it in found for part in (_exact(it.mean), _exact(it.sd), it.n)]
+            lines.append([len(positions), int(finished[positions].sum()), *named, *numbers])
+        else:
+            lines.append([ids[first], status[first], *named, *map(_exact, measured[first].tolist())])
+    return as_csv(lines)
+
+
+def _exact(value: float) -> object:
+    return value if np.isfinite(value) else ""
+
+
+def _sorted(
+    experiment: Experiment, condition: str, group: Sequence[str], sort: str
+) -> tuple[pd.DataFrame, tuple[str, ...], _Groups, npt.NDArray[np.int64]]:
+    """The runs that meet a condition, what the labels of their rows are, the rows' positions, and their order."""
     runs = experiment.runs[matching(experiment, condition)]
     names = tuple(group) if group else (*experiment.axes, "split_seed", "seed")
     groups = _groups(experiment, runs, group)
-    order = _order(experiment, runs, groups, names, sort)
-    pages = max(1, -(-len(order) // PAGE))
-    at = min(max(at, 1), pages)
-    rows = tuple(
-        _row(experiment, runs.iloc[groups[i]], names, columns) for i in order[(at - 1) * PAGE : at * PAGE].tolist()
-    )
-    return RunsTable(names, tuple(columns), rows, len(groups), len(runs), at, pages)
+    return runs, names, groups, _order(experiment, runs, groups, names, sort)
 
 
 _Groups = list[npt.NDArray[np.int64]]
@@ -149,9 +191,21 @@ def _order(
         finished = (runs["status"] == "finished").to_numpy()
         values = np.where(finished & np.isfinite(values), values, np.nan)
         keys = values[first] if len(groups) == len(runs) else np.array([estimate(values[i]).mean for i in groups])
+    elif column == "status":
+        finished = (runs["status"] == "finished").to_numpy(dtype=float)
+        failed = (runs["status"] == "failed").to_numpy(dtype=float)
+        keys = np.array([finished[i].mean() + failed[i].mean() / 2 for i in groups])
+    elif column == "ended":
+        ended = ended_at(runs)
+        keys = np.array([_last(ended[i]) for i in groups])
     else:
         return np.lexsort([_places(experiment, runs, name)[first] for name in reversed(names)])
     return np.argsort(np.where(np.isnan(keys), np.inf, -keys if falling else keys), kind="stable")
+
+
+def _last(ended: npt.NDArray[np.float64]) -> float:
+    known = ended[np.isfinite(ended)]
+    return float(known.max()) if known.size else np.nan
 
 
 def _places(experiment: Experiment, runs: pd.DataFrame, name: str) -> npt.NDArray[np.float64]:
@@ -164,14 +218,24 @@ def _places(experiment: Experiment, runs: pd.DataFrame, name: str) -> npt.NDArra
     return places
 
 
-def _row(experiment: Experiment, runs: pd.DataFrame, names: tuple[str, ...], columns: Sequence[str]) -> Row:
-    cells = tuple(dict.fromkeys(int(cell) for cell in runs["cell"]))
-    labels = experiment.cells[cells[0]].labels
-    finished = runs[runs["status"] == "finished"]
-    return Row(
-        tuple(labels[name] if name in labels else int(runs[name].iloc[0]) for name in names),
-        {str(status): int(count) for status, count in runs["status"].value_counts().items()},
-        tuple(estimate(finished[column].to_numpy(dtype=float)) for column in columns),
-        cells,
-        tuple(map(str, runs["run_id"])),
-    )
+def _rows(
+    experiment: Experiment, runs: pd.DataFrame, shown: _Groups, names: tuple[str, ...], columns: Sequence[str]
+) -> Iterator[Row]:
+    """The rows of a page. What they need is taken out of the frame once: row by row pandas would take a second."""
+    runs = runs.iloc[np.concatenate(shown)]
+    cells, ids, status = (runs[name].tolist() for name in ("cell", "run_id", "status"))
+    seeds = {name: runs[name].tolist() for name in ("split_seed", "seed")}
+    finished = (runs["status"] == "finished").to_numpy()
+    values = [np.where(finished, runs[column].to_numpy(dtype=float), np.nan) for column in columns]
+    ended, end = ended_at(runs), 0
+    for positions in shown:
+        begin, end = end, end + len(positions)
+        labels = experiment.cells[cells[begin]].labels
+        yield Row(
+            tuple(labels[name] if name in labels else int(seeds[name][begin]) for name in names),
+            Counter(map(str, status[begin:end])),
+            tuple(estimate(of_column[begin:end]) for of_column in values),
+            _last(ended[begin:end]),
+            tuple(dict.fromkeys(map(int, cells[begin:end]))),
+            tuple(map(str, ids[begin:end])),
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import pandas as pd
 
@@ -12,15 +13,22 @@ from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 
-from ..collect import Cell, Experiment
+from ..collect import Cell, Experiment, label_text
 from ..figures.curves import LearningCurves, learning_curves
 from ..figures.heatmaps import Heatmap, Panel, heatmap
 from ..figures.r_matrices import RMatrix, r_matrix
 from ..figures.task_titles import TaskTitles
 from ..metrics import metric_named
 from ..selection import cell_name
+from .overview import progress
 from .snapshot import Followed, Snapshot
-from .view import View
+from .view import View, slice_of
+
+_MOST_ASKED = 60
+"""Configurations of which a run is read to find instances."""
+
+_LEAST_OF_ID = 4
+"""Characters by which a run is found by its id."""
 
 NO_AXIS = "(no other axis)"
 """The second axis of a heatmap of an experiment with fewer than two axes."""
@@ -32,6 +40,7 @@ class Scene:
 
     Attributes:
         view: the view, with names that are there.
+        asked: the view as it was asked for.
         snapshot: what it is a view of.
         store: where the rest of a run is read.
         name: the experiment's.
@@ -39,6 +48,7 @@ class Scene:
     """
 
     view: View
+    asked: View
     snapshot: Snapshot
     store: RunStore
     name: str
@@ -53,19 +63,30 @@ class Scene:
         if not names:
             return None
         name = view.experiment if view.experiment in names else names[0]
+        if view.page == "overview" and view.experiment not in names:
+            name = snapshot.once("newest", lambda: _newest(snapshot))
+        if view.page == "instances" and view.experiment not in names:
+            name = next((it for it in names if with_instances(it, snapshot, store)), names[0])
         followed = snapshot.followed[name]
         metrics = followed.metrics
         wanted = view.metric, f"test_{view.metric}"
         metric = next((it for it in (*wanted, *metrics) if it in metrics), followed.experiment.headline[0])
         axes = list(with_two_axes(followed.experiment).axes)
         scales = [axis for axis in followed.experiment.number_axes if axis in axes]
+        scales.sort(key=lambda axis: -len(followed.experiment.axes[axis]))
         preferred = [*scales, *(axis for axis in axes if axis not in scales)]
         rows = view.rows if view.rows in axes else next(axis for axis in preferred if axis != view.columns)
         columns = view.columns if view.columns in axes and view.columns != rows else None
         columns = columns or next(axis for axis in preferred if axis != rows)
         group = tuple(axis for axis in view.group if axis in followed.experiment.axes)
         filled = replace(view, metric=metric, rows=rows, columns=columns, group=group)
-        return cls(filled, snapshot, store, name, followed)
+        return cls(filled, view, snapshot, store, name, followed)
+
+    @classmethod
+    def empty(cls, view: View, snapshot: Snapshot, store: RunStore) -> Scene:
+        """The scene of a store in which no run has ended."""
+        nothing = pd.DataFrame({name: [] for name in ("cell", "split_seed", "split", "seed", "run_id", "status")})
+        return cls(view, view, snapshot, store, "", Followed(Experiment("", {}, (), nothing), None, ()))
 
     @property
     def experiment(self) -> Experiment:
@@ -78,13 +99,40 @@ class Scene:
         key = "heatmap", self.name, self.view.metric, axes
         return self.snapshot.once(key, lambda: heatmap(with_two_axes(self.experiment), self.view.metric, axes))
 
+    @property
+    def other_axes(self) -> dict[str, tuple[str, ...]]:
+        """The axes of a heatmap that are neither rows nor columns, with their labels."""
+        axes = {axis: labels for axis, labels in self.experiment.axes.items() if len(labels) > 1}
+        shown = self.view.rows, self.view.columns
+        return {axis: tuple(map(label_text, labels)) for axis, labels in axes.items() if axis not in shown}
+
+    def slice(self) -> tuple[Panel | None, dict[str, str]]:
+        """The panel that is shown, and its label on each other axis.
+
+        If no run has all chosen labels, the label chosen last counts most. Of equal panels, the one with the most
+        finished cells is shown. None if the experiment has no cell.
+        """
+        last_first = self.view.slice[::-1]
+
+        def rank(it: tuple[Panel, dict[str, str]]) -> tuple[list[bool], int]:
+            has = {slice_of(*label) for label in it[1].items()}
+            return [label in has for label in last_first], int((it[0].n > 0).sum())
+
+        return max(self._panels(), key=rank, default=(None, {}))
+
     def panel(self) -> Panel | None:
-        """The panel that is chosen, else the first that has the most; None where the experiment has no cell."""
-        found = self.heatmap()
-        chosen = [panel for panel in found.panels if panel.title == self.view.panel]
-        if chosen:
-            return chosen[0]
-        return max(found.panels, key=lambda panel: int((panel.n > 0).sum()), default=None)
+        """The panel of `slice`."""
+        return self.slice()[0]
+
+    def _panels(self) -> list[tuple[Panel, dict[str, str]]]:
+        """The panels of the heatmap with their labels on the other axes."""
+
+        def make() -> list[tuple[Panel, dict[str, str]]]:
+            cells, others = self.experiment.cells, self.other_axes
+            found = [(panel, cells[int(panel.cells.max())]) for panel in self.heatmap().panels]
+            return [(panel, {axis: label_text(cell.labels[axis]) for axis in others}) for panel, cell in found]
+
+        return self.snapshot.once(("panels", self.name, self.view.metric, self.view.rows, self.view.columns), make)
 
     def cells_of(self, run: str) -> tuple[int, ...]:
         """The cells that a run belongs to: at a = 1 acquisition functions are one run, and have a cell each."""
@@ -93,6 +141,36 @@ class Scene:
     def key_of(self, cell: int) -> str | None:
         """How an address names a cell: by its first finished run, so that the name stays when others are added."""
         return next(iter(self.experiment.run_ids(cell)), None)
+
+    def run_name(self, run: str) -> str:
+        """A run of the experiment in words: its configuration and its seeds."""
+        return self.run_names().get(run, run)
+
+    def run_names(self) -> Mapping[str, str]:
+        """The names of all runs by id."""
+
+        def make() -> dict[str, str]:
+            names = [self.name_of(cell) for cell in range(len(self.experiment.cells))]
+            columns = (self.experiment.runs[name].tolist() for name in ("cell", "split_seed", "seed", "run_id"))
+            rows = sorted(zip(*columns, strict=True))
+            split = len({split for _, split, _, _ in rows}) > 1
+            found: dict[str, str] = {}
+            for cell, split_seed, seed, run in rows:
+                found.setdefault(run, f"{names[cell]}, {f'split {split_seed}, ' * split}seed {seed}")
+            return found
+
+        return self.snapshot.once(("run names", self.name), make)
+
+    def found(self) -> list[str]:
+        """The runs that match every word of `find`, by a word of their name or the start of their id.
+
+        Names that have two of the words side by side come first: "seed 1" before "a = 1, seed 0".
+        """
+        words = self.view.find.lower().replace(",", " ").split()
+        names = {run: f" {name} ".lower().replace(",", "") for run, name in self.run_names().items() if run}
+        found = [run for run, name in names.items() if all(f" {it}" in name or _begins(run, it) for it in words)]
+        pairs = [f" {first} {second} " for first, second in pairwise(words)]
+        return sorted(found, key=lambda run: -sum(pair in names[run] for pair in pairs))
 
     def chosen(self) -> list[int]:
         """The cells that the view names, as far as they are there; of several of one run, that of the panel."""
@@ -119,7 +197,9 @@ class Scene:
             UsageError: its runs have none, or trained different tasks.
         """
         measure = metric_named(self.view.metric).measure or self.experiment.measure
-        rows = self._rows("curves", cell)
+        rows = self.rows("curves", cell)
+        if rows.empty:
+            raise UsageError("these runs recorded no learning curves")
         split = "test" if self.experiment.on_test else "validation"
         return learning_curves(rows, self.name_of(cell), measure if rows[measure].notna().any() else "auc", split)
 
@@ -132,15 +212,15 @@ class Scene:
         metric = self.view.metric
         split = "test" if metric.startswith("test_") or self.experiment.on_test else "validation"
         measure = metric_named(metric).measure or self.experiment.measure
-        rows = self._rows("r_matrix", cell)
+        rows = self.rows("r_matrix", cell)
+        if not (rows["split"] == split).any():
+            raise UsageError(f"these runs recorded no R on the {split} split")
         known = measure in MEASURES and rows[measure].notna().any()
         return r_matrix(rows, self.name_of(cell), measure if known else "auc", split)
 
-    def _rows(self, table: TableName, cell: int) -> pd.DataFrame:
-        """Rows of a table of the finished runs of a cell, tasks by what they hold."""
-        ids = self.experiment.run_ids(cell)
-        if not ids:
-            raise UsageError(f"{self.name_of(cell)}: no finished run")
+    def rows(self, table: TableName, cell: int, run_ids: tuple[str, ...] | None = None) -> pd.DataFrame:
+        """Rows of a table of the finished runs of a cell, or of some of them, tasks by what they hold."""
+        ids = self.experiment.run_ids(cell) if run_ids is None else run_ids
 
         def read() -> pd.DataFrame:
             rows = self.store.read(table, list(ids))
@@ -157,6 +237,29 @@ class Scene:
             return found
 
         return self.snapshot.once(("cells", self.name), make)
+
+
+def with_instances(name: str, snapshot: Snapshot, store: RunStore) -> str | None:
+    """The first run of an experiment with recorded instances. One run of each configuration is read."""
+    experiment = snapshot.followed[name].experiment
+
+    def make() -> str | None:
+        firsts = [experiment.run_ids(cell)[:1] for cell in range(len(experiment.cells))]
+        asked = [run for runs in firsts for run in runs][:_MOST_ASKED]
+        have = set(store.read("instances", asked, ["run_id"])["run_id"]) if asked else set()
+        return next((run for run in asked if run in have), None)
+
+    return snapshot.once(("with instances", name), make)
+
+
+def _newest(snapshot: Snapshot) -> str:
+    """The experiment whose run ended last."""
+    last = {it.name: it.last.timestamp() if it.last is not None else 0.0 for it in progress(snapshot)}
+    return max(last, key=lambda name: last[name])
+
+
+def _begins(run: str, word: str) -> bool:
+    return len(word) >= _LEAST_OF_ID and run.startswith(word)
 
 
 def with_two_axes(experiment: Experiment) -> Experiment:

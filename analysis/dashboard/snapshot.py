@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from clops_sweep.errors import UsageError, one_line
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.part_names import Status, single
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.under_way import UnderWay, runs_under_way
 
 from ..collect import Experiment
 from ..figures.tracings import Frames
@@ -43,6 +45,8 @@ class Snapshot:
         followed: experiments by name.
         frames: prepared frames that are at hand.
         problem: why the store could not be read since, if it could not.
+        under_way: the runs that sweeps are computing.
+        epochs: counts up whenever these get on.
     """
 
     version: int
@@ -50,7 +54,14 @@ class Snapshot:
     followed: Mapping[str, Followed] = field(default_factory=dict)
     frames: Sequence[Frames] = ()
     problem: str = ""
+    under_way: tuple[UnderWay, ...] = ()
+    epochs: int = 0
     _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def running(self) -> frozenset[str]:
+        """The ids of the runs under way."""
+        return frozenset(run_id for it in self.under_way for run_id in it.run_ids)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` returns; a second time what it returned the first."""
@@ -107,15 +118,9 @@ class FollowedStore:
             if time.monotonic() - self._asked >= self._seconds:
                 self.snapshot = self._read()
         except (UsageError, OSError) as error:
-            self._mark = None
-            self.snapshot = Snapshot(
-                self.snapshot.version + (one_line(error) != self.snapshot.problem),
-                self.snapshot.runs,
-                self.snapshot.followed,
-                self.snapshot.frames,
-                one_line(error),
-                self.snapshot._kept,
-            )
+            self._mark, before = None, self.snapshot
+            version = before.version + (one_line(error) != before.problem)
+            self.snapshot = replace(before, version=version, problem=one_line(error))
         finally:
             self._asked = time.monotonic()
             self._one_reader.release()
@@ -126,8 +131,12 @@ class FollowedStore:
         statuses = self.store.recorded()
         failures = self._failure_marks(statuses)
         mark = (frozenset(statuses.items()), frozenset(failures.items()), self._source.mark())
+        under_way = runs_under_way(self.store)
+        epochs = self.snapshot.epochs + (under_way != self.snapshot.under_way)
         if mark == self._mark:
-            return self.snapshot
+            if epochs == self.snapshot.epochs:
+                return self.snapshot
+            return replace(self.snapshot, under_way=under_way, epochs=epochs)
         before = self.snapshot.runs
         same = [
             statuses.get(run_id) == status and failures.get(run_id) == self._failures.get(run_id)
@@ -143,10 +152,10 @@ class FollowedStore:
             found[name] = Followed(experiment, study, experiment.measured)
         frames = self._source.frames([it.experiment for it in found.values()])
         self._mark, self._failures = mark, failures
-        return Snapshot(self.snapshot.version + 1, runs, found, frames)
+        return Snapshot(self.snapshot.version + 1, runs, found, frames, under_way=under_way, epochs=epochs)
 
     def _failure_marks(self, statuses: Mapping[str, Status]) -> dict[str, Hashable]:
-        """What changes when a failed run fails again; not asked of an object store, where it is a request a run."""
-        files, parts = self.store.files, self.store.parts["runs"]
-        failed = [run_id for run_id, status in statuses.items() if status == "failed"] if files.local else []
-        return {run_id: tuple(files.mark(parts.path(single("failed", run_id))) or ()) for run_id in failed}
+        """What changes when a failed run fails again."""
+        names = {single("failed", run_id).name: run_id for run_id, status in statuses.items() if status == "failed"}
+        marks = self.store.files.marks(self.store.folder("runs"), names)
+        return {names[name]: tuple(mark) for name, mark in marks.items()}

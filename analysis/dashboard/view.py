@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 PAGES = {
-    "progress": "Progress",
+    "overview": "Overview",
     "runs": "Runs",
+    "compare": "Compare",
     "heatmap": "Heatmap",
     "parallel": "Parallel coordinates",
+    "run": "Run",
     "instances": "Instances",
     "search": "Search",
 }
 """Name to title, in the order in which they are linked."""
 
 MOST_CELLS = 6
-"""Configurations that are looked at beside one another."""
+"""Runs or configurations that are looked at beside one another."""
 
 _LONGEST = 20_000
 
@@ -32,26 +34,30 @@ class View:
         experiment: its name.
         metric: a numeric column of `runs`.
         rows, columns: the axes of a heatmap.
-        panel: the title of one of its panels.
-        cells: configurations that are looked at closely, each by a run of it: its first seed's.
+        slice: the labels that a heatmap shows of the other axes, each as `slice_of` writes it, the last chosen last.
+        cells: what is looked at closely, each by a run: that run, or its configuration.
+        reference: what others are compared with, by a run of it.
         where: a condition on the columns of `runs`.
+        find: words that the name of a run or its id contains.
         group: axes; runs that are alike in them are put together.
         show: columns of the table of runs beside its labels.
         sort: the column that a table goes by, with a minus before it for the highest first.
         at: the page of a table, from 1.
-        run: whose instances.
+        run: whose instances or log.
         task: of which task.
         instance: which of them.
     """
 
-    page: str = "progress"
+    page: str = "overview"
     experiment: str = ""
     metric: str = ""
     rows: str = ""
     columns: str = ""
-    panel: str = ""
+    slice: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
+    reference: str = ""
     where: str = ""
+    find: str = ""
     group: tuple[str, ...] = ()
     show: tuple[str, ...] = ()
     sort: str = ""
@@ -97,21 +103,30 @@ class View:
     def after(self, name: str, value: str) -> str:
         """The address after something has been chosen from a list; two axes change places."""
         if name == "experiment":
-            return View(page=self.page, experiment=value, metric=self.metric).address()
+            return View(page=self.page, experiment=value, metric=self.metric, cells=self.cells).address()
         changes: dict[str, Any] = {name: value, "at": 1}
-        if name in _OTHER_AXIS:
-            changes["panel"] = ""
-            if value == getattr(self, _OTHER_AXIS[name]):
-                changes[_OTHER_AXIS[name]] = getattr(self, name)
+        if name in _OTHER_AXIS and value == getattr(self, _OTHER_AXIS[name]):
+            changes[_OTHER_AXIS[name]] = getattr(self, name)
         if name == "run":
             changes["instance"] = -1
         return self.address(**changes)
+
+    def sliced(self, shown: Mapping[str, str], axis: str, label: str) -> str:
+        """The address with another label of one axis of the heatmap; the others stay as they are shown."""
+        others = [slice_of(*it) for it in shown.items() if it[0] != axis]
+        kept = sorted(others, key=lambda it: self.slice.index(it) if it in self.slice else -1)
+        return self.address(slice=(*kept, slice_of(axis, label)))
 
     def with_cell(self, cell: str, alike: Iterable[str] = ()) -> tuple[str, ...]:
         """The chosen cells with one more, or without it if it is among them, be it under another of its runs."""
         same = {cell, *alike}
         others = tuple(it for it in self.cells if it not in same)
         return others if len(others) < len(self.cells) else (*others, cell)[-MOST_CELLS:]
+
+
+def slice_of(axis: str, label: str) -> str:
+    """How an address names a label of an axis."""
+    return f"{axis}={label}"
 
 
 _OTHER_AXIS = {"rows": "columns", "columns": "rows"}

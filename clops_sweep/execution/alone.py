@@ -16,6 +16,7 @@ from clops_sweep.execution.jobs import MakeWorkplace, Resources
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.relay import Relay, RunFed
 from clops_sweep.execution.run_log import mark_output, print_for
+from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.execution.worker.job_runner import JobRunner
 from clops_sweep.store.upkeep.background import BackgroundCompaction
 
@@ -32,8 +33,8 @@ def workers(
     del resources
     workplace = make_workplace(frames)
 
-    def run_fed(feed: Feed, compaction: BackgroundCompaction, observers: Observers) -> None:
-        relay = Relay(display, feed, compaction, observers)
+    def run_fed(feed: Feed, compaction: BackgroundCompaction, observers: Observers, under_way: RunsUnderWay) -> None:
+        relay = Relay(display, feed, compaction, observers, under_way)
         with _marked_output():
             _run(feed, JobRunner(workplace), display, observers, relay)
         relay.check()
@@ -50,7 +51,7 @@ def _run(feed: Feed, runner: JobRunner, display: Display, observers: Observers, 
                 time.sleep(0 if feed.finished else _SECONDS_BETWEEN_LOOKS)
                 return
             parts = job.parts()
-            display.started(parts[0])
+            relay.started(parts[0])
             runner.assign(job)
             while not runner.done:
                 if display.interrupted or relay.store_error:
@@ -59,7 +60,7 @@ def _run(feed: Feed, runner: JobRunner, display: Display, observers: Observers, 
                     _stop(runner, _SECONDS_TO_STOP)
                     return
                 reports = runner.step(_SECONDS_BETWEEN_LOOKS)
-                relay.pass_on(parts, reports, runner.events(), display.started)
+                relay.pass_on(parts, reports, runner.events(), relay.started)
                 observers.look()
             feed.returned(job)
     except BaseException:

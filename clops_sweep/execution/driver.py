@@ -24,6 +24,7 @@ from clops_sweep.execution.jobs import HeldFrames, Resources, Workplace, make_jo
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
 from clops_sweep.execution.retries import Retries
+from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing
@@ -120,11 +121,12 @@ def run_feeds(
         else:
             from clops_sweep.execution.on_ray import workers
         workplace = partial(make_workplace, frames, store, resources, plugins, software)
-        with workers(frames, resources, display, workplace) as run_fed, closing(observers, display):
+        working = workers(frames, resources, display, workplace)
+        with working as run_fed, closing(observers, display), RunsUnderWay(store) as under_way:
             while feed is not None:
                 with BackgroundCompaction(store) as compaction:
                     while not (display.interrupted or _is_over(feed)):
-                        run_fed(feed, compaction, observers)
+                        run_fed(feed, compaction, observers, under_way)
                 if display.interrupted:
                     return
                 with storing(store):

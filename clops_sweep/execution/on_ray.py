@@ -22,6 +22,7 @@ from clops_sweep.execution.feed import Feed
 from clops_sweep.execution.jobs import MakeWorkplace, Resources
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.relay import RunFed
+from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 
@@ -48,7 +49,7 @@ def workers(
 
         workplace = make_workplace({key: ray.put(frame_set) for key, frame_set in frames.items()})
 
-        def run(feed: Feed, compaction: BackgroundCompaction, observers: Observers) -> None:
-            run_fed(feed, workplace, resources, display, compaction, observers)
+        def run(feed: Feed, compaction: BackgroundCompaction, observers: Observers, under_way: RunsUnderWay) -> None:
+            run_fed(feed, workplace, resources, display, compaction, observers, under_way)
 
         yield run

@@ -9,18 +9,19 @@ from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feed import Feed
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.observers.thread import Observers
-from clops_sweep.execution.reports import Begun, Failed, Finished, FoundFinished, Paused, Report, Unrecorded
+from clops_sweep.execution.reports import Begun, Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied
+from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.experiment.events import Event
 from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 _UNRECORDED_IN_A_ROW = 3  # then the store is at fault, and what else would be computed is computed for nothing
 
-RunFed = Callable[[Feed, BackgroundCompaction, Observers], None]
+RunFed = Callable[[Feed, BackgroundCompaction, Observers, RunsUnderWay], None]
 """Runs the jobs of a feed, until it has no more or there have been many, or the user interrupts it."""
 
 
 class Relay:
-    """Passes reports on to display, feed, compaction and observers.
+    """Passes reports on to display, feed, compaction, observers and the file of runs under way.
 
     Attributes:
         store_error: what kept the last runs out of the store, once it is clear that it keeps out all others as well.
@@ -32,10 +33,24 @@ class Relay:
         feed: Feed,
         compaction: BackgroundCompaction | None = None,
         observers: Observers | None = None,
+        under_way: RunsUnderWay | None = None,
     ) -> None:
         self._display, self._feed, self._compaction, self._observers = display, feed, compaction, observers
+        self._under_way = under_way
         self.store_error: str | None = None
         self._unrecorded = 0
+
+    def started(self, part: Job) -> None:
+        """A worker has taken up a part of a job."""
+        self._display.started(part)
+        if self._under_way is not None:
+            self._under_way.started(part)
+
+    def report(self, part: Job, report: Report | WorkerDied) -> None:
+        """Show a report of a part."""
+        self._display.report(part, report)
+        if self._under_way is not None:
+            self._under_way.report(part, report)
 
     def pass_on(
         self,
@@ -65,7 +80,7 @@ class Relay:
                         self.store_error = report.error
                 case Finished() | Failed() | FoundFinished() | Paused():
                     self._unrecorded = 0
-            self._display.report(parts[index], report)
+            self.report(parts[index], report)
             self._feed.report(parts[index], report)
             if isinstance(report, Finished) and self._compaction is not None:
                 self._compaction.recorded(len(parts[index].run_ids))

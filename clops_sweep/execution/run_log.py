@@ -68,6 +68,8 @@ def printed_by(run_id: str, log: Path) -> Iterator[str]:
     """
     with log.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
+            if run_id[:_DIGITS] not in line:
+                continue
             marked = _MARKED.search(_COLOUR.sub("", line))
             if marked and any(run_id.startswith(it) or it.startswith(run_id) for it in marked[1].split()):
                 yield marked[2]

@@ -38,6 +38,7 @@ from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.ray_internals import worker_deaths
 from clops_sweep.execution.relay import Relay
 from clops_sweep.execution.reports import WorkerDied, bounded
+from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.execution.worker.scratch import private_folder
 from clops_sweep.store.upkeep.background import BackgroundCompaction
 
@@ -120,10 +121,11 @@ def run_fed(
     display: Display,
     compaction: BackgroundCompaction | None = None,
     observers: Observers | None = None,
+    under_way: RunsUnderWay | None = None,
 ) -> None:
     """One Tune run over jobs of a feed, until it has no more or there have been many.
 
-    The compaction, if there is one, hears of the runs that have been recorded, the observers of all events.
+    The compaction gets the number of recorded runs, the observers all events, and `under_way` all reports.
 
     Raises:
         StoreError: one run after the other could not be recorded.
@@ -132,7 +134,7 @@ def run_fed(
         tune.with_parameters(ContinualRunTrainable, workplace=workplace),
         {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
     )
-    watcher = Watcher(workplace, display, feed, compaction, observers)
+    watcher = Watcher(workplace, display, feed, compaction, observers, under_way)
     # What Tune keeps is of no use to anybody, the store is the truth. It is not to be in the way of what goes there.
     searcher = FeedSearcher(feed, resources)
     with private_folder() as files, _many_pending(), worker_deaths(display.warn):
@@ -225,12 +227,13 @@ class Watcher(tune.Callback):
         feed: Feed,
         compaction: BackgroundCompaction | None,
         observers: Observers | None,
+        under_way: RunsUnderWay | None = None,
     ) -> None:
         self._workplace = workplace
         self._display = display
         self._feed = feed
         self._observers = observers
-        self.relay = Relay(display, feed, compaction, observers)
+        self.relay = Relay(display, feed, compaction, observers, under_way)
         self._user_signal = getattr(signal, "SIGUSR1", None)  # Windows has no such signal
         self._before = signal.getsignal(self._user_signal) if self._user_signal else None
         self._stop: Any = None
@@ -296,13 +299,13 @@ class Watcher(tune.Callback):
         limit, silent = self._workplace.epoch_timeout, time.monotonic() - self._heard.get(trial.trial_id, math.inf)
         if limit is not None and silent > limit - _SECONDS_TO_HEAR and _NO_MEMORY not in error:
             death = WorkerDied(_TIMED_OUT.format(limit), timed_out=True)
-        self._display.report(self._at.get(trial.trial_id, job.parts()[0]), death)
+        self.relay.report(self._at.get(trial.trial_id, job.parts()[0]), death)
         self._feed.died(job, death)
         self._forget(trial)
 
     def _begun(self, trial: Any, part: Job) -> None:
         self._at[trial.trial_id] = part
-        self._display.started(part)
+        self.relay.started(part)
 
     def _forget(self, trial: Any) -> None:
         for known in (self._at, self._heard):

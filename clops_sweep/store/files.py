@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, TypeVar
@@ -151,6 +151,16 @@ class Files:
             return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
         info = self.system.get_file_info(path)
         return None if info.size is None else [info.size, info.mtime_ns or 0]
+
+    def marks(self, folder: str, names: Collection[str]) -> dict[str, list[int]]:
+        """Return the `mark` of each file that exists. In an object store this is one listing of the folder."""
+        if self.local:
+            found = {name: self.mark(f"{folder}/{name}") for name in names}
+        else:
+            wanted = frozenset(names)
+            infos = self._select(folder) if wanted else []
+            found = {it.base_name: [it.size or 0, it.mtime_ns or 0] for it in infos if it.base_name in wanted}
+        return {name: mark for name, mark in found.items() if mark is not None}
 
     def move(self, source: str, target: str) -> None:
         """Move a file inside the store. A file of that name is replaced, and the move survives a power cut."""

@@ -14,10 +14,14 @@ from s3_server import serving_s3
 from stepping import Worker
 
 from clops_sweep import RunConfig, delete, merge
+from clops_sweep.analysis.dashboard.snapshot import FollowedStore
+from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.analysis.failures import failures
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.launch import resume_command
 from clops_sweep.errors import UsageError
 from clops_sweep.store.checkpoint import CheckpointFile
+from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN
 from clops_sweep.store.upkeep.migration import migrate
@@ -97,6 +101,25 @@ def test_a_failure_and_a_checkpoint_that_are_there_go(server: Server, finished_t
     checkpoint.delete()
     assert store.files.names(store.folder("runs")) == [f"finished-{_id(1)}.parquet"]
     assert store.files.names(store.checkpoint_folder) == []
+
+
+def test_a_run_that_fails_again_is_noticed_by_one_listing(server: Server) -> None:
+    store = server.store("failed-again")
+    runs = {_id(number): RunConfig(seed=number) for number in range(4)}
+
+    def fail(error: str) -> None:
+        record_failure(store, runs, f"ValueError: {error}\n", lambda _: "data", {})
+
+    fail("first")
+    followed = FollowedStore(store, StoreSource(store, lambda key: None), 0)
+    unchanged = followed.refresh()
+    server.count()
+    assert followed.refresh() is unchanged
+    looked = server.count()
+    fail("another")
+    server.count()
+    assert [it.reason for it in failures(followed.refresh().runs)] == ["ValueError: another"]
+    assert looked <= 6, "however many runs have failed"
 
 
 def test_listings_come_in_pages(server: Server, finished_tables: Tables) -> None:

@@ -76,7 +76,7 @@ def served(
 def test_what_a_browser_asks_for_is_answered(served: Served) -> None:
     status, answer = served.ask("GET", "/?page=runs&where=auc+%3E+0.5")
     assert (status, "runs finished" in answer) == (200, True)
-    assert served.ask("GET", "/version") == (200, "1")
+    assert served.ask("GET", "/version") == (200, "1.0")
     assert served.ask("GET", "/importance?page=search") == (200, ""), "there is no search"
     status, answer = served.ask("GET", "/plotly.js")
     assert (status, "plotly.js" in answer[:300]) == (200, True)
@@ -128,7 +128,7 @@ def test_other_methods_do_nothing(served: Served, method: str) -> None:
     ],
     ids=lambda it: it[:40],
 )
-@pytest.mark.parametrize("page", ["progress", "runs", "heatmap", "parallel", "instances", "search"])
+@pytest.mark.parametrize("page", ["overview", "runs", "compare", "heatmap", "parallel", "run", "instances", "search"])
 def test_a_hostile_address_is_answered_in_words(served: Served, page: str, query: str) -> None:
     started = time.monotonic()
     status, answer = served.ask("GET", f"/?page={page}&{query}")
@@ -157,7 +157,7 @@ def test_a_large_body_is_refused_before_it_has_come(served: Served) -> None:
 
 def test_twenty_browsers_at_once_are_answered(served: Served) -> None:
     with ThreadPoolExecutor(20) as browsers:
-        answers = list(browsers.map(lambda page: served.ask("GET", f"/?page={page}"), ["progress", "heatmap"] * 30))
+        answers = list(browsers.map(lambda page: served.ask("GET", f"/?page={page}"), ["overview", "heatmap"] * 30))
     assert {status for status, _ in answers} == {200}
     assert len({answer for _, answer in answers}) == 2
 

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.dashboard.compare import Compared, best_of_each, comparison
+from clops_sweep.analysis.dashboard.contexts import shown_columns
 from clops_sweep.analysis.dashboard.instances import instances_table
-from clops_sweep.analysis.dashboard.pages import shown_columns
+from clops_sweep.analysis.dashboard.overlay import overlay
+from clops_sweep.analysis.dashboard.overview import MOST_DOTS, best_value, counts, progress, run_history
 from clops_sweep.analysis.dashboard.parallel import MOST_LINES, parallel_coordinates
-from clops_sweep.analysis.dashboard.progress import progress
-from clops_sweep.analysis.dashboard.runs_table import PAGE, matching, runs_table
+from clops_sweep.analysis.dashboard.run_log import MOST_LINES as MOST_LOGGED
+from clops_sweep.analysis.dashboard.run_log import run_log
+from clops_sweep.analysis.dashboard.runs_table import PAGE, matching, runs_csv, runs_table
 from clops_sweep.analysis.dashboard.scene import Scene
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
@@ -31,6 +38,8 @@ from clops_sweep.errors import UsageError
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
+
+START = pd.Timestamp("2026-01-05", tz="UTC")
 
 
 class Recorded:
@@ -65,9 +74,9 @@ def experiment(followed: FollowedStore) -> Experiment:
 
 def test_an_address_holds_a_view_whole() -> None:
     view = View(
-        page="heatmap", experiment="a & b=c", metric="bwt", rows="x", columns="y", panel="é, λ = 1", cells=("1", "2"),
-        where='auc > 0.5 and storage_order == "top"', group=("x",), show=("auc",), sort="-auc", at=3, run="ab",
-        task="0-1", instance=7,
+        page="heatmap", experiment="a & b=c", metric="bwt", rows="x", columns="y", slice=("é=λ = 1", "z=2"),
+        cells=("1", "2"), reference="1", where='auc > 0.5 and storage_order == "top"', find="b = 0.5", group=("x",),
+        show=("auc",), sort="-auc", at=3, run="ab", task="0-1", instance=7,
     )  # fmt: skip
     assert View.read(view.address()) == view
     assert View().address() == "?"
@@ -87,13 +96,20 @@ def test_cells_are_chosen_and_left_out_under_any_of_their_runs() -> None:
     assert view.with_cell("b2", alike=("b1", "b2")) == ("a1",)
     many = View(cells=tuple(map(str, range(MOST_CELLS))))
     assert many.with_cell("new") == (*map(str, range(1, MOST_CELLS)), "new")
-    assert set(PAGES) == {"progress", "runs", "heatmap", "parallel", "instances", "search"}
+    assert set(PAGES) == {"overview", "runs", "compare", "heatmap", "parallel", "run", "instances", "search"}
 
 
 def test_axes_change_places() -> None:
-    view = View(rows="a", columns="b", panel="p")
+    view = View(rows="a", columns="b")
     assert View.read(view.after("rows", "b")) == View(rows="b", columns="a")
     assert View.read(view.after("rows", "c")) == View(rows="c", columns="b")
+
+
+def test_a_slice_keeps_the_other_labels_and_the_last_choice_last() -> None:
+    view = View(slice=("a=1", "b=2", "gone=3"))
+    shown = {"b": "2", "c": "5", "a": "1"}
+    assert View.read(view.sliced(shown, "b", "4")).slice == ("c=5", "a=1", "b=4")
+    assert View.read(view.sliced(shown, "c", "6")).slice == ("a=1", "b=2", "c=6")
 
 
 # --- following --------------------------------------------------------------------------------------------------------
@@ -395,7 +411,7 @@ def test_a_scene_fills_in_what_is_not_chosen(followed: FollowedStore) -> None:
     panel = scene.panel()
     assert panel is not None
     assert panel.title == "random", "both have five cells, and it is the first"
-    chosen = scene_of(followed, panel="top").panel()
+    chosen = scene_of(followed, slice=("storage_order=top",)).panel()
     assert chosen is not None
     assert chosen.title == "top"
 
@@ -434,13 +450,14 @@ def test_of_cells_that_share_a_run_that_of_the_panel_is_chosen(tmp_path: Path, g
     assert len(configs) == 4, "at a = 1 everything is replayed"
     generated.write_given_runs(store, [(config, {"auc": 0.7}) for config in configs.values()])
     followed = FollowedStore(store, StoreSource(store, lambda key: None, lambda: [space]), 0)
-    for panel, cells in (("CLOPS", range(4)), ("Random", range(4, 8))):
-        scene = Scene.of(View(page="heatmap", panel=panel), followed.snapshot, store)
+    for label, cells in (("CLOPS", range(4)), ("Random", range(4, 8))):
+        shown = View(page="heatmap", slice=(f"variant={label}",))
+        scene = Scene.of(shown, followed.snapshot, store)
         assert scene is not None
         for cell in cells:
             key = scene.key_of(cell)
             assert key is not None
-            again = Scene.of(View(page="heatmap", panel=panel, cells=(key,)), followed.snapshot, store)
+            again = Scene.of(replace(shown, cells=(key,)), followed.snapshot, store)
             assert again is not None
             assert again.chosen() == [cell]
 
@@ -508,3 +525,238 @@ def test_frames_are_looked_for_once_for_every_split(tmp_path: Path, generated: M
     generated.write_given_runs(store, [(configs[0].replace(seed=1), {"auc": 0.7})])
     assert followed.refresh().version == 2
     assert keys == [config.data_key for config in configs]
+
+
+# --- overview ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_best_configuration_has_the_best_mean_and_students_interval(experiment: Experiment) -> None:
+    runs = finished(experiment).assign(cell=experiment.runs["cell"])
+    by_cell = runs.groupby("cell")["auc"].agg(["mean", "std", "count"])
+    competing = by_cell[by_cell["count"] >= 3]
+    best = best_value(experiment, "auc")
+    assert best is not None
+    assert best.cell == competing["mean"].idxmax()
+    assert (best.estimate.mean, best.estimate.sd, best.estimate.n) == pytest.approx(tuple(by_cell.loc[best.cell]))
+    assert best.interval is not None
+    expected = stats.t.interval(0.95, 2, best.estimate.mean, best.estimate.sd / np.sqrt(3))
+    assert (best.interval.low, best.interval.high) == pytest.approx(expected)
+    lowest = best_value(experiment, "seconds")
+    assert lowest is not None
+    of_cells = runs.groupby("cell")["seconds"].mean()[competing.index]
+    assert lowest.cell == of_cells.idxmin(), "fewer seconds are better"
+    assert best_value(experiment, "replayed") is None, "neither more nor less is better"
+
+
+def test_one_lucky_seed_is_no_best_configuration(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace("s", RunConfig(), {"storage_fraction": [0.1, 0.5]}, range(3))
+    store = RunStore(tmp_path / "results")
+    given = [(it.config, {"auc": 0.7}) for it in space.requests() if it.config.storage_fraction == 0.1]
+    lucky = next(it.config for it in space.requests() if it.config.storage_fraction == 0.5)
+    generated.write_given_runs(store, [given[0], (lucky, {"auc": 0.9})])
+    (young,) = recorded_experiments(store.read("runs"))
+    best = best_value(young, "auc")
+    assert best is not None
+    assert best.estimate.mean == 0.9, "as long as none has three runs"
+    assert not best.has_interval
+    generated.write_given_runs(store, given)
+    (grown,) = recorded_experiments(store.read("runs"))
+    best = best_value(grown, "auc")
+    assert best is not None
+    assert (best.estimate.mean, best.estimate.n) == (pytest.approx(0.7), 3)
+    assert not best.has_interval, "equal values have no spread to judge by"
+
+
+def test_runs_stand_in_the_order_in_which_they_ended(experiment: Experiment) -> None:
+    n = MOST_DOTS + 500
+    values = np.random.default_rng(0).random(n)
+    runs = (
+        finished(experiment)
+        .iloc[np.arange(n) % 20]
+        .assign(run_id=[f"{at:024x}" for at in range(n)], auc=values, seconds=np.arange(n, 0, -1.0), started_at=START)
+    )
+    record = run_history(replace(experiment, runs=runs), "auc")
+    in_order = values[::-1]
+    assert record.total == n
+    assert MOST_DOTS <= len(record.values) < MOST_DOTS + 50
+    np.testing.assert_array_equal(record.values, in_order[record.numbers - 1])
+    np.testing.assert_array_equal(record.best, np.maximum.accumulate(in_order)[record.numbers - 1])
+    assert record.values.max() == values.max(), "the best of all is never left out"
+
+
+def test_a_run_of_two_experiments_is_counted_once(tmp_path: Path, generated: ModuleType) -> None:
+    one = SearchSpace("one", RunConfig(), {"storage_fraction": [0.1, 0.5]}, [0, 1])
+    two = SearchSpace("two", RunConfig(), {"storage_fraction": [0.5, 0.9]}, [0, 1])
+    store = RunStore(tmp_path / "results")
+    done = [it.config for it in one.requests()][:3]
+    generated.write_given_runs(store, [(config, {"auc": 0.7}) for config in done])
+    followed = FollowedStore(store, StoreSource(store, lambda key: None, lambda: [one, two]), 0)
+    unique = {it.config.identity for space in (one, two) for it in space.requests()}
+    assert counts(followed.snapshot) == {"finished": 3, "missing": len(unique) - 3}
+
+
+# --- curves of several, and comparison --------------------------------------------------------------------------------
+
+
+def test_a_line_is_the_mean_over_the_tasks_seen_so_far(experiment: Experiment, store: RunStore) -> None:
+    ids = experiment.run_ids(3)
+    rows = store.read("curves", ids)
+    (line,) = overlay("auc", [("a", rows)]).lines
+    order = list(dict.fromkeys(rows.sort_values("epoch")["training_task"]))
+    for at, epoch in enumerate(line.epochs):
+        of_epoch = rows[rows["epoch"] == epoch]
+        seen = order[: order.index(of_epoch["training_task"].iloc[0]) + 1]
+        by_run = [of_epoch[(of_epoch["run_id"] == run) & of_epoch["task"].isin(seen)]["auc"].mean() for run in ids]
+        assert line.mean[at] == pytest.approx(np.mean(by_run))
+        assert line.sd[at] == pytest.approx(np.std(by_run, ddof=1))
+    final = experiment.runs.set_index("run_id").loc[list(ids), "auc"].mean()
+    assert line.mean[-1] == pytest.approx(final), "it ends at the average AUC"
+
+
+def test_tasks_that_are_trained_together_are_all_seen_from_the_start() -> None:
+    rows = pd.DataFrame(
+        [("r", epoch, "all tasks", task, 0.1 * epoch + at) for epoch in (1, 2) for at, task in enumerate("abc")],
+        columns=["run_id", "epoch", "training_task", "task", "auc"],
+    )
+    found = overlay("auc", [("joint", rows), ("none", rows[:0])])
+    assert found.without == ("none",)
+    np.testing.assert_allclose(found.lines[0].mean, [1.1, 1.2])
+
+
+def test_configurations_of_two_experiments_are_compared_by_seed(followed: FollowedStore, store: RunStore) -> None:
+    experiments = {name: it.experiment for name, it in followed.snapshot.followed.items()}
+    found = comparison("auc", best_of_each("auc", list(experiments.items())))
+    assert [it.name for it in found] == ["synthetic class_il clops", "synthetic class_il finetune"]
+    clops, finetune = found
+    assert (clops.is_reference, finetune.is_reference, finetune.difference) == (False, True, None)
+    runs = store.read("runs").set_index("run_id")
+
+    def by_seed(it: Compared) -> pd.Series:
+        ids = list(it.experiment.run_ids(it.value.cell))
+        return runs.loc[ids].set_index("seed")["auc"]
+
+    differences = (by_seed(clops) - by_seed(finetune)).dropna()
+    assert clops.difference is not None
+    assert (clops.difference.mean, clops.difference.n) == (pytest.approx(differences.mean()), 3)
+    expected = stats.t.interval(0.95, 2, differences.mean(), differences.std() / np.sqrt(3))
+    assert (clops.difference.low, clops.difference.high) == pytest.approx(expected)
+    other = comparison("auc", [(it.name, it.experiment, it.value.cell) for it in found], (clops.name, clops.value.cell))
+    assert [it.is_reference for it in other] == [True, False]
+    assert other[1].difference is not None
+    assert other[1].difference.mean == pytest.approx(-differences.mean())
+
+
+def test_what_was_computed_on_other_data_has_no_difference(tmp_path: Path, generated: ModuleType) -> None:
+    store = RunStore(tmp_path / "results")
+    configs = [
+        RunConfig(dataset=dataset, strategy=strategy, seed=seed)
+        for dataset, strategy in (("synthetic", "clops"), ("synthetic", "finetune"), ("cardiology", "clops"))
+        for seed in range(3)
+    ]
+    generated.write_given_runs(store, [(it, {"auc": 0.7 + it.seed / 100}) for it in configs])
+    experiments = [(it.name, it) for it in recorded_experiments(store.read("runs"))]
+    found = {it.name: it for it in comparison("auc", best_of_each("auc", experiments))}
+    assert found["synthetic class_il clops"].difference is not None
+    assert found["cardiology class_il clops"].difference is None
+
+
+# --- slices -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_slice_has_the_label_that_was_chosen_last(tmp_path: Path, generated: ModuleType) -> None:
+    axes = {
+        "storage_fraction": [0.1, 0.5, 0.9],
+        "acquisition_fraction": [0.25, 0.5, 0.75],
+        "mc_samples": [10, 20],
+        "storage_order": ["top", "random"],
+    }
+    space = SearchSpace("s", RunConfig(), axes, [0])
+    store = RunStore(tmp_path / "results")
+    kept = [it.config for it in space.requests() if (it.config.mc_samples, it.config.storage_order) != (20, "random")]
+    generated.write_given_runs(store, [(it, {"auc": 0.7}) for it in kept])
+    followed = FollowedStore(store, Recorded(), 0)
+
+    def labels(*chosen: str) -> dict[str, str]:
+        scene = Scene.of(View(page="heatmap", slice=chosen), followed.snapshot, store)
+        assert scene is not None
+        panel, found = scene.slice()
+        assert panel is not None
+        cells = [scene.experiment.cells[cell].config for cell in panel.cells.ravel().tolist()]
+        assert {(str(it.mc_samples), it.storage_order) for it in cells} == {
+            (found["mc_samples"], found["storage_order"])
+        }
+        return found
+
+    assert labels("mc_samples=20") == {"mc_samples": "20", "storage_order": "top"}
+    assert labels("mc_samples=20", "storage_order=random") == {"mc_samples": "10", "storage_order": "random"}
+    assert labels("storage_order=random", "mc_samples=20") == {"mc_samples": "20", "storage_order": "top"}
+    assert labels("nothing=1", "mc_samples=99")["mc_samples"] in ("10", "20")
+
+
+# --- tables and logs --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", [[], ["storage_fraction"]])
+def test_the_csv_has_every_row_in_full_precision(experiment: Experiment, group: list[str]) -> None:
+    found = pd.read_csv(StringIO(runs_csv(experiment, condition="auc > 0.75", group=group, sort="-auc")))
+    expected = finished(experiment).query("auc > 0.75")
+    if group:
+        means = expected.groupby(group)["auc"].agg(["mean", "std", "count"]).sort_values("mean", ascending=False)
+        np.testing.assert_allclose(found[["auc_mean", "auc_sd", "auc_n"]], means, rtol=1e-13)
+        assert found["storage_fraction"].tolist() == means.index.tolist()
+    else:
+        expected = expected.sort_values("auc", ascending=False)
+        assert found["run_id"].tolist() == expected["run_id"].tolist()
+        for column in ("auc", "test_bwt", "seconds"):
+            assert found[column].tolist() == expected[column].tolist(), "every digit"
+
+
+@pytest.mark.parametrize("sort", ["status", "ended", "seed", "storage_order"])
+def test_a_table_goes_by_any_column(sort: str, experiment: Experiment) -> None:
+    rows = runs_table(experiment, ["auc"], sort=sort).rows
+    falling = runs_table(experiment, ["auc"], sort=f"-{sort}").rows
+    runs = experiment.runs.set_index("run_id").loc[[row.run_ids[0] for row in rows]]
+    if sort == "status":
+        assert runs["status"].tolist() == sorted(runs["status"]), "failed before finished"
+    elif sort == "ended":
+        ended = runs["started_at"] + pd.to_timedelta(runs["seconds"].fillna(0), unit="s")
+        assert ended.is_monotonic_increasing
+    else:
+        assert runs[sort].tolist() == sorted(runs[sort])
+    assert {row.run_ids for row in rows} == {row.run_ids for row in falling}
+    assert rows[0].run_ids != falling[0].run_ids
+
+
+def test_the_log_of_a_run_has_its_lines_of_all_launches(tmp_path: Path) -> None:
+    run, other = "a" * 24, "b" * 24
+    empty = RunStore(tmp_path / "results")
+    folder = empty.log_folder / "logs"
+    folder.mkdir(parents=True)
+    (folder / "20260101-000000-1.log").write_text(f"[run {run[:12]}] first\n[run {other[:12]}] not this\n")
+    (folder / "20260102-000000-1.log").write_text(f"noise\n[runs {other[:12]} {run[:12]}] second\n")
+    os.mkfifo(folder / "20260103-000000-1.log")
+    (folder / f"{run}.stacks").write_text("in epoch 3")
+    found = run_log(empty, run)
+    assert (found.lines, found.whole, found.stacks) == (("first", "second"), True, "in epoch 3")
+    many = "".join(f"[run {run[:12]}] {at}\n" for at in range(MOST_LOGGED + 5))
+    (folder / "20260104-000000-1.log").write_text(many)
+    found = run_log(empty, run)
+    assert (found.lines[-1], len(found.lines), found.whole) == (str(MOST_LOGGED + 4), MOST_LOGGED, False)
+    for wrong in ("../../../etc/passwd", "", "A" * 24, run[:6]):
+        assert run_log(empty, wrong).lines == ()
+
+
+def test_the_newest_error_of_runs_that_failed_alike_is_shown() -> None:
+    runs = pd.DataFrame(
+        {
+            "run_id": ["a", "b", "c"],
+            "status": "failed",
+            "error": [
+                f"Traceback (most recent call last):\n  {at}\nValueError: same" for at in ("old", "new", "never")
+            ],
+            "started_at": pd.to_datetime(["2026-01-01", "2026-01-02", None], utc=True),
+        }
+    )
+    (found,) = failures(runs)
+    assert found.run_ids == ("b", "a", "c")
+    assert "new" in found.error

@@ -1,0 +1,78 @@
+"""Records which runs are under way, their progress and their expected end, for the dashboard."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import Self
+
+from clops_sweep.execution.display.display_lines import called
+from clops_sweep.execution.jobs import Job
+from clops_sweep.execution.reports import Paused, Report, Resumed, Running, WorkerDied, ends
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.under_way import UnderWay, UnderWayFile
+
+_SECONDS, _SECONDS_ELSEWHERE = 2.0, 10.0
+"""Between two writes, in a folder and where each is a request over a network."""
+
+
+class RunsUnderWay:
+    """Follows the reports of a sweep while entered. A thread writes the file, so that no sweep waits for a slow disk.
+
+    Args:
+        store: where the file goes.
+    """
+
+    def __init__(self, store: RunStore) -> None:
+        self._file = UnderWayFile(store)
+        self._seconds = _SECONDS if store.files.local else _SECONDS_ELSEWHERE
+        self._runs: dict[tuple[str, ...], UnderWay] = {}
+        self._since: dict[tuple[str, ...], tuple[float, float]] = {}
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._work, name="runs under way", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join(self._seconds)
+
+    def started(self, job: Job) -> None:
+        """A worker has taken a job."""
+        with self._lock:
+            self._runs[job.run_ids] = UnderWay(job.run_ids, called(job))
+            self._since.pop(job.run_ids, None)
+
+    def report(self, job: Job, report: Report | WorkerDied, now: float | None = None) -> None:
+        """A job has reported. The first report is not timed, because it includes imports."""
+        now = time.time() if now is None else now
+        with self._lock:
+            known = self._runs.get(job.run_ids)
+            if isinstance(report, WorkerDied | Paused) or (not isinstance(report, Running | Resumed) and ends(report)):
+                self._runs.pop(job.run_ids, None)
+                self._since.pop(job.run_ids, None)
+            elif isinstance(report, Running | Resumed) and known is not None:
+                epoch = report.epoch - isinstance(report, Resumed)
+                done = ((report.task - 1) * report.epochs + epoch) / (report.tasks * report.epochs)
+                before, share = self._since.setdefault(job.run_ids, (now, done))
+                left = (now - before) * (1 - done) / (done - share) if done > share else None
+                self._runs[job.run_ids] = replace(
+                    known,
+                    task=report.task,
+                    tasks=report.tasks,
+                    epoch=epoch,
+                    epochs=report.epochs,
+                    ends_at=0.0 if left is None else now + left,
+                )
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                runs = list(self._runs.values())
+            self._file.write(runs)
+            if self._ended.wait(self._seconds):
+                break
+        self._file.remove()

@@ -1,0 +1,63 @@
+"""What is told of the runs under way follows from what workers report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clops_sweep import RunConfig
+from clops_sweep.execution.jobs import Job
+from clops_sweep.execution.reports import Finished, Paused, Report, Resumed, Running, WorkerDied
+from clops_sweep.execution.under_way import RunsUnderWay
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.under_way import UnderWay, runs_under_way
+
+CONFIGS = (RunConfig(), RunConfig(seed=1))
+JOB = Job(CONFIGS, ("a" * 24, "b" * 24), names=("CLOPS", "CLOPS"))
+
+
+def told(under_way: RunsUnderWay, store: RunStore) -> tuple[UnderWay, ...]:
+    """What is read after the thread has written."""
+    under_way._file.write(list(under_way._runs.values()))
+    return runs_under_way(store)
+
+
+def test_a_lockstep_is_told_with_its_place_and_its_end(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    under_way = RunsUnderWay(store)
+    under_way.started(JOB)
+    assert told(under_way, store) == (UnderWay(JOB.run_ids, "CLOPS, 2 seeds"),)
+    under_way.report(JOB, Running(1, 2, 1, 10), 100.0)
+    assert told(under_way, store) == (UnderWay(JOB.run_ids, "CLOPS, 2 seeds", 1, 2, 1, 10),), "one epoch says nothing"
+    under_way.report(JOB, Running(1, 2, 5, 10), 108.0)
+    (it,) = told(under_way, store)
+    assert (it.task, it.tasks, it.epoch, it.epochs) == (1, 2, 5, 10)
+    assert it.ends_at == pytest.approx(108 + 15 * 2), "four epochs took 8 s, and 15 are left"
+
+
+def test_a_resumed_run_is_timed_from_its_checkpoint(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    under_way = RunsUnderWay(store)
+    under_way.started(JOB)
+    under_way.report(JOB, Resumed(2, 2, 5, 10), 50.0)
+    assert told(under_way, store)[0].epoch == 4
+    under_way.report(JOB, Running(2, 2, 5, 10), 53.0)
+    assert told(under_way, store)[0].ends_at == pytest.approx(53 + 5 * 3)
+
+
+@pytest.mark.parametrize("report", [Finished({}), Paused({}), WorkerDied("killed")])
+def test_a_job_that_is_over_is_told_no_more(report: Report | WorkerDied, tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    under_way = RunsUnderWay(store)
+    under_way.started(JOB)
+    under_way.report(JOB, report)
+    assert told(under_way, store) == ()
+
+
+def test_the_file_is_there_as_long_as_the_sweep(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    folder = Path(store.work_folder, "under_way")
+    with RunsUnderWay(store) as under_way:
+        under_way.started(JOB)
+    assert list(folder.iterdir()) == []
