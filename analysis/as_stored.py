@@ -28,10 +28,10 @@ _MOST_CELLS = 10_000
 
 
 def config_of(row: dict[str, Any]) -> RunConfig | None:
-    """The config of a row of `runs`; None where it names a plug-in that nothing here registers."""
+    """The config of a row of `runs`; None where it names a plug-in that nothing here registers, or cannot be read."""
     try:
         return config_from_row(row)
-    except UsageError:
+    except ValueError:  # UsageError is one
         return None
 
 

@@ -142,9 +142,9 @@ class Experiment:
                 scenarios = " and ".join(sorted({cell.config.scenario for cell in self.cells}))
                 short = [it for it in there if it in MEASURES or not it.startswith((*MEASURES, "average", "test_"))]
                 raise UsageError(
-                    f"metric {shown(name)}: the runs of {self.name!r} ({scenarios}) have none"
-                    f"{nearest(name, dict.fromkeys(there))}; they have {', '.join(short)}; of other measures as in "
-                    "accuracy_bwt, on the test split as in test_accuracy"
+                    f"metric {shown(name)}: not known{nearest(name, dict.fromkeys(there))}; the runs of {self.name!r} "
+                    f"({scenarios}) have {', '.join(short)}; of other measures as in accuracy_bwt, on the test split "
+                    "as in test_accuracy"
                 )
         return replace(self, chosen=tuple(dict.fromkeys(metrics)))
 

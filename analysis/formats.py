@@ -64,6 +64,13 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it: "4 s", "12 min", "3.5 h"."""
+    if seconds < 100:
+        return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.2g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:,.1f} h"
+
+
 def plus_minus(mean: float, sd: float | None) -> str:
     """Mean ± standard deviation, as far as they are defined."""
     spread = f" ± {number(sd)}" if sd is not None and math.isfinite(sd) else ""

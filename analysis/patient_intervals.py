@@ -165,7 +165,8 @@ class _TestSet:
     def of(cls, predictions: pd.DataFrame) -> _TestSet:
         if predictions.empty:
             raise UsageError("the run has no predictions: a sweep keeps them with --keep predictions")
-        rows = predictions.sort_values(["trained_on", "evaluated_on", "instance"], kind="stable")
+        in_tasks = predictions[predictions["evaluated_on"] > 0]
+        rows = in_tasks.sort_values(["trained_on", "evaluated_on", "instance"], kind="stable")
         outputs = [name for name in rows if str(name).startswith("target_") and rows[name].notna().all()]
         people, codes = np.unique(rows["patient"].fillna("").to_numpy(dtype=object), return_inverse=True)
         trained, evaluated = rows["trained_on"].to_numpy(), rows["evaluated_on"].to_numpy()
@@ -258,8 +259,7 @@ def scores(targets: npt.NDArray[np.bool_], probabilities: Floats, weights: Float
         [3, b]; NaN where a class vanishes.
     """
     truth = targets
-    softmax = truth.shape[1] > 1 and bool(np.allclose(probabilities.sum(1), 1, atol=1e-3))
-    said = probabilities == probabilities.max(1, keepdims=True) if softmax else probabilities > 0.5
+    said, softmax = predicted(probabilities)
     right = (said & truth).any(1) if softmax else (said == truth).all(1)
     aucs, recalls = [], []
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -275,6 +275,12 @@ def scores(targets: npt.NDArray[np.bool_], probabilities: Floats, weights: Float
                 recall = (recall + weights @ (absent & ~said[:, output]) / (weights @ absent)) / 2
             recalls.append(recall)
     return np.stack([np.mean(aucs, axis=0), accuracy, np.mean(recalls, axis=0)])
+
+
+def predicted(probabilities: Floats) -> tuple[npt.NDArray[np.bool_], bool]:
+    """The classes that are predicted, bool [n, C], and whether they exclude each other, as probabilities sum to 1."""
+    softmax = probabilities.shape[1] > 1 and bool(np.allclose(probabilities.sum(1), 1, atol=1e-3))
+    return probabilities == probabilities.max(1, keepdims=True) if softmax else probabilities > 0.5, softmax
 
 
 def _auc(present: npt.NDArray[np.bool_], score: Floats, weights: Floats) -> Floats:

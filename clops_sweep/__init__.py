@@ -306,7 +306,7 @@ def sweep(
 
 def read(
     results: str | PathLike[str] = "results",
-    table: Literal["runs", "r_matrix", "curves", "instances", "predictions", "intervals"] = "runs",
+    table: Literal["runs", "r_matrix", "curves", "instances", "predictions", "intervals", "people"] = "runs",
     run_ids: str | Iterable[str] | None = None,
     columns: str | Iterable[str] | None = None,
 ) -> pd.DataFrame:
@@ -314,8 +314,8 @@ def read(
 
     Args:
         results: the store, a folder or a URI.
-        table: which one; docs/store.md says what a row of each is. "intervals" is computed from "predictions": see
-            `clops_sweep.analysis.patient_bootstrap`.
+        table: which one; docs/store.md says what a row of each is. "intervals" and "people" are computed from
+            "predictions": see `clops_sweep.analysis.patient_bootstrap` and `clops_sweep.analysis.per_person`.
         run_ids: only the rows of this run or of these runs.
         columns: only this column or these columns.
 
@@ -325,23 +325,29 @@ def read(
     from clops_sweep.errors import UsageError, listed, shown
     from clops_sweep.store.tables import SCHEMAS
 
-    if not isinstance(table, str) or table not in {*SCHEMAS, "intervals"}:
-        raise UsageError(f"table {shown(table)}: not known; known: {listed((*SCHEMAS, 'intervals'))}")
-    if table == "intervals":
-        return _intervals(_existing(results), run_ids, columns)
+    known = (*SCHEMAS, "intervals", "people")
+    if not isinstance(table, str) or table not in known:
+        raise UsageError(f"table {shown(table)}: not known; known: {listed(known)}")
+    if table == "intervals" or table == "people":
+        return _computed(table, _existing(results), run_ids, columns)
     return _existing(results).read(table, run_ids, columns)
 
 
-def _intervals(
-    store: RunStore, run_ids: str | Iterable[str] | None, columns: str | Iterable[str] | None
+def _computed(
+    table: str, store: RunStore, run_ids: str | Iterable[str] | None, columns: str | Iterable[str] | None
 ) -> pd.DataFrame:
-    from clops_sweep.analysis.patient_intervals import COLUMNS, intervals
+    """A table that is computed from predictions."""
+    from clops_sweep.analysis import patient_intervals, people
     from clops_sweep.errors import UsageError, listed, shown
 
-    names = COLUMNS if columns is None else [columns] if isinstance(columns, str) else list(columns)
-    if unknown := [name for name in names if name not in COLUMNS]:
-        raise UsageError(f"table 'intervals' has no column {shown(unknown[0])}; it has {listed(COLUMNS)}")
-    return intervals(store, [run_ids] if isinstance(run_ids, str) else run_ids)[names]
+    known, compute = {
+        "intervals": (patient_intervals.COLUMNS, patient_intervals.intervals),
+        "people": (people.COLUMNS, people.people),
+    }[table]
+    names = known if columns is None else [columns] if isinstance(columns, str) else list(columns)
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"table {table!r} has no column {shown(unknown[0])}; it has {listed(known)}")
+    return compute(store, [run_ids] if isinstance(run_ids, str) else run_ids)[names]
 
 
 def load_model(results: str | PathLike[str], run_id: str, task: int | None = None) -> TrainedModel:

@@ -31,6 +31,8 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 hypothesis.settings.register_profile("unhurried", deadline=None)  # how long an example takes depends on what else runs
 hypothesis.settings.load_profile("unhurried")
 
+gc.disable()  # while tests are collected: millions of objects are made, and all of them stay
+
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a script; what tests start is to hear it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -64,9 +66,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What has been imported by now stays: the collector need not look through it again and again."""
+    """Keep what is imported and collected by now out of the collector's way: it stays until the end."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def prepare_once(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet:

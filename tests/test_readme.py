@@ -186,10 +186,25 @@ def test_the_page_of_scenarios_makes_another_metric_of_the_predictions(
     assert 0 < precision <= 1
 
 
-PAGES = ("index", "training", "closed_form", "claims")
+def test_the_page_of_streams_tells_how_single_people_fare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    space, block = _of_page("streams")
+    names: dict[str, Any] = {}
+    exec(space, names)
+    assert len(list(names["SPACE"].requests())) == 4 * 3 * 2
+    monkeypatch.chdir(tmp_path)
+    config, frames = tiny_config("subject_il", strategy="finetune", epochs_per_task=1), tiny_frames("class_il")
+    store = RunStore("results", keep=["predictions"])
+    store.open_for_writing()
+    result = ContinualRun(config, frames, keep_predictions=True).run()
+    record_result(store, {str(result.runs["run_id"].item()): config}, result, lambda config: frames.data_hash, {})
+    in_no_task = _last_value(block, {})
+    assert in_no_task.tolist() == pytest.approx(result.runs["test_accuracy"].tolist())
 
 
-@pytest.mark.parametrize("blocks", map(_of_page, PAGES), ids=PAGES)
+PAGES = [_of_page("index"), _of_page("training"), _of_page("closed_form"), _of_page("claims")]
+
+
+@pytest.mark.parametrize("blocks", PAGES, ids=["index", "training", "closed_form", "claims"])
 def test_the_search_spaces_of_pages_ask_for_runs(blocks: list[str]) -> None:
     (block,) = blocks
     names: dict[str, Any] = {}

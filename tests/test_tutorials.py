@@ -6,11 +6,17 @@ import re
 from pathlib import Path
 
 import nbformat
-import pytest
+from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
+from preloaded import Preloaded
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "tutorials").glob("*.ipynb"))
-ON_THE_RAY_AT_HAND = "import ray; ray.init('auto', log_to_driver=False, logging_level='ERROR')"
+ON_THE_RAY_AT_HAND = """
+import ray
+ray.init('auto', log_to_driver=False, logging_level='ERROR')
+%matplotlib inline
+"""
+"""The first cell. Matplotlib is imported before the kernel starts, which else chooses this backend."""
 SMALLER = {
     r"epochs_per_task=\d+": "epochs_per_task=1",
     r"seeds=range\(2\)": "seeds=range(1)",
@@ -21,10 +27,17 @@ SMALLER = {
 """What the cells say, and what is run: a second worker takes as long to start as all runs of a sweep."""
 
 
-def test_every_cell_runs(tmp_path: Path, ray_at_hand: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """One kernel for all, which forgets every name in between: what takes long is to start one."""
-    for name, value in ray_at_hand.items():
-        monkeypatch.setenv(name, value)
+class RunningKernel(AsyncKernelManager):
+    """A kernel that another process has started, at the ports of the connection file."""
+
+    has_kernel = True
+
+
+KERNEL = "from ipykernel.kernelapp import launch_new_instance as start; start()"
+
+
+def test_every_cell_runs(tmp_path: Path, ray_at_hand: dict[str, str], drivers: Preloaded) -> None:
+    """One kernel runs all notebooks and forgets every name in between: a kernel takes long to start."""
     cells = [nbformat.v4.new_code_cell(ON_THE_RAY_AT_HAND)]
     for path in NOTEBOOKS:
         (tmp_path / path.stem).mkdir()
@@ -34,7 +47,14 @@ def test_every_cell_runs(tmp_path: Path, ray_at_hand: dict[str, str], monkeypatc
         assert any(re.search(said, cell.source) for cell in cells), said
         for cell in cells:
             cell.source = re.sub(said, run, cell.source)
-    NotebookClient(nbformat.v4.new_notebook(cells=cells), timeout=250).execute()
+    manager = RunningKernel(connection_file=str(tmp_path / "kernel.json"), owns_kernel=False)
+    manager.write_connection_file()
+    kernel = drivers.start(tmp_path, ray_at_hand, "-f", manager.connection_file, program=KERNEL)
+    try:
+        NotebookClient(nbformat.v4.new_notebook(cells=cells), manager, timeout=250).execute(cleanup_kc=True)
+    finally:
+        kernel.kill()
+        kernel.communicate()
     for path in NOTEBOOKS:
         assert (tmp_path / path.stem / "results" / "runs").is_dir()
     shown = [kind for cell in cells for output in cell.get("outputs", []) for kind in output.get("data", {})]

@@ -20,6 +20,7 @@ Floats = npt.NDArray[np.float64]
 Place = tuple[float, ...]
 """Row and column; of a value in an array, whole numbers."""
 
+_SHADES = 256
 _SQUARE = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], dtype=float)
 _FRAME = (("white", 1.0), ("black", 0.5))
 """A black line on a wider white one, which is seen on every colour."""
@@ -88,4 +89,11 @@ def add_colour_bar(
     """Draw the scale of the colours beside axes."""
     bar = figure.colorbar(mpl.cm.ScalarMappable(scale, mpl.colormaps[colours]), ax=axes, label=label, **place)
     bar.outline.set_visible(False)
+    assert bar.solids is not None
+    bar.solids.remove()  # as many shades as it is pixels high
+    ends = bar.ax.get_ylim()
+    bar.ax.imshow(
+        np.linspace(*ends, _SHADES)[:, None], colours, norm=scale, extent=(0, 1, *ends), origin="lower",
+        aspect="auto", interpolation="none",
+    )  # fmt: skip
     bar.ax.ticklabel_format(useOffset=False, style="plain")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
+from PIL import Image
 
-from .style import as_png
+from .style import PRINT, SCREEN, as_pdf, as_png
 from .svg import as_svg
 
 INLINE_SVG_LIMIT = 150_000
@@ -30,6 +32,7 @@ class Picture:
     caption: str
     alt: str
     png: bytes
+    pdf: bytes
     svg: str
     width: int
     height: int
@@ -39,7 +42,9 @@ class Picture:
         """The figure in the page: as SVG with tooltips, or as PNG where that would be too large."""
         if len(self.svg) <= INLINE_SVG_LIMIT:
             return Markup(self.svg)
-        source = f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+        stream, whole = io.BytesIO(), Image.open(io.BytesIO(self.png))
+        whole.reduce(round(whole.width / self.width * _PIXELS_PER_INCH / SCREEN)).save(stream, "png")
+        source = f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
         return Markup('<img src="{}" alt="{}" width="{}" height="{}">').format(
             source, self.alt, self.width, self.height
         )
@@ -57,11 +62,11 @@ class Sketch:
     record: object
 
     def drawn(self) -> Picture:
-        """Draw it, as PNG, as SVG, and as an element of the page."""
+        """Draw it as PNG, PDF and SVG."""
         figure = self.draw(self.record)
         width, height = figure.get_size_inches() * _PIXELS_PER_INCH
-        png, svg = as_png(figure), as_svg(figure, self.name, self.alt)
-        return Picture(self.name, self.title, self.caption, self.alt, png, svg, round(width), round(height))
+        png, pdf, svg = as_png(figure, PRINT), as_pdf(figure), as_svg(figure, self.name, self.alt)
+        return Picture(self.name, self.title, self.caption, self.alt, png, pdf, svg, round(width), round(height))
 
 
 def sketch(draw: Callable[[Record], Figure], record: Record, name: str, title: str, caption: str, alt: str) -> Sketch:

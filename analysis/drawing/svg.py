@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from .style import styled
+from .style import SCREEN, styled
 
 _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 ElementTree.register_namespace("", _SVG)
@@ -43,14 +43,12 @@ def as_svg(figure: Figure, name: str, alt: str) -> str:
         name: of the figure; no two figures of a page share an id.
         alt: the figure in words.
     """
-    stream, dpi = io.StringIO(), figure.dpi
+    stream = io.StringIO()
     figure.set_layout_engine("none")
-    try:
-        with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-            # not savefig, which lays every figure out once more
-            FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None})
-    finally:
-        figure.dpi = dpi  # print_svg sets its own
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        # not savefig, which lays every figure out once more
+        FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None})
+    figure.dpi = SCREEN  # print_svg sets its own
     root = ElementTree.fromstring(_NOT_IN_XML.sub("?", stream.getvalue()))
     for part in root.findall(f"{{{_SVG}}}metadata"):
         root.remove(part)

@@ -16,7 +16,7 @@ from ..collect import Experiment
 from ..drawing.labels import inches, legend_columns, shortened
 from ..drawing.style import GRID, colour, new_figure, styled
 from ..drawing.svg import tell_points
-from ..metrics import Metric, metric_named, words
+from ..metrics import Metric, metric_named
 from ..selection import cell_name, chosen_how, variants
 
 Floats = npt.NDArray[np.float64]
@@ -148,7 +148,7 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
 def describe_cost_frontier(record: CostFrontier) -> str:
     """The figure in words: the configurations on the frontier."""
     parts = [
-        f"{record.names[i]}: {words(record.metric.column)} {record.value[i]:.3f} at {cost_text(float(record.cost[i]))}"
+        f"{record.names[i]}: {_quantity(record)} {record.value[i]:.3f} at {cost_text(float(record.cost[i]))}"
         for i in _along_frontier(record)
     ]
     what = f"{_quantity(record)} against {COSTS[record.cost_name]}"
@@ -156,7 +156,7 @@ def describe_cost_frontier(record: CostFrontier) -> str:
 
 
 def _quantity(record: CostFrontier) -> str:
-    return f"average {words(record.metric.column)}"
+    return record.metric.plain
 
 
 def cost_text(cost: float) -> str:

@@ -150,8 +150,9 @@ def describe_learning_curves(records: Sequence[LearningCurves]) -> str:
 
 
 def _by_task(curves: pd.DataFrame, measure: str, statistic: Literal["mean", "std"], tasks: list[str]) -> pd.DataFrame:
-    table = curves.pivot_table(measure, index="task", columns="epoch", aggfunc=statistic, dropna=False)
-    return table.reindex(tasks)
+    """A statistic over runs, [tasks, epochs]; a run that stopped a task early keeps its last value until the next."""
+    of_runs = curves.pivot_table(measure, index=["task", "run_id"], columns="epoch", dropna=False).ffill(axis=1)
+    return of_runs.groupby(level="task").agg(statistic).reindex(tasks)
 
 
 def _blocks(training: pd.DataFrame) -> list[Block]:

@@ -77,7 +77,7 @@ def _panel(panel: Panel, rows: dict[int, Comparison], metric: str, pairs_asked: 
 
 
 def _difference(metric: Metric) -> Metric:
-    return replace(metric, plain=f"Difference in {metric.plain}", figure=f"difference in {metric.figure}", signed=True)
+    return replace(metric, plain=f"Difference in {metric.plain}", signed=True)
 
 
 def _variant(row: Comparison) -> str:

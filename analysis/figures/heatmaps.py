@@ -40,6 +40,9 @@ _WIDTH, _HIGHEST = 13.8, 320.0
 _LEAST_ROOM = 0.88
 """Inches that a title has, at least."""
 
+_DOWN = {1: (0.5,), 2: (0.37, 0.74), 3: (0.25, 0.56, 0.83)}
+"""Where the lines of a cell stand, by their number: shares of its height."""
+
 _NAME_SIZE = 6.5
 _BAR = 6.0
 """Inches that the bar of colours is high, at most."""
@@ -181,7 +184,7 @@ def chosen_axes(experiment: Experiment, axes: tuple[str, str] | None) -> tuple[s
 
 @styled
 def draw_heatmap(record: Heatmap) -> Figure:
-    """All panels in one field of cells, with a common colour bar, and the value in every cell.
+    """All panels in one field of cells, with a common colour bar, and mean and standard deviation in every cell.
 
     Missing cells are hatched, incomplete ones say how many runs they rest on, the best of each panel has a frame
     and the best of all a star. A heatmap that `is_large` has small cells without values: a frame marks the best cell
@@ -192,7 +195,7 @@ def draw_heatmap(record: Heatmap) -> Figure:
     room = max(n_columns * width, _LEAST_ROOM)
     size = 6.0 if small else 9.5
     titles = [
-        in_lines(it.title or record.metric.figure, room, size, 3 if small else 4, not small) for it in record.panels
+        in_lines(it.title or record.metric.plain, room, size, 3 if small else 4, not small) for it in record.panels
     ]
     above = (0.14 + 1.35 * size / 72 * max(title.count("\n") + 1 for title in titles)) / height
     high, wide = n_rows + above, (room + (width if small else 0.15)) / width
@@ -239,7 +242,7 @@ def draw_heatmap(record: Heatmap) -> Figure:
     tall = down * high * height
     share = min(_BAR, tall - above * height) / tall  # beside cells, not beside the first titles
     add_colour_bar(
-        figure, axes, scale, record.colours, record.metric.figure, shrink=share, anchor=(0.0, 0.0),
+        figure, axes, scale, record.colours, record.metric.plain, shrink=share, anchor=(0.0, 0.0),
         fraction=0.4 / figure.get_figwidth(), aspect=max(share * tall / 0.14, 5), pad=0.015,
     )  # fmt: skip
     return figure
@@ -367,18 +370,19 @@ def _write(
     painted: Floats,
     holds_best: bool,
 ) -> None:
-    """The value, with an asterisk or star where due, and the number of runs where some are missing."""
+    """The mean, with an asterisk or star where due, its standard deviation, and n where runs are missing."""
     place = top + at[0], left + at[1]
     if not np.isfinite(panel.mean[at]):
         if panel.failed[at]:
             box = {"fc": "white", "ec": "none", "pad": 1}
             write_in_cell(axes, place, "failed", "white", fontsize=7, bbox=box)
         return
-    background, best, incomplete = painted[at], panel.best == at, panel.n[at] < panel.asked[at]
-    text = metric.text(float(panel.mean[at])) + "*" * (panel.marked is not None and bool(panel.marked[at]))
-    weight = "bold" if best else "normal"
-    write_in_cell(axes, place, text, background, 0.37 if incomplete else 0.5, fontsize=8.5, fontweight=weight)
+    background, best = painted[at], panel.best == at
+    lines = [metric.text(float(panel.mean[at])) + "*" * (panel.marked is not None and bool(panel.marked[at]))]
+    lines += [f"± {metric.text(float(panel.sd[at]))}"] if np.isfinite(panel.sd[at]) else []
+    lines += [f"n = {panel.n[at]} of {panel.asked[at]}"] if panel.n[at] < panel.asked[at] else []
+    for line, (text, down) in enumerate(zip(lines, _DOWN[len(lines)], strict=True)):
+        size, weight = (6.6, "normal") if line else (8.5, "bold" if best else "normal")
+        write_in_cell(axes, place, text, background, down, fontsize=size, fontweight=weight)
     if holds_best and best:
-        write_in_cell(axes, place, "★", background, 0.24, 0.84, fontsize=7.5)
-    if incomplete:
-        write_in_cell(axes, place, f"n = {panel.n[at]} of {panel.asked[at]}", background, 0.73, fontsize=6.6)
+        write_in_cell(axes, place, "★", background, 0.24, 0.88, fontsize=7.5)

@@ -15,6 +15,7 @@ from ..collect import Experiment
 from ..drawing.style import GRID, colour, new_figure, styled
 from ..drawing.svg import tell_points
 from ..metrics import Metric, known_metric
+from ..statistics import MIN_UNITS
 
 Floats = npt.NDArray[np.float64]
 MIN_RUNS = 8
@@ -32,9 +33,9 @@ class Importance:
     """The share of a metric's variance that goes with each axis, alone or together with others.
 
     Half of what is lost of R^2 when the axis is shuffled, on replicates not used for fitting: Jansen's (1999) estimate
-    of Sobol's total effect. `mean` and `sd` over replicates left out. `r2` is the forest's own on those replicates:
-    where it is low, the axes explain little of the metric. `axes` by falling importance. `n` counts the runs,
-    `finished` those that they were drawn from.
+    of Sobol's total effect. `mean` and `sd` over replicates left out, `sd` from three on. `r2` is the forest's own on
+    those replicates: where it is low, the axes explain little of the metric. `axes` by falling importance. `n` counts
+    the runs, `finished` those that they were drawn from.
     """
 
     metric: Metric
@@ -100,7 +101,7 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
         )
     mean = np.mean(losses, axis=0)
     falling = np.argsort(-mean, kind="stable")
-    spread = np.std(losses, axis=0, ddof=1) if len(losses) > 1 else np.full(len(axes), np.nan)
+    spread = np.std(losses, axis=0, ddof=1) if len(losses) >= MIN_UNITS else np.full(len(axes), np.nan)
     return Importance(
         shown,
         tuple(axes[i] for i in falling),
@@ -129,7 +130,7 @@ def draw_importance(record: Importance) -> Figure:
     axes.axvline(0, color="#444444", lw=0.8)
     low, high = float((record.mean - sd).min()), float((record.mean + sd).max())
     axes.set_xlim(min(low - 0.02, -0.01), max(high + 0.02, 1.0))
-    axes.set_xlabel(f"share of the variance of {record.metric.figure}")
+    axes.set_xlabel(f"share of the variance of {record.metric.plain}")
     return figure
 
 

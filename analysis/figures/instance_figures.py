@@ -51,8 +51,10 @@ def instance_figures(
         run_ids = experiment.run_ids(cell)
         rows = titles.named(store.read("instances", list(run_ids)), experiment, cell)
         known = [run_id for run_id in run_ids if rows.loc[rows["run_id"] == run_id, "s"].notna().any()]
-        if known:
-            name = f"the configuration {setting(experiment.cells[cell])}"
+        name = f"the configuration {setting(experiment.cells[cell])}"
+        if known and rows["s"].min() == rows["s"].max():
+            items.append(f"Figures of s: in {name} it is the same for all instances, as after one epoch.")
+        elif known:
             items += _of_one_cell(experiment, rows, known, name, prefix, frames)
     items += _overlap(experiment, store, prefix)
     return items

@@ -94,4 +94,4 @@ def _draw(axes: Axes, history: OptimizationHistory) -> None:
             history.pruned_numbers, history.pruned_values, "x", ms=4, color=MUTED, label="pruned, at its last task"
         )
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
-    axes.set_ylabel(metric_named(history.objective).figure)
+    axes.set_ylabel(metric_named(history.objective).plain)

@@ -115,4 +115,4 @@ def _draw(axes: Axes, record: ParetoFront, x: int, y: int) -> None:
 
 def _label(record: ParetoFront, position: int) -> str:
     better = "higher" if record.directions[position] == "maximize" else "lower"
-    return f"{metric_named(record.objectives[position]).figure} ({better} is better)"
+    return f"{metric_named(record.objectives[position]).plain} ({better} is better)"

@@ -93,7 +93,7 @@ def draw_profile(record: Profile) -> Figure:
     grid = figure.subplots(1, len(metrics), squeeze=False, sharey=in_rows)[0]
     offsets = (np.arange(len(record.variants)) - (len(record.variants) - 1) / 2) * min(0.6 / len(record.variants), 0.2)
     for axes, metric in zip(grid, metrics, strict=True):
-        axes.set_title(in_lines(metric.figure, width - 0.6, 9.5), fontweight="normal")
+        axes.set_title(in_lines(metric.plain, width - 0.6, 9.5), fontweight="normal")
         axes.grid(axis="both" if in_rows else "y", color=GRID, lw=0.6)
         if metric.signed:
             (axes.axvline if in_rows else axes.axhline)(0, color=MUTED, lw=0.8)

@@ -26,6 +26,8 @@ TOGETHER = "all tasks"
 
 _WIDEST, _NARROWEST = 0.46, 0.2
 _SMALLEST_FONT = 5.5
+_WIDE_ENOUGH = 0.4
+"""Inches of a cell that has room for a standard deviation."""
 _ROOM = 5.2
 """Inches that a panel may take as long as its cells are not too narrow."""
 
@@ -101,7 +103,8 @@ def tasks_in_order(rows: pd.DataFrame, title: str = "") -> tuple[str, ...]:
 def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
     """A panel per configuration on one colour scale: trained on (rows, downwards in time) by evaluated on (columns).
 
-    A frame marks the task that has just been trained on. Values stand in cells that are wide enough for them.
+    A frame marks the task that has just been trained on. Means and standard deviations stand in cells that are wide
+    enough for them.
 
     Raises:
         UsageError: no record.
@@ -136,7 +139,7 @@ def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
             axes.yaxis.set_visible(index % columns == 0)
     figure.supxlabel("evaluated on", fontsize=9)
     figure.supylabel("trained on, one after another", fontsize=9)
-    label = metric_named(records[0].metric).figure.removeprefix("Average ")
+    label = metric_named(records[0].metric).plain.removeprefix("Average ")
     add_colour_bar(figure, grid.ravel().tolist(), scale, SEQUENTIAL, label, fraction=0.05, aspect=18, pad=0.015)
     return figure
 
@@ -177,6 +180,9 @@ def _draw(axes: Axes, record: RMatrix, cell: float, scale: Normalize) -> None:
     font = min(8.0, 26 * cell)  # 0.79 is 2.2 times as wide as its letters are high
     if font >= _SMALLEST_FONT:
         for at in texts:
-            write_in_cell(axes, at, f"{record.mean[at]:.2f}", painted[at], fontsize=font)
+            spread = f"± {record.sd[at]:.2f}" if cell >= _WIDE_ENOUGH and np.isfinite(record.sd[at]) else ""
+            write_in_cell(axes, at, f"{record.mean[at]:.2f}", painted[at], 0.37 if spread else 0.5, fontsize=font)
+            if spread:
+                write_in_cell(axes, at, spread, painted[at], 0.74, fontsize=6)
     for place in range(rows if rows > 1 else 0):
         frame_cell(axes, (place, place), 2.6)

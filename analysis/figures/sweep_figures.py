@@ -6,7 +6,6 @@ import numpy as np
 
 from ..collect import Experiment
 from ..drawing.pictures import Sketch, sketch
-from ..metrics import words
 from .cost import COSTS, cost_frontier, describe_cost_frontier, draw_cost_frontier
 from .importance import describe_importance, draw_importance, importance, in_words
 from .instance_figures import shown_or_said
@@ -35,10 +34,10 @@ def sweep_figures(experiment: Experiment, prefix: str) -> list[Sketch | str]:
 
 def _frontier(experiment: Experiment, cost: str, prefix: str) -> Sketch:
     record = cost_frontier(experiment, cost)
-    of = words(record.metric.column)
+    of = record.metric.plain
     caption = (
-        f"Mean average {of} of every configuration against {COSTS[cost]}. The numbered line joins those that no "
-        "other betters at their cost; their names stand below."
+        f"Mean {of} of every configuration against {COSTS[cost]}. The numbered line joins those that no other betters "
+        "at their cost."
     )
     alt = describe_cost_frontier(record)
     return sketch(draw_cost_frontier, record, f"{prefix}-cost-{cost}", f"{of} against {COSTS[cost]}", caption, alt)
@@ -49,8 +48,8 @@ def _importance(experiment: Experiment, prefix: str) -> Sketch:
     caption = (
         "Share of the variance that goes with an axis, alone or together with others (total effect): half of what a "
         f"random forest over {in_words(record)} loses when the axis is shuffled, on replicates that it was not fitted "
-        "to; error bars: one standard deviation over replicates. An estimate below 0 has no bar. All axes together "
-        f"explain {record.r2:.0%} of the variance within a replicate."
+        "to; error bars, from three on: one standard deviation over replicates. An estimate below 0 has no bar. "
+        f"All axes together explain {record.r2:.0%} of the variance within a replicate."
     )
     return sketch(
         draw_importance, record, f"{prefix}-importance", "Importance of the axes", caption, describe_importance(record)

@@ -49,10 +49,7 @@ def task_figures(
     chosen = shown_cells(experiment, scales, references)
     which = ""
     if scales:
-        which += (
-            " The title names the configuration shown of each variant: the nearest to the paper's settings, of equally "
-            "near ones the best."
-        )
+        which += " Of each variant, the configuration nearest to the paper's settings, of equally near ones the best."
     if len(chosen) > MAX_PANELS:
         which += f" The first {MAX_PANELS} of {len(chosen)} configurations are shown."
 
@@ -74,18 +71,17 @@ def task_figures(
     split = "Test" if experiment.on_test else "Validation"
     if curves := records("curves", curves_of):
         caption = (
-            f"{split} {metric} of every task after every epoch: mean and one standard deviation over runs. Coloured "
-            f"blocks show the task that is being trained.{which}"
+            f"{split} {metric} of every task after every epoch: mean over n runs, from three on with one standard "
+            f"deviation. Coloured blocks: the task being trained.{which}"
         )
         alt = describe_learning_curves(curves)
         yield sketch(draw_learning_curves, curves, f"{prefix}-curves", "Learning curves", caption, alt)
     matrices = [record for record in records("r_matrix", r_matrix) if len(record.evaluated) > 1]
     if matrices:
         caption = (
-            f"R[i][j], the {split.lower()} {metric} of task j (column) after training on task i (row): means over "
-            "runs, one "
-            "colour scale for all panels. Frames mark the task just trained on; to their left are tasks learned "
-            f"earlier, to their right tasks not seen yet.{which}"
+            f"R[i][j], the {split.lower()} {metric} of task j (column) after training on task i (row): mean ± standard "
+            "deviation over n runs, one colour scale for all panels. Frames: the task just trained on; left of them "
+            f"tasks learned earlier, right of them tasks not seen yet.{which}"
         )
         alt = describe_r_matrices(matrices)
         yield sketch(draw_r_matrices, matrices, f"{prefix}-r", "Trained on by evaluated on", caption, alt)

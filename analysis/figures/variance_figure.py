@@ -31,7 +31,7 @@ def draw_variance(record: VarianceBySource) -> Figure:
     left.set_yticks(rows, list(sources))
     left.set_ylim(len(sources) - 0.4, -0.6)
     left.set_xlim(0, max(deviations) * 1.2 or 1.0)
-    left.set_xlabel(f"standard deviation of {record.metric.figure}")
+    left.set_xlabel(f"standard deviation of {record.metric.plain}")
     most = _splits_shown(record)
     splits = np.arange(MIN_UNITS, most + 1)
     right.grid(color=GRID, lw=0.6)

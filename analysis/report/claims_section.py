@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,13 +18,12 @@ from .page import LinkedTable, RunList, Section
 from .sections import SectionFiles
 
 NAME = "claims"
-_SCENARIOS = {"class_il": "Class-IL", "time_il": "Time-IL", "domain_il": "Domain-IL"}
 _OUTCOMES: tuple[Outcome, ...] = ("holds", "does not hold", "undecided")
 
 
 def data_in_words(verdict: Verdict) -> str:
-    """Scenario and data set, and in what the runs are not the paper's: "Class-IL, mitbih, b = 0.1"."""
-    return ", ".join([_SCENARIOS[verdict.claim.scenario], verdict.dataset, *departures_in_words(verdict)])
+    """Scenario and data set, and in what the runs are not the paper's: "class_il, mitbih, b = 0.1"."""
+    return ", ".join([verdict.claim.scenario, verdict.dataset, *departures_in_words(verdict)])
 
 
 def departures_in_words(verdict: Verdict) -> list[str]:
@@ -150,9 +150,20 @@ def claims_section(verdicts: Sequence[Verdict], sections: Sequence[Section], fil
         anchor += "-of-the-paper"
     text = claims_text(shown, len(verdicts) - len(shown))
     runs = tuple(_run_lists(shown, sections, anchor))
-    links = tuple(entry.anchor for entry in runs)
-    table = LinkedTable(text, links, files.add_table(text, claims_csv(verdicts)))
-    return Section(anchor, text.title, f"{counts_in_words(shown)}.", (), (), (), (table,), (), runs)
+    written = files.add_table(text, claims_csv(verdicts))
+    decided = [place for place, it in enumerate(shown) if it.outcome != "undecided"]
+    undecided = [place for place, it in enumerate(shown) if it.outcome == "undecided"]
+
+    def part(places: Sequence[int], name: str, title: str, folded: bool) -> LinkedTable:
+        rows, links = zip(*((text.rows[place], runs[place].anchor) for place in places), strict=True)
+        notes = () if name != text.name else text.notes
+        return LinkedTable(replace(text, name=name, title=title, rows=rows, notes=notes), links, written, folded)
+
+    tables = [part(decided, text.name, text.title, folded=False)] if decided else []
+    if undecided:
+        name = f"{text.name}-undecided" if decided else text.name
+        tables.append(part(undecided, name, plural(len(undecided), "undecided claim"), folded=True))
+    return Section(anchor, text.title, f"{counts_in_words(shown)}.", (), (), tuple(tables), (), runs)
 
 
 def _run_lists(verdicts: Sequence[Verdict], sections: Sequence[Section], anchor: str) -> Iterator[RunList]:

@@ -36,11 +36,10 @@ addEventListener("afterprint", () => { for (const details of unfolded) details.o
 // A link opens what it leads to: a configuration's runs, an experiment, and what these are folded into.
 const open = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (!target) return;
-  const inside = target.querySelector(":scope > details.experiment");
-  const closed = [inside, target.closest("details"), target.closest("details.experiment")].filter((it) => it && !it.open);
-  for (const details of closed) details.open = true;
-  if (closed.length) target.scrollIntoView();
+  const inside = target?.querySelector(":scope > details.experiment");
+  if (inside) inside.open = true;
+  for (let it = target?.closest("details"); it; it = it.parentElement.closest("details")) it.open = true;
+  target?.scrollIntoView();
 };
 addEventListener("hashchange", open);
 open();

@@ -29,6 +29,7 @@ class LinkedTable:
     table: TextTable
     links: tuple[str, ...]
     files: tuple[str, ...]
+    folded: bool = False
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.table, name)
@@ -69,7 +70,6 @@ class Section:
     anchor: str
     title: str
     progress: str
-    lead: tuple[str, ...]
     notices: tuple[str, ...]
     pictures: tuple[Picture, ...]
     tables: tuple[LinkedTable, ...]
@@ -81,8 +81,10 @@ class Section:
 def render_page(
     title: str,
     lead: str,
+    best: LinkedTable | None,
     sections: Sequence[Section],
-    provenance: Sequence[tuple[str, str]],
+    methods: Sequence[tuple[str, str]],
+    claims: Section | None,
     results: str,
     plugins: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> str:
@@ -90,9 +92,11 @@ def render_page(
 
     Args:
         title: heading of the page.
-        lead: the sentences below it.
+        lead: the sentence below it.
+        best: the best configurations.
         sections: one for each search space.
-        provenance: names and texts; neighbours of one name stand under one heading.
+        methods: names and texts; neighbours of one name stand under one heading.
+        claims: the last section.
         results: the store, as `--results` takes it in the commands that repeat runs.
         plugins: by run id, the files that such a command has to name.
     """
@@ -103,8 +107,10 @@ def render_page(
     page = template.render(
         title=title,
         lead=lead,
+        best=best,
         sections=sections,
-        provenance=provenance,
+        methods=methods,
+        claims=claims,
         rerun=lambda run_id: rerun_command(run_id, results, plugins=plugins.get(run_id, ())),
         folded=len(sections) > MOST_OPEN,
         style=Markup(assets.joinpath("page.css").read_text("utf-8")),
@@ -128,7 +134,7 @@ def table_rows(table: LinkedTable) -> Markup:
     for row, target in zip(inner.rows, table.links, strict=True):
         cells = []
         for position, cell in enumerate(row):
-            text: str = escape(cell.text)
+            text: str = escape(_KEPT_TOGETHER.sub("\N{NO-BREAK SPACE}", cell.text))
             kind, name = "value", ""
             if cell.bold:
                 text = f"<b>{text}</b>"
@@ -142,6 +148,10 @@ def table_rows(table: LinkedTable) -> Markup:
             cells.append(f'<td class="{kind}" data-sort="{escape(_sort_key(cell.value))}"{name}>{text}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>\n")
     return Markup("".join(lines))
+
+
+_KEPT_TOGETHER = re.compile(r"(?<=[=,\u00b1+]) (?=[\d.-])| (?=[\u00b1=])|(?<=\d) (?=split|fold|seed)")
+"""Spaces inside numbers and intervals: where a table has no room, lines break between them."""
 
 
 def row_name(row: Sequence[TextCell], table: TextTable) -> str:

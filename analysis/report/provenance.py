@@ -11,7 +11,7 @@ import pandas as pd
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, described, plugin_files
 
 from ..collect import Experiment
-from ..formats import plural
+from ..formats import duration, plural
 from ..statistics import Replicate
 
 _COLUMNS = {
@@ -89,7 +89,7 @@ def provenance(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:
     if len(started):
         lines.append(("Started", f"{started.min():%Y-%m-%d %H:%M} to {started.max():%Y-%m-%d %H:%M} UTC"))
     seconds = float(runs["seconds"].sum())
-    lines.append(("Computed", f"{plural(len(runs), 'run')}, {seconds / 3600:,.1f} hours in all"))
+    lines.append(("Computed", f"{plural(len(runs), 'run')}, {duration(seconds)} of compute"))
     return lines
 
 

@@ -61,9 +61,8 @@ def build_search_section(
     more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
     return Section(
         prefix,
-        space.name.replace("_", " "),
+        space.name,
         _progress(space, record),
-        tuple(f"Shown: {edition}." for edition in experiment.shown),
         (*_notices(record), *failure_notices(experiment.runs)),
         tuple(pictures),
         tuple(tables),
@@ -128,8 +127,8 @@ def _curves_picture(
         named = titles.named(rows, experiment, int(cells[trial.run_ids[0]]))
         records.append(learning_curves(named, f"Trial {trial.number}", measure))
     caption = (
-        f"The first {len(records)} trials of the table: validation {words(measure)} of every task after every epoch, "
-        "mean and one standard deviation over seeds. Coloured blocks show the task that is being trained."
+        f"The first {plural(len(records), 'trial')} of the table: validation {words(measure)} of every task after "
+        "every epoch, mean over n seeds, from three on with one standard deviation. Blocks: the task in training."
     )
     alt = describe_learning_curves(records)
     return sketch(draw_learning_curves, records, f"{prefix}-curves", "Learning curves of the best trials", caption, alt)
@@ -142,7 +141,7 @@ def _table(record: StudyRecord, best: BestTrials, space: SearchSpace, prefix: st
         f"Mean ± standard deviation (n - 1) over {plural(len(space.seeds), 'seed')}. The CSV file has every trial.",
         "The best of many trials is best by luck as well: on seeds that the search has not seen, expect less.",
     )
-    text = best_trials_text(best, f"{prefix}-trials", f"{which} of {record.name.replace('_', ' ')}", notes)
+    text = best_trials_text(best, f"{prefix}-trials", f"{which} of {record.name}", notes)
     links = tuple(f"{prefix}-runs-{trial.number}" for trial in best.trials)
     return LinkedTable(text, links, files.add_table(text, trials_csv(record, best.parameters)))
 

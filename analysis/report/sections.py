@@ -40,18 +40,19 @@ class SectionFiles:
     """Files of a report that are still to be written: name to content.
 
     Args:
-        figures: each as two files.
-        tables: each as three.
+        figures: each as PNG, PDF and SVG.
+        tables: each as Markdown, LaTeX and CSV.
     """
 
     figures: dict[str, bytes] = field(default_factory=dict)
     tables: dict[str, bytes] = field(default_factory=dict)
 
     def add_picture(self, item: Sketch) -> Picture:
-        """Draw a figure and keep its two files."""
+        """Draw a figure and keep its three files."""
         picture = item.drawn()
         gc.collect(1)  # tens of thousands of objects, which all lived until it was done
         self.figures[f"{picture.name}.png"] = picture.png
+        self.figures[f"{picture.name}.pdf"] = picture.pdf
         self.figures[f"{picture.name}.svg"] = picture.svg.encode("utf-8", "replace")
         return picture
 
@@ -87,10 +88,10 @@ def build_section(
         sketches += _difference_pictures(experiment, grid, compared, prefix)
     elif experiment.counts("finished").any():
         record = profile(experiment, metrics=metrics)
-        caption = "Values of single runs."
+        caption = f"{_means(experiment)}."
         if len(experiment.replicates) > 1:
             caption = (
-                f"Means over {_replicate_words(experiment)} with one standard deviation; small dots are single runs."
+                f"{_means(experiment)} with one standard deviation from three runs on; small dots are single runs."
             )
         sketches.append(
             sketch(draw_profile, record, f"{prefix}-metrics", "Metrics", caption + same, describe_profile(record))
@@ -100,7 +101,7 @@ def build_section(
     pictures = [files.add_picture(item) for item in sketches]
     more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
     tables = list(_result_tables(experiment, references, compared, metrics, prefix, files))
-    title = f"Test patients drawn again, {_words(experiment.name)}"
+    title = f"Test patients drawn again, {experiment.name}"
     if over_patients := patients_text(experiment, store, f"{prefix}-patients", title):
         tables.append(no_links(over_patients, files.add_table(over_patients)))
     counts = {status: int(experiment.counts(status).sum()) for status in ("finished", "failed", "missing")}
@@ -108,9 +109,8 @@ def build_section(
     progress += f", {counts['failed']:,} failed" if counts["failed"] else ""
     return Section(
         prefix,
-        _words(experiment.name),
+        experiment.name,
         progress + ".",
-        tuple(f"Shown: {edition}." for edition in experiment.shown),
         tuple(notices),
         tuple(pictures),
         tuple(tables),
@@ -150,15 +150,13 @@ def _heatmap_picture(
     same: str,
 ) -> Sketch:
     record = heatmap(experiment, metric, axes, reference_estimates(references, metric))
+    deviation = " ± one standard deviation" * (len(experiment.replicates) > 1 and not record.is_large)
     caption = (
-        f"{_means(experiment)}: {metric_named(metric).plain} ({metric_named(metric).formula}), one colour "
-        "scale for all panels. Hatched: no finished run yet. A frame marks the best cell of a panel, the star the best "
-        "of all."
+        f"{_means(experiment)}{deviation}, one colour scale for all panels. Frame: the best cell of a panel; star: the "
+        "best of all; hatched: no finished run."
     )
     if record.references:
-        values = "; ".join(
-            f"{_words(name)} {plus_minus(e.mean, e.sd)} (n = {e.n})" for name, e in record.references.items()
-        )
+        values = "; ".join(f"{name} {plus_minus(e.mean, e.sd)} (n = {e.n})" for name, e in record.references.items())
         caption += f" For comparison: {values}."
     caption += same if metric == "bwt" else ""
     caption += _WHERE_VALUES_ARE if record.is_large else ""
@@ -176,8 +174,8 @@ def _difference_pictures(
             continue
         record = difference_heatmap(experiment, compared, metric, axes)
         caption = (
-            "Mean paired differences over common patient splits and seeds. An asterisk: p below 0.05 in the t-test, "
-            "adjusted by Holm over all cells and variants."
+            f"Mean paired differences over {_replicate_words(experiment)}. Asterisk: p < 0.05, corrected by Holm over "
+            "all cells and variants."
         )
         if record.is_large:
             caption = caption.replace("An asterisk", "A dot") + _WHERE_VALUES_ARE
@@ -200,19 +198,18 @@ def _result_tables(
         if len(experiment.replicates) > 1
         else "Values of single runs.",
         "Bold: the best, where the 95 % interval of its paired difference to every other row excludes zero.",
-        *compared.notes,
         *(sentence for sentence in [same_words(metrics).strip()] if sentence),
     )
-    text = result_text(table, f"{prefix}-results", f"Results of {_words(experiment.name)}", notes, metrics)
+    text = result_text(table, f"{prefix}-results", f"Results of {experiment.name}", notes, metrics)
     yield LinkedTable(text, tuple(links), files.add_table(text, results_csv(table)))
     if compared.rows:
-        title = f"Paired differences in {_words(experiment.name)}"
+        title = f"Paired differences in {experiment.name}"
         text = comparison_text(compared, f"{prefix}-differences", title, metrics)
         rows = tuple(f"{prefix}-runs-{row.cell}" for row in compared.rows)
         yield LinkedTable(text, rows, files.add_table(text, comparisons_csv(compared)))
     published = table.published
     if published.rows:
-        title = f"Results of {_words(experiment.name)} beside the paper's"
+        title = f"Results of {experiment.name} beside the paper's"
         text = published_text(published, f"{prefix}-published", title, tuple(_published_notes(published)))
         kept = [link for link, row in zip(links, table.rows, strict=True) if row.published]
         yield LinkedTable(text, tuple(kept), files.add_table(text, results_csv(published)))
@@ -289,12 +286,9 @@ def _run_list(anchor: str, title: str, runs: Sequence[RunEntry]) -> RunList:
     return RunList(anchor, title, f"{done} of {len(runs)}" if done < len(runs) else f"{done}", tuple(runs))
 
 
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
 def _means(experiment: Experiment) -> str:
-    return f"Means over {_replicate_words(experiment)}" if len(experiment.replicates) > 1 else "Values of single runs"
+    n = len(experiment.replicates)
+    return f"Means over {_replicate_words(experiment)} (n = {n})" if n > 1 else "Values of single runs"
 
 
 def _replicate_words(experiment: Experiment) -> str:

@@ -35,7 +35,7 @@ def strategies_section(experiments: Sequence[Experiment], taken: Sequence[str], 
     for number, record in enumerate(compared):
         again = [other for other in compared if (other.dataset, other.scenario) == (record.dataset, record.scenario)]
         place = f" ({again.index(record) + 1} of {len(again)} ways of training)" if len(again) > 1 else ""
-        where = f"{record.dataset}, {record.scenario.replace('_', ' ')}{place}"
+        where = f"{record.dataset}, {record.scenario}{place}"
         which = "; ".join(
             f"{strategy}: {name}" for strategy, name in zip(record.strategies, record.configurations, strict=True)
         )
@@ -55,4 +55,4 @@ def strategies_section(experiments: Sequence[Experiment], taken: Sequence[str], 
         text = comparison_text(record.differences, f"{name}-differences", f"Strategies on {where}", record.metrics)
         tables.append(no_links(text, files.add_table(text, comparisons_csv(record.differences))))
     progress = f"{plural(len(compared), 'comparison')} of strategies that were trained alike on the same data."
-    return Section(anchor, "Strategies compared", progress, (), (), tuple(pictures), tuple(tables), (), ())
+    return Section(anchor, "Strategies compared", progress, (), tuple(pictures), tuple(tables), (), ())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import UsageError, one_line, shown
@@ -15,6 +17,7 @@ from clops_sweep.experiment.spaces.selection import check_names, file_name
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
+from ..as_stored import stored_experiments
 from ..claims.verdicts import verdicts
 from ..collect import Experiment, headline_of
 from ..drawing.style import write_whole
@@ -25,9 +28,10 @@ from ..metrics import metric_named
 from ..results import Reference
 from ..search_trials import collect_with_searches
 from ..selection import cell_name, departures
+from ..tables.best import best_configurations, best_csv, best_text
 from ..tables.strategies import training
 from .claims_section import claims_section
-from .page import render_page
+from .page import MOST_OPEN, LinkedTable, render_page
 from .provenance import distinct_runs, files_of_plugins, provenance
 from .search_section import build_search_section
 from .sections import SectionFiles, build_section
@@ -39,7 +43,7 @@ MARKER = ".clops-sweep-report"
 
 @dataclass(frozen=True)
 class ReportPaths:
-    """What a report wrote: the page, the figures (PNG and SVG of each), the tables (.md, .tex and .csv of each)."""
+    """What a report wrote: the page, the figures as PNG, PDF and SVG, the tables as .md, .tex and .csv."""
 
     index: Path
     figures: tuple[Path, ...]
@@ -52,6 +56,7 @@ def write_report(
     store: RunStore,
     folder: Path,
     *,
+    title: str = "",
     axes: tuple[str, str] | None = None,
     metrics: Sequence[str] = (),
     data_hashes: Collection[str] = (),
@@ -68,6 +73,7 @@ def write_report(
         spaces: the search spaces to show, on one page.
         store: where the runs are.
         folder: where the report goes; made if it is not there.
+        title: heading of the page; by default the names of what is shown.
         axes: rows and columns of the heatmaps; default: the first two axes whose values are numbers.
         metrics: columns of `runs` to show instead of the scenarios' headline metrics.
         data_hashes: of editions of the data to show instead of the newest; or the beginnings of their hashes.
@@ -92,7 +98,8 @@ def write_report(
     for axis in axes or ():
         if axis not in known:
             raise UsageError(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
-    found = collect_with_searches(spaces, store, data_hashes, axes or ())
+    runs = store.read("runs")
+    found = collect_with_searches(spaces, store, data_hashes, axes or (), runs)
     collected = [(experiment.judged_by(metrics), study) for experiment, study in found]
     experiments = [experiment.judged_by(metrics) for experiment in experiments]
     stored = [*experiments, *(experiment.judged_by(metrics) for experiment in as_stored)]
@@ -102,6 +109,11 @@ def write_report(
     sections, files, titles = [], SectionFiles(), TaskTitles(frames)
     referenced = {id(experiment): _references(experiment, grids) for experiment in grids}
     shown_elsewhere = {id(r.experiment) for references in referenced.values() for r in references}
+
+    def alone(experiment: Experiment) -> bool:
+        """Whether it is a single configuration that stands in the tables and captions of the others."""
+        return len(experiment.cells) == 1 and id(experiment) in shown_elsewhere
+
     searches = {id(it): (space, study) for space, (it, study) in zip(spaces, collected, strict=True) if space.search}
     for experiment in shown:
         if id(experiment) in searches:
@@ -109,20 +121,21 @@ def write_report(
             name = file_name(space.name)
             sections.append(build_search_section(space, study, experiment, store, name, files, titles))
             continue
-        if len(experiment.cells) == 1 and id(experiment) in shown_elsewhere:
-            continue  # a single configuration that stands in the tables and captions of the others
+        if alone(experiment):
+            continue
         name, references = file_name(experiment.name), referenced[id(experiment)]
         sections.append(build_section(experiment, references, store, name, axes, files, frames, titles))
     compared = strategies_section(grids, [section.anchor for section in sections], files)
-    title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
+    title = title or " · ".join(section.title for section in sections[:3]) + " · …" * (len(sections) > 3)
     if compared is not None:
-        sections.insert(0, compared)
+        sections.append(compared)
     on_known_data = [it for it in verdicts([*written, *experiments], store, frames) if it.dataset not in DATASETS.added]
     claimed = claims_section(on_known_data, sections, files)
-    if claimed is not None:
-        sections.insert(0, claimed)
-    lead, sources, files_needed = _lead(shown), provenance(shown), files_of_plugins(shown)
-    page = render_page(title, lead, sections, sources, store.files.anywhere, files_needed)
+    best = _best([it for it in shown if not alone(it)], searches, [*grids, *_fine_tuning(runs, shown)], files)
+    methods = [*_metrics(shown), *provenance(shown)]
+    page = render_page(
+        title, _lead(shown), best, sections, methods, claimed, store.files.anywhere, files_of_plugins(shown)
+    )
     try:
         write_whole(folder / MARKER, b"")
         figures = [write_whole(folder / "figures" / name, content) for name, content in files.figures.items()]
@@ -188,6 +201,36 @@ def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> li
     return [found[strategy][1] for strategy in sorted(found, key=lambda strategy: strategy != "finetune")]
 
 
+def _best(
+    experiments: Sequence[Experiment],
+    searches: Collection[int],
+    others: Sequence[Experiment],
+    files: SectionFiles,
+) -> LinkedTable | None:
+    """The best configurations of all search spaces; None where nothing is finished."""
+    few = len(experiments) <= MOST_OPEN
+    found = []
+    for experiment in experiments:
+        searched = tuple(experiment.axes) if id(experiment) in searches else ()
+        found += best_configurations(experiment, others, searched, *(() if few else (1,)))
+    if not found:
+        return None
+    name = "best"
+    while name in [file_name(it.name) for it in experiments]:
+        name += "-of-all"
+    text = best_text(found, name)
+    links = (file_name(it.experiment.name) + f"-runs-{it.cell}" * (id(it.experiment) not in searches) for it in found)
+    return LinkedTable(text, tuple(links), files.add_table(text, best_csv(found)))
+
+
+def _fine_tuning(runs: pd.DataFrame, experiments: Sequence[Experiment]) -> list[Experiment]:
+    """The fine-tuning runs of the store on the data that are shown, whatever search space asked for them."""
+    if runs.empty:
+        return []
+    hashes = {edition.data_hash for it in experiments for edition in it.shown}
+    return stored_experiments(runs[(runs["strategy"] == "finetune") & runs["data_hash"].isin(hashes)])[0]
+
+
 def _lead(experiments: Sequence[Experiment]) -> str:
     counts = distinct_runs(experiments)
     asked = sum(counts.values())
@@ -195,11 +238,17 @@ def _lead(experiments: Sequence[Experiment]) -> str:
     text += f", {counts['failed']:,} failed" if counts["failed"] else ""
     if asked < sum(len(experiment.runs) for experiment in experiments):
         text += "; a run that several search spaces share counts once"
+    return text + "."
+
+
+def _metrics(experiments: Sequence[Experiment]) -> Iterator[tuple[str, str]]:
+    """Of which split metrics are, and the formula of each."""
     on_test = [experiment.on_test for experiment in experiments]
     some = "; where the data have none, on the test set" * any(on_test)
     where = "test set, as the data have no validation set" if all(on_test) else f"validation set{some}"
     shown = [metric_named(name) for name in headline_of(experiments)]
     of_test = ", unless they are called test" * any(metric.split == "test" for metric in shown)
-    lower = [metric.plain for metric in shown if metric.lower_is_better]
-    better = f"Better when lower: {', '.join(lower)}." if lower else "All of them are better when higher."
-    return text + f". Metrics are computed on the {where}{of_test}. {better}"
+    yield "Metrics", f"Computed on the {where}{of_test}."
+    for metric in shown:
+        better = "" if metric.better is None else f"; better when {metric.better}"
+        yield "Metrics", f"{metric.plain}: {metric.formula}{better}."

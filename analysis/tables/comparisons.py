@@ -14,7 +14,7 @@ from ..formats import DASH, TextCell, TextTable, as_csv, p_text, with_interval
 from ..metrics import metric_named
 from ..results import Reference, aligned
 from ..selection import cell_name
-from ..statistics import PairedDifference, Partitions, holm, paired_differences, units_in_words
+from ..statistics import ALPHA, PairedDifference, Partitions, holm, paired_differences, units_in_words
 
 Kind = Literal["variant", "reference"]
 
@@ -117,9 +117,9 @@ def _by_data(
 
 
 def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequence[str] = ()) -> TextTable:
-    """Differences with intervals and corrected p-values; bold where the interval excludes zero."""
+    """Differences with intervals and corrected p-values; bold where these are below 0.05."""
     metrics = metrics or record.metrics
-    header = ["configuration", "minus", "pairs"]
+    header = ["configuration", "minus", "n"]
     for metric in metrics:
         header += [metric_named(metric).plain, "p"]
     rows = []
@@ -128,13 +128,13 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
         cells = [TextCell(row.name, row.name), TextCell(row.baseline, row.baseline), TextCell(str(n), float(n))]
         for column in metrics:
             difference = row.differences[column]
-            cells.append(TextCell(_interval(difference), difference.mean, difference.excludes_zero))
+            cells.append(TextCell(_interval(difference), difference.mean, row.corrected[column] < ALPHA))
             cells.append(TextCell(p_text(row.corrected[column]), row.corrected[column]))
         rows.append(tuple(cells))
     notes = (
         "Mean of paired differences [95 % interval of the t-test]; without interval below three pairs.",
         *record.notes,
-        "p: two-sided, corrected by Holm over all rows of the column with the same kind of baseline.",
+        "p: two-sided, corrected by Holm over all rows of the column with the same kind of baseline; bold: p < 0.05.",
     )
     return TextTable(name, title, tuple(header), tuple(rows), 2, (), notes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +19,10 @@ from ..statistics import PairedDifference
 from .comparisons import Comparisons, Kind, paired
 
 TRAINING = (
-    *("dataset", "scenario", "task_classes", "domain", "leads", "normalize", "task_order", "network"),
-    *("norm", "head", "epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
+    *("dataset", "scenario", "task_classes", "domain", "split_within", "people_per_task", "people_order"),
+    *("leads", "normalize", "task_order", "network", "norm", "head"),
+    *("epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
+    *("precision", "early_stopping"),
 )
 """What configurations must have in common to be compared across strategies, beside the network's options."""
 
@@ -43,9 +45,10 @@ class StrategyComparison:
     differences: Comparisons
 
 
-def training(cell: Cell) -> tuple[object, ...]:
-    """What configurations must have in common to be compared across strategies."""
-    return *(getattr(cell.config, name) for name in TRAINING), *cell.config.options_of("network").items()
+def training(cell: Cell, without: Collection[str] = ()) -> tuple[object, ...]:
+    """What configurations must have in common to be compared across strategies, without some fields."""
+    fields = (getattr(cell.config, name) for name in TRAINING if name not in without)
+    return *fields, *((name, value) for name, value in cell.config.options_of("network").items() if name not in without)
 
 
 def compare_strategies(experiments: Sequence[Experiment]) -> list[StrategyComparison]:
@@ -73,7 +76,7 @@ def _comparison(sources: Sequence[tuple[Experiment, int]]) -> Iterator[StrategyC
         return
     for experiment, index in sorted(sources, key=_preference):
         strategy = experiment.cells[index].config.strategy
-        of_this = _editions(experiment, index)
+        of_this = editions_of(experiment, index)
         same = all(editions.get(split, edition) == edition for split, edition in of_this.items())
         if strategy not in chosen and same:  # numbers of other data or other semantics cannot be compared
             chosen[strategy] = experiment, index
@@ -104,7 +107,7 @@ def _preference(source: tuple[Experiment, int]) -> tuple[int, int]:
     return len(departures(experiment.cells[index].config)), -len(experiment.run_ids(index))
 
 
-def _editions(experiment: Experiment, cell: int) -> dict[int, tuple[str, int]]:
+def editions_of(experiment: Experiment, cell: int) -> dict[int, tuple[str, int]]:
     """The data and the semantics behind a cell's finished runs, by patient split."""
     runs = experiment.runs_of(cell, "finished")
     columns = (runs[name] for name in ("split_seed", "data_hash", "semantics_version"))
@@ -129,7 +132,7 @@ def draw_strategies(record: StrategyComparison) -> Figure:
             if not found.n:
                 continue
             draw_difference(axes, found, place, found.excludes_zero)
-        axes.set_title(metric.figure, fontweight="normal")
+        axes.set_title(metric.plain, fontweight="normal")
         axes.tick_params(axis="y", length=0)
         axes.locator_params(axis="x", nbins=4)
     name_rows(grid[0], [f"{row.name} minus {row.baseline}" for row in rows], range(len(rows)), 0.3)

@@ -45,7 +45,10 @@ def claims(asked: Request, conditions: bool, to_seal: bool, own_data: bool, as_j
     _ = asked.selection.spaces  # a search-space file that is wrong is said first
     if to_seal:
         written = seal(asked)
-        click.echo(f"{several(len(asked.selection.claims), 'claim')} sealed: {written.path}")
+        if as_json:
+            print_json({"results": asked.store.files.shown, "seal": str(written.path), "claims": []})
+        else:
+            click.echo(f"{several(len(asked.selection.claims), 'claim')} sealed: {written.path}")
         return
     asked.store.files.check_is_there()
     if asked.selection.given:
@@ -68,8 +71,8 @@ def claims(asked: Request, conditions: bool, to_seal: bool, own_data: bool, as_j
     if as_json:
         from clops_sweep.analysis.report.claims_section import claims_as_data
 
-        seal_now = {"seal": standing} if standing else {}
-        print_json({"results": asked.store.files.shown, **seal_now, "claims": claims_as_data(found)})
+        claimed = claims_as_data(found)
+        print_json({"results": asked.store.files.shown, "seal": standing or None, "claims": claimed})
     elif found:
         if standing:
             click.echo(f"claims of this file, {standing}")

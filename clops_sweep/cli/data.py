@@ -23,7 +23,7 @@ from clops_sweep.cli.options import (
     results_option,
 )
 from clops_sweep.data.catalog import DataKey, Leads, Normalization
-from clops_sweep.errors import UsageError, several
+from clops_sweep.errors import UsageError, nearest, several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,6 +152,7 @@ def prepare(
     type=click.Choice(get_args(Leads)),
     help="One lead of a recording or all of them; by default as the data set.",
 )
+@json_option
 def encode(
     name: str,
     encoder: str,
@@ -160,14 +161,14 @@ def encode(
     prepared_root: Path | None,
     normalize: str | None,
     leads: str | None,
+    as_json: bool,
 ) -> None:
-    """Compute the features that an encoder makes of a data set, once; a launch that needs them does the same.
+    """Compute the features that an encoder makes of a data set. A launch that needs them does the same.
 
     The store is where the model of run:RUN_ID is.
     """
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.preparing.prepared_data import PreparedData
-    from clops_sweep.errors import nearest
     from clops_sweep.experiment.plugins.registry import ENCODERS, is_stored_run
     from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.store.run_store import RunStore
@@ -187,6 +188,10 @@ def encode(
     key = DataKey(name, 0, normalize or info.normalize, leads or info.leads, encoder=encoder)
     prepared.prepare([key])
     frames = prepared.frames(key)
+    if as_json:
+        size = {"channels": frames.channels, "features": frames.samples, "bytes": frames.frames.nbytes}
+        print_json({"name": name, "encoder": encoder, "frames": len(frames), **size})
+        return
     shape = f"{frames.samples:,}" if frames.members is None else f"{frames.channels:,} x {frames.samples:,}"
     click.echo(f"{name}: {shape} features of {encoder} for each of {len(frames):,} frames, "
                f"{_megabytes(frames.frames.nbytes)}")  # fmt: skip

@@ -16,6 +16,7 @@ from clops_sweep.cli.request_options import request_options
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
+from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.planning.request import Request
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def render(
                 spaces,
                 asked.store,
                 folder,
+                title=_title(asked),
                 axes=axes,
                 metrics=metrics,
                 data_hashes=data_hashes,
@@ -137,13 +139,27 @@ def _said(what: str) -> AbstractContextManager[object]:
 
 
 def _default_folder(asked: Request) -> Path:
-    """Beside tables that are in a folder, else in the current folder; named after the search-space files."""
+    """Beside tables that are in a folder, else in the current folder; named after the files and what overrides them."""
     beside = asked.store.files.folder
     base = Path("report") if beside is None else beside / "report"
-    name = "+".join(file.stem for file in asked.selection.files) or "everything"
+    name = (
+        "+".join([*(file.stem for file in asked.selection.files), *map(file_name, _overrides(asked))]) or "everything"
+    )
     if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:  # of many files, or long ones
         name = f"{asked.selection.files[0].stem[:_LONGEST_STEM]}+{hashlib.sha256(ascii(name).encode()).hexdigest()[:8]}"
     return base / name
+
+
+def _title(asked: Request) -> str:
+    """The files, or the store, and what options override."""
+    shown = " + ".join(file.stem for file in asked.selection.files) or f"Everything in {asked.store.files.shown}"
+    return ", ".join([shown, *_overrides(asked)])
+
+
+def _overrides(asked: Request) -> list[str]:
+    """What options change of the search spaces, as "dataset=mitbih"."""
+    seeds = {} if asked.selection.seeds is None else {"seeds": asked.selection.seeds}
+    return [f"{name}={value}" for name, value in sorted({**asked.selection.settings, **seeds}.items())]
 
 
 def everything(asked: Request, data_hashes: Sequence[str] = ()) -> tuple[list[Experiment], list[Experiment]]:

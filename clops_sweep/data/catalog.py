@@ -30,6 +30,7 @@ class DataKey(NamedTuple):
     split: str | None = None
     validation: float | None = None
     encoder: str | None = None
+    split_within: str = "people"
 
     @property
     def view(self) -> dict[str, Any]:
@@ -75,7 +76,8 @@ class DatasetInfo:
     cardiology as released, in raw units.
     `folders` are the names its folder goes by under a data root. `reference_lead` stands for a recording of many
     leads where a scenario wants one instance per recording; None where a recording gives one lead anyway.
-    `scenarios` are the built-in ones that it can be used in; class_il_union goes wherever class_il does.
+    `scenarios` are the built-in ones that it can be used in; class_il_union goes wherever class_il does, subject_il
+    everywhere.
     `terms` are the ISO dates that end the terms of Time-IL, empty for terciles of the dates. `leads` is the default of
     that config field, but for domain_il by lead, whose instances are single leads.
     """
@@ -102,7 +104,8 @@ class DatasetInfo:
 
     def has(self, scenario: ScenarioName) -> bool:
         """Whether the data set goes with a built-in scenario."""
-        return scenario in self.scenarios or (scenario == "class_il_union" and "class_il" in self.scenarios)
+        of_others = scenario == "subject_il" or (scenario == "class_il_union" and "class_il" in self.scenarios)
+        return of_others or scenario in self.scenarios
 
     def task_count(
         self, scenario: ScenarioName, task_classes: Sequence[Any] | None = None, domain: str = LEAD

@@ -17,6 +17,8 @@ FRAME_LENGTH: Final = 2500
 TRAINING: Final = 0
 VALIDATION: Final = 1
 TEST: Final = 2
+UNSEEN: Final = 3
+LEFT_OUT: Final = -1
 SPLIT_NAMES: Final = ("training", "validation", "test")
 
 
@@ -55,12 +57,16 @@ class FrameSet:
 
     Shapes: frames [r, samples] float32 or int16; gain, offset [r] float32; members [n, channels] int64, positions in
     frames, or None where instance i is row i; patients [n] int32, positions in `patient_names`; labels [n] int64,
-    positions in `classes`, or [n, C] uint8 multi-hot; split [n] int8 with the values TRAINING, VALIDATION, TEST; leads
+    positions in `classes`, or [n, C] uint8 multi-hot; split [n] int8 with the values TRAINING, VALIDATION, TEST, and
+    where recordings are split by time UNSEEN (people in no task) and LEFT_OUT (gaps between the parts); leads
     [n] int16, positions in `lead_names` (of the first channel, where there are several: channel c of every instance
-    is that of lead c); times [n] datetime64[s] or None; each of `domains` [n] int32 and the names that it counts.
+    is that of lead c); times [n] datetime64[s] or None; each of `domains` [n] int32 and the names that it counts;
+    recordings [n] int32, the number of each instance's recording in the order of the data, and start [n] float64, where
+    in it the instance begins, in seconds, or None where that is not known.
 
     `data_hash` is a hex SHA-256 over everything that a run's numbers depend on: the arrays above, the classes and
-    the normalisation. `frame_seconds` is how long a frame lasts, None where that is not known; no run depends on it.
+    the normalisation. `frame_seconds` is how long a frame lasts, None where that is not known. No run's numbers depend
+    on it, on recordings or on start, except by `split`, which is hashed.
     `info` is what is known of the data set, so that workers need no catalogue; None for that of the catalogue.
     `encoded` says which encoder computed the set, whose rows are then features and not signals.
     """
@@ -83,6 +89,8 @@ class FrameSet:
     members: NDArray[np.int64] | None = None
     domains: Mapping[str, tuple[NDArray[np.int32], tuple[str, ...]]] = field(default_factory=dict)
     info: DatasetInfo | None = None
+    recordings: NDArray[np.int32] | None = None
+    start: NDArray[np.float64] | None = None
     encoded: Encoded | None = None
 
     def __len__(self) -> int:

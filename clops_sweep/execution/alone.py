@@ -12,9 +12,9 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feed import Feed
-from clops_sweep.execution.hearing import Hearing, RunFed
 from clops_sweep.execution.jobs import MakeWorkplace, Resources
 from clops_sweep.execution.observers.thread import Observers
+from clops_sweep.execution.relay import Relay, RunFed
 from clops_sweep.execution.run_log import mark_output, print_for
 from clops_sweep.execution.worker.job_runner import JobRunner
 from clops_sweep.store.upkeep.background import BackgroundCompaction
@@ -33,18 +33,18 @@ def workers(
     workplace = make_workplace(frames)
 
     def run_fed(feed: Feed, compaction: BackgroundCompaction, observers: Observers) -> None:
-        hearing = Hearing(display, feed, compaction, observers)
+        relay = Relay(display, feed, compaction, observers)
         with _marked_output():
-            _run(feed, JobRunner(workplace), display, observers, hearing)
-        hearing.check()
+            _run(feed, JobRunner(workplace), display, observers, relay)
+        relay.check()
 
     yield run_fed
 
 
-def _run(feed: Feed, runner: JobRunner, display: Display, observers: Observers, hearing: Hearing) -> None:
+def _run(feed: Feed, runner: JobRunner, display: Display, observers: Observers, relay: Relay) -> None:
     display.stops_in_order = True
     try:
-        while not (display.interrupted or hearing.store_error):
+        while not (display.interrupted or relay.store_error):
             job = feed.next_job(1)
             if job is None:  # all is done, or a trial waits for what another one has just recorded
                 time.sleep(0 if feed.finished else _SECONDS_BETWEEN_LOOKS)
@@ -53,13 +53,13 @@ def _run(feed: Feed, runner: JobRunner, display: Display, observers: Observers, 
             display.started(parts[0])
             runner.assign(job)
             while not runner.done:
-                if display.interrupted or hearing.store_error:
+                if display.interrupted or relay.store_error:
                     if display.interrupted:
                         display.stopping()
                     _stop(runner, _SECONDS_TO_STOP)
                     return
                 reports = runner.step(_SECONDS_BETWEEN_LOOKS)
-                hearing.hear(parts, reports, runner.events(), display.started)
+                relay.pass_on(parts, reports, runner.events(), display.started)
                 observers.look()
             feed.returned(job)
     except BaseException:

@@ -19,9 +19,9 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.execution.cluster.start import cluster, start_in_words
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feed import Feed
-from clops_sweep.execution.hearing import RunFed
 from clops_sweep.execution.jobs import MakeWorkplace, Resources
 from clops_sweep.execution.observers.thread import Observers
+from clops_sweep.execution.relay import RunFed
 from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 

@@ -33,10 +33,10 @@ from ray.tune.search import Searcher
 from clops_sweep.execution.cluster.start import places
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feed import Feed
-from clops_sweep.execution.hearing import Hearing
 from clops_sweep.execution.jobs import Job, Resources, Workplace
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.ray_internals import worker_deaths
+from clops_sweep.execution.relay import Relay
 from clops_sweep.execution.reports import WorkerDied, bounded
 from clops_sweep.execution.worker.scratch import private_folder
 from clops_sweep.store.upkeep.background import BackgroundCompaction
@@ -156,7 +156,7 @@ def run_fed(
             ),
         )
         tuner.fit()
-    watcher.hearing.check()
+    watcher.relay.check()
     if not searcher.ended:  # SIGUSR1 came in the moment in which Tune handles it by itself
         display.interrupted = True
 
@@ -230,7 +230,7 @@ class Watcher(tune.Callback):
         self._display = display
         self._feed = feed
         self._observers = observers
-        self.hearing = Hearing(display, feed, compaction, observers)
+        self.relay = Relay(display, feed, compaction, observers)
         self._user_signal = getattr(signal, "SIGUSR1", None)  # Windows has no such signal
         self._before = signal.getsignal(self._user_signal) if self._user_signal else None
         self._stop: Any = None
@@ -254,7 +254,7 @@ class Watcher(tune.Callback):
         """Several times a second: the moment to see whether the user wants to stop, or an observer hangs."""
         if self._observers is not None:
             self._observers.look()
-        if (self._display.interrupted or self.hearing.store_error) and self._display.stops_in_order:
+        if (self._display.interrupted or self.relay.store_error) and self._display.stops_in_order:
             self._display.stops_in_order = False
             if self._display.interrupted:
                 self._display.stopping()
@@ -277,7 +277,7 @@ class Watcher(tune.Callback):
         """A step of a trial has ended."""
         self._heard[trial.trial_id] = time.monotonic()
         job = _job(trial)
-        self.hearing.hear(job.parts(), result["reports"], result["events"], partial(self._begun, trial))
+        self.relay.pass_on(job.parts(), result["reports"], result["events"], partial(self._begun, trial))
         result["events"].clear()  # Tune keeps the last result of every trial
         if result["done"]:
             self._feed.returned(job)

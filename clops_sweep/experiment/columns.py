@@ -19,13 +19,20 @@ from clops_sweep.experiment.plugins.registry import BUILT_IN, PAPER_NETWORK, use
 COUNTS = ("left_out", "replayed", "projections", "projection_failures")
 """Classes left out of an AUC, instances replayed, and GEM's projections, tried and failed."""
 
-SIZES = ("parameters", "memory_instances", "memory_bytes", "patients_train", "patients_validation", "patients_test")
-"""Trainable parameters of the network, what the replay memory holds at the end, and distinct people by split."""
+SIZES = (
+    *("epochs_trained", "parameters", "memory_instances", "memory_bytes"),
+    *("patients_train", "patients_validation", "patients_test"),
+)
+"""Epochs computed over all tasks, trainable parameters of the network, what the replay memory holds at the end, and
+distinct people by split."""
+
+UNSEEN = ("unseen_auc", "unseen_accuracy", "unseen_balanced_accuracy", "unseen_f1")
+"""Measures of people in no task, after the last one, where a scenario holds such people out."""
 
 PHASES = ("seconds_train", "seconds_acquire", "seconds_evaluate")
 
 RESULTS: Mapping[str, type] = {
-    **dict.fromkeys((*METRICS, *(f"test_{metric}" for metric in METRICS)), float),
+    **dict.fromkeys((*METRICS, *(f"test_{metric}" for metric in METRICS), *UNSEEN), float),
     **dict.fromkeys(COUNTS, int),
     **dict.fromkeys(SIZES, int),
     "stores": str,
@@ -70,7 +77,8 @@ Other options have columns of their own beside these, in the rows of the runs th
 
 DEFAULTS: Mapping[str, Any] = {
     **{"task_classes": None, "domain": LEAD, "leads": "single", "network": PAPER_NETWORK, "weight_seed": None},
-    **dict.fromkeys(("class_weights", "augment", "split", "validation", "curves", "encoder")),
+    **dict.fromkeys(("class_weights", "augment", "split", "validation", "curves", "encoder", "early_stopping")),
+    **{"split_within": "people", "people_per_task": None, "people_order": None},
     **LEFT_OUT,
     **dict.fromkeys(BUILT_IN),
 }

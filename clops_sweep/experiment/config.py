@@ -117,6 +117,11 @@ class RunConfig(BaseModel):
         None, description="class_il, class_il_union: the classes of each task, by number or name; by default pairs"
     )
     domain: str = Field(LEAD, description="domain_il: lead, or the column of the data set that tasks go by")
+    split_within: Literal["people", "time"] = Field(
+        "people", description="subject_il: other people are held out, or the end of each person's recording"
+    )
+    people_per_task: PositiveInt | None = Field(None, description="subject_il: by default a tenth of the people")
+    people_order: Seed | None = Field(None, description="subject_il: seed of a shuffle; by default by enrolment")
 
     task_order: Literal["sequential", "curriculum", "anti_curriculum"] | Seed | tuple[int, ...] = Field(
         "sequential",
@@ -141,6 +146,12 @@ class RunConfig(BaseModel):
     )
     schedule: Literal["constant", "cosine", "step"] = Field(
         "constant", description="of the learning rate over the epochs of each task"
+    )
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="of training passes: bfloat16 computes matrix products and convolutions in 16 bits"
+    )
+    early_stopping: PositiveInt | None = Field(
+        None, description="epochs without a lower validation loss after which a task ends and its best epoch is kept"
     )
     normalize: Normalization = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].normalize if "dataset" in data else "none"
@@ -408,8 +419,16 @@ class RunConfig(BaseModel):
     @property
     def data_key(self) -> DataKey:
         """The frames that this config runs on."""
-        view = self.split_seed, self.normalize, self.leads, self.split, self.validation
-        return DataKey(self.dataset, *view, self.encoder)
+        view = (self.split_seed, self.normalize, self.leads, self.split, self.validation)
+        by_time = "split_within" in SCENARIOS.declaration(self.scenario).fields and self.split_within == "time"
+        return DataKey(self.dataset, *view, self.encoder, "time" if by_time else "people")
+
+    @property
+    def tasks_key(self) -> tuple[Any, ...]:
+        """What decides, beside the data and `task_order`, which tasks a run has."""
+        fields = SCENARIOS.declaration(self.scenario).fields
+        of_scenario = (getattr(self, name) for name in sorted(fields))
+        return self.scenario, *of_scenario, *self.options_of("scenario").items()
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy that finds out its identity anew; unlike `replace`, it does not look at what it is updated with."""

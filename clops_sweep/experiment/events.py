@@ -18,7 +18,7 @@ class Place:
         task_name: what it holds.
         tasks: how many there are; 1 for strategies that train on all at once.
         epoch: how many epochs of it have been trained.
-        epochs: how many there are.
+        epochs: how many there are at most; early stopping may end a task before.
     """
 
     task: int
@@ -29,7 +29,7 @@ class Place:
 
     @property
     def step(self) -> int:
-        """Epochs trained since the run began."""
+        """Epochs since the run began; a task that stopped early counts as one with all its epochs."""
         return (self.task - 1) * self.epochs + self.epoch
 
 

@@ -10,11 +10,8 @@ from clops_sweep.experiment.plugins.options import OF_SCENARIOS, PluginOption
 from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STRATEGIES, USERS
 
 LEFT_OUT: Mapping[str, Any] = {
-    "optimizer": "adam",
-    "weight_decay": 0.0,
-    "schedule": "constant",
-    "norm": "batch",
-    "head": "linear",
+    **{"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "norm": "batch", "head": "linear"},
+    "precision": "float32",
 }
 """Fields that are left out of the identity where they have these values: runs were stored before the fields existed."""
 

@@ -21,6 +21,9 @@ PAPER = ("auc", "bwt", "bwt_t", "bwt_lambda")
 CLASS_INCREMENTAL = ("balanced_accuracy", "balanced_accuracy_forgetting")
 """Headline metrics where a prediction is one of the classes of all tasks."""
 
+OF_PEOPLE = ("accuracy", "accuracy_bwt")
+"""Headline metrics where tasks are groups of people, of whom one often has one class alone, and so no AUC."""
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -28,8 +31,7 @@ class Metric:
 
     Attributes:
         column: its name.
-        plain: its name in text and tables.
-        figure: its name in figures.
+        plain: its name in text, tables and figures.
         latex: its name in LaTeX.
         signed: whether it is a difference around 0.
         formula: in terms of R.
@@ -41,7 +43,6 @@ class Metric:
 
     column: str
     plain: str
-    figure: str
     latex: str
     signed: bool
     formula: str
@@ -72,26 +73,23 @@ class _Transfer:
 
     name: str
     plain: str
-    figure: str
     latex: str
     formula: str
     lower_is_better: bool = False
 
 
 _TRANSFERS: Final = (
-    _Transfer("bwt", "BWT", "BWT", r"$\mathrm{BWT}$", "mean over j < N of R[N][j] - R[j][j]"),
-    _Transfer("bwt_t", "BWT_t", "BWT_t", r"$\mathrm{BWT}_{t}$", "mean over j < N of R[j+1][j] - R[j][j]"),
+    _Transfer("bwt", "BWT", r"$\mathrm{BWT}$", "mean over j < N of R[N][j] - R[j][j]"),
+    _Transfer("bwt_t", "BWT_t", r"$\mathrm{BWT}_{t}$", "mean over j < N of R[j+1][j] - R[j][j]"),
     _Transfer(
         "bwt_lambda",
         "BWT_lambda",
-        "BWT_λ",
         r"$\mathrm{BWT}_{\lambda}$",
         "mean over j < N of the mean over t of R[j+t][j] - R[j][j]",
     ),
-    _Transfer("fwt", "FWT", "FWT", r"$\mathrm{FWT}$", "mean over j > 1 of R[j-1][j] less the chance level"),
+    _Transfer("fwt", "FWT", r"$\mathrm{FWT}$", "mean over j > 1 of R[j-1][j] less the chance level"),
     _Transfer(
         "forgetting",
-        "Forgetting",
         "Forgetting",
         r"$\mathrm{Forgetting}$",
         "mean over j < N of max over i < N of R[i][j], less R[N][j]",
@@ -133,19 +131,18 @@ def metric_named(column: str) -> Metric:
     """
     if column.startswith("test_"):
         base = metric_named(column.removeprefix("test_"))
-        names = {name: f"{getattr(base, name)}, test" for name in ("plain", "figure", "latex")}
+        names = {name: f"{getattr(base, name)}, test" for name in ("plain", "latex")}
         return replace(base, column=column, split="test", **names)  # type: ignore[arg-type]
     if found := _OF_A_MEASURE.fullmatch(column):
         return _transfer(column, _BY_NAME[found[2]], found[1] or "auc")
     if column == "auc":
         latex = r"$\mathrm{Average\ AUC}$"
-        return Metric(column, "Average AUC", "Average AUC", latex, False, _average(column), measure="auc")
+        return Metric(column, "Average AUC", latex, False, _average(column), measure="auc")
     plain, measure = words(column), column.removeprefix(_ALL_STAGES)
     score = _SCORES.search(column) is not None
     better: Literal["higher", "lower"] | None = "higher" if score else "lower" if _LOSSES.search(column) else None
     return Metric(
         column,
-        plain,
         plain,
         _in_latex(plain),
         signed=False,
@@ -162,7 +159,6 @@ def _transfer(column: str, it: _Transfer, measure: str) -> Metric:
     return Metric(
         column,
         f"{it.plain}{of}",
-        f"{it.figure}{of}",
         f"{it.latex}{_in_latex(of)}",
         signed=not it.lower_is_better,
         formula=it.formula,

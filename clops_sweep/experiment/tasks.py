@@ -19,8 +19,8 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
 
     Raises:
         UsageError: data and scenario do not fit, see `build_scenario`, the strategy cannot do with its outputs,
-            nor with its `head`, `memory_size` is more than all training instances, or `curves` are of the test set
-            where there is a validation set.
+            nor with its `head`, `memory_size` is more than all training instances, `curves` are of the test set where
+            there is a validation set, or `early_stopping` has none to watch.
     """
     from clops_sweep.data.scenarios import build_scenario
 
@@ -47,6 +47,12 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
         raise UsageError(
             f"curves = {config.curves!r}: dataset {config.dataset!r} has a validation set, and curves are of that; "
             "leave curves out"
+        )
+    without = [task.name for task in scenario.tasks if not len(task.validation.rows)]
+    if config.early_stopping is not None and without:
+        of = f"dataset {config.dataset!r}" if len(without) == len(scenario.tasks) else f"task {without[0]!r}"
+        raise UsageError(
+            f"early_stopping = {config.early_stopping}: {of} has no validation set, whose loss it watches; leave it out"
         )
     return scenario
 

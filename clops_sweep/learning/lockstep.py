@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.plugins.declarations import BY_LOSS
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 
 
 def computed_alone(strategy: str) -> bool:
     """Whether a strategy is written as a loss, and computes one run at a time."""
     added = STRATEGIES.added.get(strategy)
-    return added is not None and callable(getattr(added.member, "loss", None))
+    return strategy in BY_LOSS or (added is not None and callable(getattr(added.member, "loss", None)))
 
 
 def free_fields(strategy: str) -> frozenset[str]:
@@ -20,5 +21,9 @@ def free_fields(strategy: str) -> frozenset[str]:
 
 
 def lockstep_key(config: RunConfig) -> str:
-    """What runs of a lockstep have in common: equal for configs that may be trained together."""
-    return config.model_dump_json(exclude=set(free_fields(config.strategy)))
+    """What runs of a lockstep have in common: equal for configs that may be trained together.
+
+    A run with early stopping is computed alone: only its own losses say when its tasks end.
+    """
+    free = free_fields(config.strategy) if config.early_stopping is None else ()
+    return config.model_dump_json(exclude=set(free))

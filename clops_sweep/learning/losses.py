@@ -35,6 +35,13 @@ def loss_gradient(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -
     return gradient / logits.shape[-1] if kind == "multilabel" else gradient
 
 
+def predicted_right(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Whether the prediction is that of the targets, with several labels of all of them: [..., C] to bool [...]."""
+    if kind == "softmax":
+        return logits.argmax(-1) == targets.argmax(-1)
+    return ((logits > 0) == (targets > 0.5)).all(-1)
+
+
 def log_odds(logits: torch.Tensor) -> torch.Tensor:
     """log(p_c / (1 - p_c)) = z_c - log sum_{k != c} exp(z_k), p being the softmax of z.
 

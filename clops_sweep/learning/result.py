@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import CONFIG, PHASES, RECORDED, RENAMED, RESULTS
+from clops_sweep.experiment.columns import CONFIG, PHASES, RECORDED, RENAMED, RESULTS, UNSEEN
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import MEASURES, METRICS, metrics_of
 from clops_sweep.learning.metrics import r_matrix as metrics
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 ALL_TASKS: Final = "all tasks"
 """The training task of a joint run, in the learning curves."""
+
+IN_NO_TASK: Final = "people in no task"
+"""The task of `Scenario.unseen`, in R and predictions: number 0."""
 
 _TAKEN = {*CONFIG, *RESULTS, *RECORDED, *RENAMED} - {"projections", "projection_failures"}
 T = TypeVar("T")
@@ -117,6 +120,9 @@ class History:
         seconds: time spent in all and by phase, and that of the CPU, of the whole lockstep.
         backend: what computed it.
         started_at: when it began.
+        epochs: of each stage of training, without those that early stopping has dropped.
+        epochs_per_stage: the most that a stage may have.
+        epochs_trained: all epochs that were computed.
         predictions: of every stage of training the probabilities of the test instances of all tasks, float32
             [S, n, outputs]; none where they are not kept.
     """
@@ -131,6 +137,9 @@ class History:
     seconds: Mapping[str, float]
     backend: str
     started_at: datetime
+    epochs: Sequence[int]
+    epochs_per_stage: int
+    epochs_trained: int
     predictions: Sequence[NDArray[np.float32]] = ()
 
 
@@ -200,7 +209,11 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
             row |= dict.fromkeys((f"{prefix}{name}" for name in METRICS), float("nan"))
             continue
         row |= {f"{prefix}{name}": value for name, value in _metrics(run, scenario, history.r[split]).items()}
-        left_out += int(history.r[split][-1].left_out[run].sum())
+        left_out += int(history.r[split][-1].left_out[run, : len(scenario.tasks)].sum())
+    row |= dict.fromkeys(UNSEEN, float("nan"))
+    if scenario.unseen is not None:
+        last, place = history.r["test"][-1], len(scenario.tasks)
+        row |= {name: float(getattr(last, name.removeprefix("unseen_"))[run, place]) for name in UNSEEN}
     for name in history.counts:
         if not str(name).isidentifier() or name in _TAKEN:
             raise UsageError(f"counts() of the strategy: {name!r} is no name for a column of its own in the table runs")
@@ -212,6 +225,7 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
         "left_out": left_out,
         "replayed": sum(int(record.times_replayed[run].sum()) for record in history.records),
         **{name: values[run] for name, values in history.counts.items()},
+        "epochs_trained": history.epochs_trained,
         "parameters": history.parameters,
         "memory_instances": stored,
         "memory_bytes": stored * each + (history.memory.other_bytes[run] if history.memory.other_bytes else 0),
@@ -263,10 +277,13 @@ def _defined(values: dict[str, float]) -> dict[str, float]:
 
 
 def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> Columns:
-    """R as rows; a joint run has been trained on all N tasks when it is evaluated."""
+    """R as rows; a joint run has been trained on all N tasks when it is evaluated.
+
+    Of people in no task there is a row a stage, of the split "unseen".
+    """
     names = [task.name for task in scenario.tasks]
     stages = [(split, i, evaluation) for split in r for i, evaluation in _stages(r[split], names)]
-    return {
+    of_tasks: Columns = {
         "split": [split for split, _, _ in stages for _ in names],
         "trained_on": np.repeat([i for _, i, _ in stages], len(names)),
         "evaluated_on": np.tile(np.arange(1, len(names) + 1), len(stages)),
@@ -276,6 +293,20 @@ def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evalu
             for measure in MEASURES
         },
     }
+    if scenario.unseen is None:
+        return of_tasks
+    last = list(_stages(r["test"], names))
+    of_unseen: Columns = {
+        "split": ["unseen"] * len(last),
+        "trained_on": np.array([i for i, _ in last]),
+        "evaluated_on": np.zeros(len(last), np.int64),
+        "task": [IN_NO_TASK] * len(last),
+        **{
+            measure: np.array([getattr(evaluation, measure)[run, len(names)] for _, evaluation in last])
+            for measure in MEASURES
+        },
+    }
+    return _joined([of_tasks, of_unseen])
 
 
 def _stages(stages: Sequence[T], tasks: Sequence[str]) -> Iterable[tuple[int, T]]:
@@ -284,19 +315,22 @@ def _stages(stages: Sequence[T], tasks: Sequence[str]) -> Iterable[tuple[int, T]
 
 
 def _predictions(run: int, frames: FrameSet, scenario: Scenario, predictions: Sequence[NDArray[np.float32]]) -> Columns:
-    """A row for every test instance of every task after every stage of training."""
+    """A row for every test instance of every task, and of people in no task, after every stage of training."""
     if not predictions:
         return {name: np.empty(0, object) for name in _PREDICTED}
-    tasks, names = scenario.tasks, [task.name for task in scenario.tasks]
-    sizes = [len(task.test.rows) for task in tasks]
-    rows = np.concatenate([task.test.rows for task in tasks])
+    names = [task.name for task in scenario.tasks]
+    tests, called, numbers = [task.test for task in scenario.tasks], list(names), list(range(1, len(names) + 1))
+    if scenario.unseen is not None:
+        tests, called, numbers = [*tests, scenario.unseen], [*called, IN_NO_TASK], [*numbers, 0]
+    sizes = [len(test.rows) for test in tests]
+    rows = np.concatenate([test.rows for test in tests])
     fixed: Columns = {
-        "evaluated_on": np.repeat(np.arange(1, len(tasks) + 1), sizes),
-        "task": np.repeat(names, sizes),
+        "evaluated_on": np.repeat(numbers, sizes),
+        "task": np.repeat(called, sizes),
         "instance": rows,
         "patient": np.array(frames.patient_names)[frames.patients[rows]],
         "label": _label_names(frames, rows),
-        **_by_output("target", np.concatenate([task.test.targets for task in tasks]).astype(np.int8)),
+        **_by_output("target", np.concatenate([test.targets for test in tests]).astype(np.int8)),
     }
     return _joined(
         [
@@ -312,13 +346,15 @@ def _by_output(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
 
 
 def _curves(run: int, scenario: Scenario, history: History) -> Columns:
+    """A row for every task after every epoch. The epochs of stage k, from 0, begin at k `epochs_per_stage` + 1."""
     names = [task.name for task in scenario.tasks]
-    epochs, stages = len(history.curves), len(history.r["test"])
-    training = names if stages == len(names) else [ALL_TASKS]
+    stages = history.epochs if history.curves else []
+    training = names if len(history.epochs) == len(names) else [ALL_TASKS]
+    epochs = [stage * history.epochs_per_stage + np.arange(1, 1 + count) for stage, count in enumerate(stages)]
     return {
-        "epoch": np.repeat(np.arange(1, epochs + 1), len(names)),
-        "training_task": np.repeat(training, len(names) * (epochs // stages)),
-        "task": np.tile(names, epochs),
+        "epoch": np.concatenate([np.empty(0, np.int64), *epochs]).repeat(len(names)),
+        "training_task": np.repeat(training[: len(stages)], np.array(stages, np.int64) * len(names)),
+        "task": np.tile(names, len(history.curves)),
         **{
             name: np.concatenate([np.empty(0), *(getattr(evaluation, name)[run] for evaluation in history.curves)])
             for name in ("auc", "loss", *MEASURES[1:])

@@ -26,6 +26,7 @@ from clops_sweep.learning import result, streams
 from clops_sweep.learning.augmentation.augmenter import Augmenter
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.class_weights import class_weights
+from clops_sweep.learning.early_stopping import EarlyStopping
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.learners.optimizers import scheduled
@@ -87,6 +88,8 @@ class ContinualRun:
         common = self.configs[0]
         if len(self.configs) > 1 and computed_alone(common.strategy):
             raise UsageError(f"strategy {common.strategy!r} is written as a loss, and computes one run at a time")
+        if len(self.configs) > 1 and common.early_stopping is not None:
+            raise UsageError("runs with early_stopping end their tasks at different epochs; expected one run at a time")
         if len({lockstep_key(each) for each in self.configs}) > 1:
             free = ", ".join(sorted(free_fields(common.strategy)))
             raise UsageError(f"runs in lockstep with strategy {common.strategy!r} may differ in nothing but {free}")
@@ -99,6 +102,7 @@ class ContinualRun:
         self._epochs = common.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
         runs = len(self.configs)
         parts = [part.rows for task in scenario.tasks for part in (task.train, task.validation, task.test)]
+        parts += [] if scenario.unseen is None else [scenario.unseen.rows]
         bank = bank_of(frames, self.device, np.concatenate(parts))
         learner = make_learner(
             [each.initial_seed for each in self.configs],
@@ -110,6 +114,7 @@ class ContinualRun:
             common.network_options,
             optimizer=common.optimizer,
             weight_decay=common.weight_decay,
+            precision=common.precision,
             **({"together": False} if computed_alone(common.strategy) or common.augment is not None else {}),
         )
         if common.augment is not None:
@@ -130,6 +135,10 @@ class ContinualRun:
         }
         self._curves_of: SplitName | None = "validation" if "validation" in self._evaluators else common.curves
         self._task, self._epoch = 0, 0
+        self._stopping = None if common.early_stopping is None else EarlyStopping(common.early_stopping)
+        self._epochs_trained = 0
+        self._epochs_kept: list[int] = []
+        """Of each task that has ended: all of its epochs, or those up to the one that early stopping returned to."""
         self._curves: list[Evaluation] = []
         self._r: dict[SplitName, list[Evaluation]] = {split: [] for split in self._evaluators}
         self._predictions: list[NDArray[np.float32]] | None = [] if keep_predictions else None
@@ -209,12 +218,21 @@ class ContinualRun:
                 self._strategy.come_to(task, end=False)
                 self._strategy.begin_task(task)
             self._train_epoch(task, epoch)
-            seen = len(self.scenario.tasks) if self._strategy.joint else task + 1
-            if self._curves_of is not None:
-                with self._timed("seconds_evaluate"):
-                    self._curves.append(self._evaluators[self._curves_of].evaluate(seen))
-            self._epoch += 1
-            if self._epoch == self._epochs:
+            self._epoch, self._epochs_trained = epoch + 1, self._epochs_trained + 1
+            seen, ends = len(self.scenario.tasks) if self._strategy.joint else task + 1, self._epoch == self._epochs
+            if self._stopping is None:
+                if ends:
+                    self._end_training(task)
+                self._add_to_curves(seen)
+            else:
+                self._add_to_curves(seen)
+                of_tasks = self._curves[-1].loss[0]
+                loss = of_tasks.mean() if self._strategy.joint else of_tasks[task]
+                ends |= self._stopping.ends(self._epoch, float(loss), self._trained_state)
+                if ends:
+                    self._return_to_best(task, seen)
+            if ends:
+                self._epochs_kept.append(self._epoch)
                 with self._timed("seconds_acquire"):
                     self._strategy.come_to(task, end=True)
                     self._strategy.end_task(task)
@@ -232,6 +250,31 @@ class ContinualRun:
                     learner = self._training.learner
                     self._models.append([learner.weights(run) for run in range(len(self.configs))])
         return Progress(task + 1, len(self._stages), epoch + 1, self._epochs)
+
+    def _end_training(self, task: int) -> None:
+        with self._timed("seconds_train"):
+            self._strategy.end_training(task)
+
+    def _add_to_curves(self, seen: int) -> None:
+        if self._curves_of is not None:
+            with self._timed("seconds_evaluate"):
+                self._curves.append(self._evaluators[self._curves_of].evaluate(seen))
+
+    def _trained_state(self) -> dict[str, Any]:
+        """Copies of everything that training changes."""
+        state = {"learner": self._training.learner.state(), "strategy": self._strategy.state()}
+        return dict(_mapped(state, torch.Tensor.clone))
+
+    def _return_to_best(self, task: int, seen: int) -> None:
+        """Make the run the one whose task ended with the epoch of its lowest validation loss."""
+        assert self._stopping is not None
+        trained = self._epoch
+        self._epoch, state = self._stopping.best()
+        self._training.learner.restore(state["learner"])
+        self._strategy.restore(state["strategy"], task)
+        self._end_training(task)
+        del self._curves[len(self._curves) - (trained - self._epoch) - 1 :]
+        self._add_to_curves(seen)
 
     def _train_epoch(self, task: int, epoch: int) -> None:
         training, instances = self._training, self._training.tasks[task]
@@ -272,6 +315,9 @@ class ContinualRun:
                 seconds=self._seconds,
                 backend=self._training.learner.backend,
                 started_at=self._started_at,
+                epochs=self._epochs_kept,
+                epochs_per_stage=self._epochs,
+                epochs_trained=self._epochs_trained,
                 predictions=self._predictions or (),
             )
             found = result.assemble(self.configs, self.frames, self.scenario, history)
@@ -304,6 +350,7 @@ class ContinualRun:
         return {
             "task": self._task,
             "epoch": self._epoch,
+            "epochs": [self._epochs_trained, self._epochs_kept],
             "learner": self._training.learner.state(),
             "strategy": self._strategy.state(),
             "curves": _stacked(self._curves),
@@ -312,6 +359,7 @@ class ContinualRun:
             "started_at": self._started_at.isoformat(),
             **({} if self._predictions is None else {"predictions": list(map(torch.from_numpy, self._predictions))}),
             **({"models": self._models} if self._keep_models else {}),
+            **({} if self._stopping is None else {"early_stopping": self._stopping.state()}),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -330,6 +378,9 @@ class ContinualRun:
             if self._keep_models == "all" and len(self._models) != state["task"]:
                 raise KeyError("models")
         self._task, self._epoch = state["task"], state["epoch"]
+        self._epochs_trained, self._epochs_kept = state["epochs"][0], list(state["epochs"][1])
+        if self._stopping is not None:
+            self._stopping.restore(_on_device(state["early_stopping"], self.device))
         self._training.learner.restore(state["learner"])
         self._strategy.restore(_on_device(state["strategy"], self.device), self._task)
         self._curves = _evaluations(state["curves"])
@@ -364,12 +415,17 @@ def _not_finite(parameters: Parameters) -> list[int]:
 
 def _on_device(state: Any, device: torch.device) -> Any:
     """A state with all its tensors on a device; whatever device they were saved from."""
+    return _mapped(state, lambda tensor: tensor.to(device))
+
+
+def _mapped(state: Any, function: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """A state with a function of each of its tensors in their place."""
     if isinstance(state, torch.Tensor):
-        return state.to(device)
+        return function(state)
     if isinstance(state, dict):
-        return {key: _on_device(value, device) for key, value in state.items()}
+        return {key: _mapped(value, function) for key, value in state.items()}
     if isinstance(state, list | tuple):
-        return type(state)(_on_device(value, device) for value in state)
+        return type(state)(_mapped(value, function) for value in state)
     return state
 
 

@@ -15,12 +15,12 @@ _USUAL_TASKS = 5
 """Where only the data can tell how many tasks there are; runs of one kind have the same number."""
 
 
-Settings = tuple[str | int, ...]
-"""Scenario, data set, strategy, batch size, network and leads of a run."""
+Settings = tuple[str | int | None, ...]
+"""Scenario, data set, strategy, batch size, network, leads and early stopping of a run."""
 
 
 class Kind(NamedTuple):
-    """What decides what a run costs: its settings, and its epochs over all its tasks."""
+    """What decides what a run costs: its settings, and its epochs over all its tasks, unless it stops early."""
 
     settings: Settings
     epochs: int
@@ -31,7 +31,8 @@ def settings_of(fields: Fields) -> Settings:
     scenario = fields["scenario"]
     if scenario == "domain_il" and fields["domain"] != LEAD:
         scenario += f" by {fields['domain']}"
-    return scenario, *(fields[name] for name in ("dataset", "strategy", "batch_size", "network", "leads"))
+    names = ("dataset", "strategy", "batch_size", "network", "leads", "early_stopping")
+    return scenario, *(fields[name] for name in names)
 
 
 def kind_of(fields: Fields) -> Kind:

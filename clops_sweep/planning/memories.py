@@ -71,7 +71,7 @@ def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:
     for config in configs:
         size = config.get("memory_size"), config.get("memory_fraction")
         if "memory_fraction" in STRATEGIES.options(config.strategy):
-            key = (config.data_key, config.scenario, config.task_classes, config.domain, config.strategy, *size)
+            key = (config.data_key, config.strategy, *size, *config.tasks_key)
             found.setdefault(key, config)
     return [config.replace(task_order="sequential") for config in found.values()]
 

@@ -79,9 +79,8 @@ class Request:
         frames = {key: self.data.frames(key) for key in dict.fromkeys(config.data_key for config in configs)}
         tasks = {
             (
-                *(c.data_key, c.scenario, c.task_order, c.task_classes, c.domain, c.strategy, c.get("memory_size")),
-                c.curves,
-                *c.options_of("scenario").items(),
+                *(c.data_key, c.task_order, c.strategy, c.get("memory_size"), c.curves, c.early_stopping),
+                *c.tasks_key,
             ): c
             for c in configs
         }

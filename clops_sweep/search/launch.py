@@ -6,10 +6,12 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from functools import partial
+from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import DamagedStore, StoreError, UsageError, several
+from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.planning.plan import Plan, PlannedRun
@@ -129,6 +131,7 @@ def launch(
         at_once = False
         with make_display() as display:
             try:
+                display.finished_before(partial(_results_of, asked.store, plan))
                 run_sweep(rounds, runs, frames, asked.store, resources, display)
                 plan = _plan(asked)
             except KeyboardInterrupt:
@@ -151,6 +154,20 @@ def launch(
             return _outcome(asked, plan, ran=True, left=searched)
         ran = ran or searched
     return _outcome(asked, plan, ran=ran)
+
+
+def _results_of(store: RunStore, plan: Plan) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield the name and the headline metrics of each run that earlier launches have finished."""
+    runs = {str(run.run_id): run for run in plan.of("finished")}
+    metrics = {run.config.scenario: headline(run.config.scenario)[:2] for run in runs.values()}
+    columns = {f"{prefix}{it}" for prefix in ("", "test_") for of in metrics.values() for it in of}
+    with storing(store):
+        rows = store.rows("runs", ["run_id", *columns], list(runs)) if runs else []
+    for row in rows:
+        run = runs[row["run_id"]]
+        of_run = metrics[run.config.scenario]
+        of_test = "test_" * (row[of_run[0]] is None or isnan(row[of_run[0]]))  # the data have no validation set
+        yield run.name, {it: nan if row[it] is None else row[it] for it in (f"{of_test}{name}" for name in of_run)}
 
 
 def _check(asked: Request, resources: Resources) -> None:

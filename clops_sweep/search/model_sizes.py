@@ -27,10 +27,7 @@ def disk_for_models(asked: Request, plan: Plan) -> tuple[int, int]:
         config = run.config
         if asked.data_hash(config) is None:
             continue
-        key = (
-            *(config.data_key, config.scenario, config.task_classes, config.domain, config.network, config.strategy),
-            *(*config.network_options.items(), *config.options_of("scenario").items()),
-        )
+        key = config.data_key, config.network, *config.network_options.items(), config.strategy, *config.tasks_key
         if key not in sizes:
             sizes[key] = _of_run(asked, config)
         tasks, each = sizes[key]

@@ -92,6 +92,8 @@ def _reordered(frames: FrameSet, order: np.ndarray[Any, np.dtype[np.int64]]) -> 
     } | {
         "times": None if frames.times is None else frames.times[order],
         "domains": {name: (codes[order], names) for name, (codes, names) in frames.domains.items()},
+        "recordings": None if frames.recordings is None else frames.recordings[order],
+        "start": None if frames.start is None else frames.start[order],
     }
     if frames.members is None:  # instance i is row i, so the rows move
         rows = members[order, 0]

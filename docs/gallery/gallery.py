@@ -281,7 +281,7 @@ def pictures(gallery: Gallery) -> Iterator[Picture]:
 
 def small(png: bytes) -> bytes:
     """The same picture in 256 colours, a third of the bytes; one that is large nevertheless in fewer pixels."""
-    whole = picture = Image.open(io.BytesIO(png)).convert("RGB")
+    whole = picture = Image.open(io.BytesIO(png)).convert("RGB").reduce(2)  # for a screen
     while True:
         target = io.BytesIO()
         picture.quantize(256, kmeans=1, dither=Image.Dither.NONE).save(target, "PNG", optimize=True)

@@ -108,8 +108,8 @@ def test_the_report_of_the_whole_store(store: RunStore, tmp_path: Path) -> None:
     ]
     page = (Path(store.uri) / "report" / "everything" / "index.html").read_text("utf-8")
     for name in (
-        "wearable by ward clops",
-        "synthetic class il my ewc",
+        "wearable by_ward clops",
+        "synthetic class_il my_ewc",
         "my_ewc, minus clops",
         "stairs / lying",
         "my_ewc_strength",

@@ -60,7 +60,7 @@ def test_a_column_is_called_by_its_name(column: str, plain: str, signed: bool, b
 
 
 def test_no_figure_shows_a_formula_s_source() -> None:
-    assert not any("$" in metric.figure or "\\" in metric.figure for metric in METRICS.values())
+    assert not any("$" in metric.plain or "\\" in metric.plain for metric in METRICS.values())
 
 
 def test_seconds_are_better_when_fewer_and_written_in_three_digits(tmp_path: Path, generated: ModuleType) -> None:

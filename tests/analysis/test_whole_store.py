@@ -104,7 +104,7 @@ def test_the_command_needs_no_file(tmp_path: Path, generated: ModuleType) -> Non
     done = CliRunner().invoke(command, ["report", *options], catch_exceptions=False)
     assert done.exit_code == 0
     page = (results / "report" / "everything" / "index.html").read_text()
-    assert "synthetic class il finetune" in page
+    assert "synthetic class_il finetune" in page
     assert "storage_fraction 0.1, acquisition_fraction 1.0" in page
     refused = CliRunner().invoke(command, ["report", *options, "--seeds", "2"], standalone_mode=False)
     assert "expected such a file" in str(refused.exception)

@@ -242,6 +242,13 @@ SPACES: list[tuple[str, str]] = [
     (run("task_classes=[[0, 99]]"), "search space 's': task_classes: synthetic has 12 classes and no class 99; expec"),
     (run("task_classes=[['NSR', 'none such']]"), "task_classes: 'none such' is no class of 'synthetic', which has "),
     (run("scenario='domain_il', domain='hospital'"), "domain_il: 'synthetic' has no column 'hospital' of domains"),
+    (run("scenario='subject_il', split_within='day'"), "space.py: split_within = 'day': input should be 'people' or '"),
+    (
+        run("scenario='subject_il', people_per_task=0"),
+        "space.py: people_per_task = 0: expected a whole number, at l",
+    ),
+    (run("scenario='subject_il', people_per_task=99999"), "subject_il: people_per_task = 99999, and 'synthetic' has "),
+    (run("scenario='subject_il', split_within='time'"), "dataset 'synthetic': split_within = 'time': patient 'G0"),
     (run("leads='all'"), "search space 's': network 'clops_cnn' takes one lead, and instances of synthetic have 12"),
     (run("strategy='er_ace'"), "strategy 'er_ace' needs one output a class, as class_il_union has"),
     (

@@ -63,7 +63,7 @@ def test_it_says_what_holds_and_what_is_missing(folder: Path, prepared_root: Pat
     done = told(*files, "--results", str(folder / "results"), prepared_root=prepared_root)
     assert (done.exit_code, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("Class-IL, synthetic: ")
+    assert lines[0].startswith("class_il, synthetic: ")
     assert all(len(line) <= 120 for line in lines), "it fits where nobody says how wide it is"
     of_clops = next(i for i, line in enumerate(lines) if "CLOPS is above fine-tuning in average AUC" in line)
     assert in_one_line(lines[of_clops : of_clops + 2]).startswith(

@@ -109,9 +109,7 @@ def scores(context, rows):
     return random(context, rows)
 """
 
-NAMES = [
-    *("untidy", "bald_mcd", "sleeps", "keeps_the_interpreter", "stuck", "mute", "wordy", "leaves", "nothing", "random")
-]
+NAMES = ["untidy", "bald_mcd", "keeps_the_interpreter", "stuck", "mute", "wordy", "leaves", "nothing", "random"]
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +124,7 @@ def harmed(
     (together / "helpers.py").write_text(HELPERS)
     (together / "harmful.py").write_text(HARMFUL.format(names=["bald_mcd", "sleeps"]))
     alone_options = ("--lockstep", "1", "--epoch-timeout", "4", "--no-report", "--max-retries", "1")
-    options = ("--lockstep", "4", "--epoch-timeout", "5", "--no-report")
+    options = ("--lockstep", "4", "--epoch-timeout", "4", "--no-report")
     sweeps = (
         Sweep(drivers, alone, ray_at_hand, "spaces/harmful.py", *alone_options, *ATTACHED),
         Sweep(forked, together, forked.environment, "harmful.py", *options, *ONE_WORKER),
@@ -141,15 +139,15 @@ def test_each_harms_its_own_runs_alone(
 ) -> None:
     sweep, _ = harmed
     assert sweep.wait() == 1
-    assert "20 runs asked for, 9 finished, 0 pending, 11 failed" in sweep.output, sweep.output + sweep.errors
+    assert "18 runs asked for, 8 finished, 0 pending, 10 failed" in sweep.output, sweep.output + sweep.errors
     runs = pd.read_parquet(sweep.folder / "results" / "runs")
     finished = runs[runs["status"] == "finished"]
     names = runs["acquisition"].where(runs["strategy"] == "clops", runs["strategy"])
     found = sorted(zip(names[finished.index], finished["seed"], strict=True))
     own = [(name, seed) for name in ("bald_mcd", "random", "untidy") for seed in (0, 1)]
-    assert found == sorted([*own, *((name, 1) for name in ("sleeps", "keeps_the_interpreter", "stuck"))])
+    assert found == sorted([*own, *((name, 1) for name in ("keeps_the_interpreter", "stuck"))])
     errors = runs.assign(name=names).set_index(["name", "seed"])["error"]
-    for name, function in (("sleeps", "sleeps"), ("stuck", "__init__"), ("keeps_the_interpreter", None)):
+    for name, function in (("stuck", "__init__"), ("keeps_the_interpreter", None)):
         assert errors[name, 0].startswith("TimedOut: an epoch took longer than --epoch-timeout 4 s, and the worker was")
         (run_id,) = runs.loc[(names == name) & (runs["seed"] == 0), "run_id"]
         said = clops_sweep("logs", run_id, "--results", sweep.folder / "results").stdout
@@ -173,13 +171,18 @@ def test_each_harms_its_own_runs_alone(
         pd.testing.assert_frame_equal(comparable(name, stored), frame, check_exact=True, check_dtype=False)
 
 
-def test_a_run_that_hangs_is_found_among_those_in_lockstep(harmed: tuple[Sweep, Sweep]) -> None:
+def test_a_run_that_hangs_is_found_among_those_in_lockstep(
+    harmed: tuple[Sweep, Sweep], clops_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     _, sweep = harmed
     assert sweep.wait() == 1
     assert "4 runs asked for, 3 finished, 0 pending, 1 failed" in sweep.output, sweep.output + sweep.errors
     assert "failed" in sweep.output
     runs = pd.read_parquet(sweep.folder / "results" / "runs").set_index(["acquisition", "seed"])
     assert runs["status"]["sleeps", 0] == "failed"
+    assert runs["error"]["sleeps", 0].startswith("TimedOut: an epoch took longer than --epoch-timeout 4 s, and the")
+    said = clops_sweep("logs", runs["run_id"]["sleeps", 0], "--results", sweep.folder / "results").stdout
+    assert re.search(r'harmful\.py", line \d+ in sleeps\b', said)
 
 
 def test_results_that_are_deleted_in_mid_sweep_are_not_half_made_again(attach: Launch, tmp_path: Path) -> None:

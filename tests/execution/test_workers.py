@@ -19,15 +19,18 @@ from pathlib import Path
 
 from clops_sweep import RunConfig, SearchSpace, acquisition_function
 
-STARTED = Path({{folder!r}}) / "started"
+FOLDER = Path({{folder!r}})
+STARTED = FOLDER / "started"
 
 
 def arrive():
-    """Where a worker starts: it leaves its number, and takes longer than many runs unless it is the first."""
+    """Where a worker starts: it leaves its number, and takes longer than {RUNS // 2} runs unless it is the first."""
     with STARTED.open("a") as file:
         first = file.tell() == 0
         file.write(f"{{{{os.getpid()}}}}\\n")
-    time.sleep(0 if first else 2)
+    end = time.monotonic() + 60
+    while not first and len(list(FOLDER.glob("results/runs/*.parquet"))) < {RUNS // 2} and time.monotonic() < end:
+        time.sleep(0.05)
 
 
 class Luggage:

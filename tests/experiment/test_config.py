@@ -269,7 +269,8 @@ ALWAYS = {
     *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
     *("split_seed", "seed", "weight_seed", "leads", "network"),
     *(NONE_BY_DEFAULT := {"task_classes", "class_weights", "augment", "split", "validation", "curves", "encoder"}),
-    *(CONSTANT_BY_DEFAULT := {"norm", "head", "optimizer", "weight_decay", "schedule"}),
+    *(NONE_BY_DEFAULT := NONE_BY_DEFAULT | {"early_stopping"}),
+    *(CONSTANT_BY_DEFAULT := {"norm", "head", "optimizer", "weight_decay", "schedule", "precision"}),
 }
 BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
 USED = {
@@ -335,6 +336,8 @@ OTHERS = {
     **{"task_order": 3, "task_classes": ((1, 0), (2, 3)), "weight_seed": 7, "memory_division": "task_balanced"},
     **{"storage_order": "bottom", "class_weights": "balanced", "weight_decay": 0.1},
     **{"split": "fold:1/5", "validation": 0.2, "curves": "test", "encoder": f"run:{'0' * 24}"},
+    "early_stopping": 3,
+    **{"people_per_task": 3, "people_order": 3},
 }
 
 

@@ -281,8 +281,9 @@ class SweepMachine(RuleBasedStateMachine):
         assert curves == [run_id for run_id in finished for _ in range(6)]
 
 
-def test_any_history_of_a_sweep(finished_tables: Tables) -> None:
+@pytest.mark.parametrize("histories", [8, pytest.param(40, marks=pytest.mark.slow)])
+def test_any_history_of_a_sweep(finished_tables: Tables, histories: int) -> None:
     run_state_machine_as_test(
         lambda: SweepMachine(finished_tables),
-        settings=settings(max_examples=15, stateful_step_count=15, suppress_health_check=[HealthCheck.too_slow]),
+        settings=settings(max_examples=histories, stateful_step_count=15, suppress_health_check=[HealthCheck.too_slow]),
     )

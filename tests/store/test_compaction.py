@@ -265,7 +265,7 @@ def _write_anyway(root: Path, tables: Tables) -> None:
 # --- killed, and two at a time ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_before_any_file_operation_nothing_is_lost(tmp_path: Path, finished_tables: Tables, every: int) -> None:
     full = RunStore(tmp_path / "full")
     _write(full, range(2), finished_tables)
@@ -495,13 +495,16 @@ class Neighbours(RuleBasedStateMachine):
         ]
 
 
-def test_neighbours_do_not_harm_each_other(finished_tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("histories", [5, pytest.param(30, marks=pytest.mark.slow)])
+def test_neighbours_do_not_harm_each_other(
+    finished_tables: Tables, monkeypatch: pytest.MonkeyPatch, histories: int
+) -> None:
     for module in ("compaction", "run_store"):
         monkeypatch.setattr(f"clops_sweep.store.{module}.FEW", 2)
     monkeypatch.setattr(compaction_module, "RUNS_PER_PART", 4)
     run_state_machine_as_test(
         lambda: Neighbours(finished_tables),
-        settings=settings(max_examples=8, stateful_step_count=20, suppress_health_check=list(HealthCheck)),
+        settings=settings(max_examples=histories, stateful_step_count=20, suppress_health_check=list(HealthCheck)),
     )
 
 

@@ -65,7 +65,7 @@ class Found:
             assert found.equals(pa.concat_tables(expected)) if expected else found.num_rows == 0
 
 
-@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.slow)])
 def test_what_was_recorded_is_there_and_nothing_else_is(
     tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:

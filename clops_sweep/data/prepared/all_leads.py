@@ -38,5 +38,7 @@ def all_leads(frames: FrameSet, moments: NDArray[np.int64], data_hash: str) -> F
         leads=frames.leads[first],
         times=None if frames.times is None else frames.times[first],
         domains={name: (codes[first], names) for name, (codes, names) in frames.domains.items()},
+        recordings=None if frames.recordings is None else frames.recordings[first],
+        start=None if frames.start is None else frames.start[first],
         data_hash=data_hash,
     )

@@ -131,11 +131,20 @@ class FrameTable:
         """[n] int32, positions in the manifest's names of this domain."""
         return self._codes(f"{_DOMAIN}{name}", self._manifest.domains[name], np.int32)
 
+    @property
+    def recordings(self) -> NDArray[np.int32]:
+        """[n] int32, the number of each frame's recording, in the order of the data."""
+        return _read_only(_numpy(self._read("record").indices).astype(np.int32))
+
+    @property
+    def start(self) -> NDArray[np.float64]:
+        """[n] float64, seconds from the begin of the recording."""
+        return self._column("start")
+
     def moments(self) -> NDArray[np.int64]:
         """Return a number for each row [n] that changes with the record or the start of the frame."""
-        record, start = self._read("record"), self._column("start")
-        changes = np.diff(_numpy(record.indices)) != 0
-        return np.concatenate([[0], np.cumsum(changes | (np.diff(start) != 0))]).astype(np.int64)
+        changes = (np.diff(self.recordings) != 0) | (np.diff(self.start) != 0)
+        return np.concatenate([[0], np.cumsum(changes)]).astype(np.int64)
 
     def index(self) -> Index:
         """Return the index of all frames; records and starts, which no split depends on, are left out."""

@@ -17,13 +17,14 @@ from clops_sweep.data.files.hashes import array_sha256
 from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.frames import TRAINING, VALIDATION
 from clops_sweep.data.prepared.frame_table import FrameTable
-from clops_sweep.data.prepared.manifest import INDEX, check_content
+from clops_sweep.data.prepared.manifest import INDEX, check_content, remedy
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.records import Index
+from clops_sweep.data.splits.by_time import split_by_time
 from clops_sweep.data.splits.dealing import fold_split, validation_share
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.data.splits.split_program import balanced_split
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.regular_files import open_regular
 
 _SOLVED: dict[tuple[str, int], NDArray[np.int8]] = {}
@@ -80,6 +81,28 @@ def split_of(
         found = _SOLVED[key] = _of_frames(balanced_split(_counts(prepared, index), seed), index)
     if found is _SOLVED.get(key):  # not in the folder yet
         _keep(_path(prepared, seed), found)
+    return found
+
+
+def within(prepared: PreparedSet, split: NDArray[np.int8], split_within: str) -> NDArray[np.int8]:
+    """A split of every frame [n] as it is, or of the people's recordings by time (see `split_by_time`).
+
+    Raises:
+        UsageError: `split_within` is unknown, or a person has too few frames.
+    """
+    manifest, table = prepared.manifest, FrameTable(prepared.folder, prepared.manifest)
+    if split_within == "people":
+        return split
+    if split_within != "time":
+        raise UsageError(f"split_within = {shown(split_within)}: expected 'people' or 'time'")
+    if manifest.frame_seconds is None:
+        raise UsageError(f"dataset {manifest.name!r}: how long a frame lasts is not known; {remedy(prepared.folder)}")
+    positions = table.patients, manifest.patient_names, table.recordings, table.start, table.times
+    try:
+        found = split_by_time(split, *positions, manifest.frame_seconds)
+    except UsageError as error:
+        raise UsageError(f"dataset {manifest.name!r}: {error}") from None
+    found.flags.writeable = False
     return found
 
 

@@ -30,7 +30,7 @@ from clops_sweep.data.prepared.prepared_folder import (
     prepared_set,
     required_set,
 )
-from clops_sweep.data.prepared.prepared_split import make_splits, split_at_hand, split_of
+from clops_sweep.data.prepared.prepared_split import make_splits, split_at_hand, split_of, within
 from clops_sweep.data.prepared.verified_frames import check_frames, frames_written
 from clops_sweep.data.records import OnError
 from clops_sweep.errors import DamagedStore, UsageError, one_line
@@ -103,6 +103,7 @@ def open_frames(
     leads: str = "single",
     split: str | None = None,
     validation: float | None = None,
+    split_within: str = "people",
     data_root: Path | None = None,
 ) -> FrameSet:
     """A prepared data set, its frames mapped read-only from the disk; by default from where commands prepare them.
@@ -120,12 +121,14 @@ def open_frames(
             were recorded. Where there is one lead anyway, both are the same.
         split: a fold of the patients, such as "fold:1/5"; by default the split of the data set.
         validation: share of the training patients that is for validation, where the publisher has none for it.
+        split_within: ``people``, or ``time`` to cut the recordings of training and validation patients by time into all
+            three parts (`split_by_time`).
         data_root: where files of a declared data set are looked for, to see whether they have changed; by default where
             they were when it was prepared.
 
     Raises:
         UsageError: the set is not prepared (the command that does is named) or damaged, `normalize` is unknown, or the
-            patients cannot be split as `split` and `validation` ask for.
+            patients or their recordings cannot be split as `split`, `validation` and `split_within` ask for.
     """
     prepared = required_set(name, prepared_root or default_prepared_root(), data_root)
     manifest = prepared.manifest
@@ -134,7 +137,7 @@ def open_frames(
     table = FrameTable(prepared.folder, manifest)
     frames = mapped_frames(prepared)
     gain, offset = normalized_gain_offset(normalize, table.gain, table.offset, table.statistics)
-    parts = split_of(prepared, split_seed, split, validation)
+    parts = within(prepared, split_of(prepared, split_seed, split, validation), split_within)
     whole = FrameSet(
         name=name,
         frames=frames,
@@ -153,6 +156,8 @@ def open_frames(
         frame_seconds=manifest.frame_seconds,
         domains={name: (table.domain(name), names) for name, names in manifest.domains.items()},
         info=manifest.dataset_info(),
+        recordings=table.recordings,
+        start=table.start,
     )
     if leads == "single" or len(manifest.lead_names) == 1:
         return whole
@@ -181,6 +186,7 @@ def data_hash(
     leads: str = "single",
     split: str | None = None,
     validation: float | None = None,
+    split_within: str = "people",
     data_root: Path | None = None,
 ) -> str | None:
     """The `data_hash` of the FrameSet that `open_frames` would return, in a few milliseconds; nothing is written.
@@ -189,10 +195,12 @@ def data_hash(
     takes a solver and is not there: `prepare` with `split_seeds` sees to all of that.
 
     Raises:
-        UsageError: the patients cannot be split as `split` and `validation` ask for.
+        UsageError: the patients or their recordings cannot be split as asked for.
     """
     prepared = prepared_set(name, prepared_root, data_root)
     if prepared is None:
         return None
     parts = split_at_hand(prepared, split_seed, split, validation)
-    return None if parts is None else _hash_of_frames(prepared, parts, normalize, leads)
+    if parts is None:
+        return None
+    return _hash_of_frames(prepared, within(prepared, parts, split_within), normalize, leads)

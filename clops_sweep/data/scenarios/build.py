@@ -13,6 +13,7 @@ from clops_sweep.data.frames import SPLIT_NAMES, TEST, TRAINING, VALIDATION, Fra
 from clops_sweep.data.scenarios.class_incremental import class_il, class_il_union
 from clops_sweep.data.scenarios.domains import domain_il
 from clops_sweep.data.scenarios.leaks import check_leaks
+from clops_sweep.data.scenarios.people import subject_il
 from clops_sweep.data.scenarios.tasks import (
     LossKind,
     Scenario,
@@ -30,6 +31,7 @@ _BUILT_IN: Mapping[str, ScenarioFunction] = {
     "class_il_union": class_il_union,
     "time_il": time_il,
     "domain_il": domain_il,
+    "subject_il": subject_il,
 }
 
 
@@ -63,10 +65,15 @@ def build_scenario(
     outputs = np.asarray(made.tasks[0].targets).shape[1]
     tasks = [_task(task, frames) for task in made.tasks]
     for task in tasks:
-        _check_task(task, made.kind, frames)
+        _check_task(task, made, frames)
     order = _order(task_order, len(tasks))
     ordered = tuple(tasks[position] for position in order)
-    built = Scenario(scenario, made.kind, outputs, ordered, made.by_position, made.people_recur)
+    unseen = None
+    if made.unseen is not None:
+        rows = np.flatnonzero(made.unseen.instances).astype(np.int64)
+        unseen = Subset(rows, np.ascontiguousarray(np.asarray(made.unseen.targets, np.float32)[rows]))
+    said = made.by_position, made.people_recur, made.one_class_tasks
+    built = Scenario(scenario, made.kind, outputs, ordered, *said, unseen)
     check_leaks(built, frames)
     return built
 
@@ -93,7 +100,7 @@ def _wrong(made: object, count: int) -> str | None:
         return f"kind = {shown(made.kind)}; expected {', '.join(get_args(LossKind))}"
     if not isinstance(made.tasks, list | tuple) or not made.tasks:
         return "it has no tasks; expected a list of clops_sweep.TaskInstances"
-    for task in made.tasks:
+    for task in (*made.tasks, *([] if made.unseen is None else [made.unseen])):
         if not isinstance(task, TaskInstances):
             return f"a task is {type(task).__name__}; expected clops_sweep.TaskInstances"
         texts = all(isinstance(it, str) and it.isprintable() for it in (task.name, task.title))
@@ -115,6 +122,10 @@ def _wrong(made: object, count: int) -> str | None:
             return f"two tasks are called {name!r}; expected names that differ"
     if made.by_position and made.kind == "multilabel":
         return "by_position goes with kind 'binary' or 'softmax'"
+    if made.unseen is not None and (made.by_position or any(task.outputs for task in made.tasks)):
+        return "unseen goes with outputs that mean the same in every task"
+    if made.unseen is not None and not np.asarray(made.unseen.instances).any():
+        return "unseen has no instance; leave it out"
     return None
 
 
@@ -151,8 +162,11 @@ def _task(made: TaskInstances, frames: FrameSet) -> Task:
     return Task(made.name, subset(TRAINING), subset(VALIDATION), subset(TEST), title, outputs)
 
 
-def _check_task(task: Task, kind: LossKind, frames: FrameSet) -> None:
-    """Every split can be learned from or scored: a pair has both classes, another task at least one that varies."""
+def _check_task(task: Task, made: ScenarioTasks, frames: FrameSet) -> None:
+    """Every split can be learned from or scored: a pair has both classes, another task at least one that varies.
+
+    Where tasks may have one class alone, every split has an instance.
+    """
     for split, subset in zip(SPLIT_NAMES, (task.train, task.validation, task.test), strict=True):
         if split == SPLIT_NAMES[VALIDATION] and not (frames.split == VALIDATION).any():
             continue
@@ -161,9 +175,9 @@ def _check_task(task: Task, kind: LossKind, frames: FrameSet) -> None:
                 f"{frames.name}: task {task.name} has no instance in the {split} split; "
                 "use another split_seed or more recordings"
             )
-        if (np.ptp(subset.targets, axis=0) > 0).any():
+        if made.one_class_tasks or (np.ptp(subset.targets, axis=0) > 0).any():
             continue
-        what = f"only one of its classes ({task.title})" if kind == "binary" else "no class that varies"
+        what = f"only one of its classes ({task.title})" if made.kind == "binary" else "no class that varies"
         raise UsageError(
             f"{frames.name}: task {task.name} has {what} in the {split} split, so it cannot be scored; "
             "use another split_seed or more recordings"

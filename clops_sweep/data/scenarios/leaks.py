@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -17,11 +17,16 @@ from clops_sweep.errors import UsageError, shown
 _PARTS: Final = ("train", "validation", "test")
 """As tasks call what `SPLIT_NAMES` names."""
 
+_ROUNDING: Final = 1e-9
+"""Share of a window by which starts in seconds may be off: far less than a sample."""
+
 
 def check_leaks(scenario: Scenario, frames: FrameSet, seen: Collection[str] = ()) -> None:
     """Refuse a scenario in which a person is in two of training, validation and test, in whatever tasks.
 
-    Where the scenario says that people recur (`ScenarioTasks.people_recur`), the same of every stored row.
+    Where the scenario says that people recur (`ScenarioTasks.people_recur`), the same of every stored row, and of every
+    sample: windows of one lead of one recording, in different splits, must not overlap. The latter is known where
+    `frames` has `recordings`, `start` and `frame_seconds`. People in no task (`unseen`) are in none of the three.
 
     Args:
         scenario: the tasks.
@@ -34,6 +39,10 @@ def check_leaks(scenario: Scenario, frames: FrameSet, seen: Collection[str] = ()
     """
     where, recur = f"dataset {frames.name!r}, scenario {scenario.name!r}", scenario.people_recur
     rows = [np.concatenate([getattr(task, part).rows for task in scenario.tasks]) for part in _PARTS]
+    if scenario.unseen is not None:
+        unseen = frames.patients[scenario.unseen.rows]
+        for code in unseen[np.isin(unseen, frames.patients[np.concatenate(rows)])][:1].tolist():
+            raise UsageError(f"{where}: {_person(frames, code)} is unseen, and in a task; expected other people")
     for one, other in combinations(range(len(_PARTS)), 2):
         there = rows[other]
         if recur:
@@ -46,12 +55,15 @@ def check_leaks(scenario: Scenario, frames: FrameSet, seen: Collection[str] = ()
                 f"{SPLIT_NAMES[one]} and in {SPLIT_NAMES[other]}; expected {'instances' if recur else 'people'} in one "
                 "split each"
             )
+    if recur:
+        _refuse_overlaps(where, rows, frames)
     if frames.encoded is not None:
         seen = {*seen, *frames.encoded.people}
     if not seen:
         return
     by = "" if frames.encoded is None else f" by encoder {frames.encoded.encoder!r}"
-    for code in np.unique(frames.patients[np.concatenate(rows[1:])]).tolist():
+    evaluated = rows[1:] if scenario.unseen is None else [*rows[1:], scenario.unseen.rows]
+    for code in np.unique(frames.patients[np.concatenate(evaluated)]).tolist():
         if person_hash(frames.name, frames.patient_names[code]) in seen:
             raise UsageError(
                 f"{where}: {_person(frames, code)} is evaluated, and was seen{by} before training; expected other "
@@ -67,6 +79,25 @@ def person_hash(dataset: str, person: str) -> str:
 def _samples(frames: FrameSet, instances: NDArray[np.int64]) -> NDArray[np.int64]:
     """The stored rows of instances, [m, channels]."""
     return instances[:, None] if frames.members is None else frames.members[instances]
+
+
+def _refuse_overlaps(where: str, rows: Sequence[NDArray[np.int64]], frames: FrameSet) -> None:
+    """Raises for two windows with common samples in different splits, as far as positions are known."""
+    if frames.recordings is None or frames.start is None or frames.frame_seconds is None:
+        return
+    every, part = np.concatenate(rows), np.repeat(np.arange(len(rows)), [len(it) for it in rows])
+    signal = frames.recordings[every].astype(np.int64) * (1 + frames.leads.max()) + frames.leads[every]
+    order = np.lexsort((part, frames.start[every], signal))
+    every, part, signal = every[order], part[order], signal[order]
+    # Between two windows that overlap lie others that overlap: those of different splits are neighbours somewhere.
+    close = np.diff(frames.start[every]) < frames.frame_seconds * (1 - _ROUNDING)
+    for place in np.flatnonzero(close & (np.diff(signal) == 0) & (np.diff(part) != 0))[:1]:
+        one, other = sorted(part[place : place + 2].tolist())
+        person = _person(frames, int(frames.patients[every[place]]))
+        raise UsageError(
+            f"{where}: samples of {person} are in {SPLIT_NAMES[one]} and in {SPLIT_NAMES[other]}; expected windows "
+            "that do not overlap"
+        )
 
 
 def _person(frames: FrameSet, code: int) -> str:

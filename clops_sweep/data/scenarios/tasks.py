@@ -44,12 +44,17 @@ class ScenarioTasks:
             only be asked about an instance if it is known whose task that is. A network that is trained on all tasks
             at once then gets an output a class over all tasks.
         people_recur: whether a person may be both trained on and evaluated, with other instances.
+        one_class_tasks: whether a task may have one class alone; AUC is then not defined.
+        unseen: instances of people in no task, who are evaluated with the test split after every task; None for no such
+            people. Goes with outputs that mean the same in every task.
     """
 
     kind: LossKind
     tasks: Sequence[TaskInstances]
     by_position: bool = False
     people_recur: bool = False
+    one_class_tasks: bool = False
+    unseen: TaskInstances | None = None
 
 
 ScenarioFunction = Callable[..., ScenarioTasks]
@@ -86,6 +91,8 @@ class Scenario:
     tasks: tuple[Task, ...]
     by_position: bool = False
     people_recur: bool = False
+    one_class_tasks: bool = False
+    unseen: Subset | None = None
 
     @property
     def has_own_classes(self) -> bool:

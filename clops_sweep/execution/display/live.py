@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO, assert_never, cast
@@ -50,6 +50,10 @@ _INTERRUPTS = tuple(
 """Ctrl-C; a batch system whose time is up; a terminal that was closed; Slurm before it preempts. Windows has two."""
 
 
+Results = Callable[[], Iterable[tuple[str, Mapping[str, float]]]]
+"""The name of each run with its headline metrics, the one that ranks it first."""
+
+
 class Display(Protocol):
     """Shows what happens in a sweep, and says when the user wants it to stop.
 
@@ -63,6 +67,9 @@ class Display(Protocol):
 
     def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
         """The sweep starts, with so many runs to do, maybe `of` a search; what runs and Ray print goes to `log`."""
+
+    def finished_before(self, results: Results) -> None:
+        """Earlier launches have finished runs, which count for the best cell."""
 
     def starting(self, what: str) -> None:
         """Something that takes seconds starts, before the first job does."""
@@ -171,6 +178,11 @@ class SweepDisplay:
             self._live.print(f"log: {nearby(log)}", soft_wrap=True)
         else:
             self._print(f"{to_do}; log: {log}")
+
+    def finished_before(self, results: Results) -> None:
+        """Earlier launches have finished runs; off a terminal no best cell is shown, and they are not read."""
+        for name, values in results() if self._is_live else ():
+            self._best.add((name,), {column: (value,) for column, value in values.items()})
 
     def starting(self, what: str) -> None:
         """Something that takes seconds starts."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from clops_sweep.data.catalog import DATASETS, PERTURBATION_STD
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.metrics import CLASS_INCREMENTAL, PAPER
+from clops_sweep.experiment.metrics import CLASS_INCREMENTAL, OF_PEOPLE, PAPER
 from clops_sweep.experiment.plugins.options import (
     LARGEST,
     BoolOption,
@@ -161,6 +161,8 @@ def _replay(options: Values) -> Values:
 
 
 def _er(options: Values) -> Values:
+    if options["er_flip_strength"] is not None and options["er_storage_order"] != "random":
+        raise ValueError("er_flip_strength goes with er_storage_order 'random', without beta")
     if options["er_storage_order"] == "random":
         options = _without(options, "storage_function", "beta_learning_rate", "beta_penalty")
     if not options["er_acquire"]:
@@ -216,6 +218,7 @@ STRATEGIES: Mapping[str, Declaration] = {
         | {
             "er_storage_order": ChoiceOption("random", choices=("random", "top", "bottom")),
             "er_acquire": BoolOption(False),
+            "er_flip_strength": FloatOption(None, gt=0),
         }
         | _using(*_BETA, "acquisition", "acquisition_fraction", "acquire_every"),
         canonical=_er,
@@ -252,6 +255,11 @@ STRATEGIES: Mapping[str, Declaration] = {
 The decay of EWC's online form is a usual one.
 """
 
+BY_LOSS: Mapping[str, Declaration] = {
+    "flip_penalty": Declaration({"flip_strength": FloatOption(1.0, ge=0, log=True)}),
+}
+"""Of the built-in strategies that are written as a loss, and compute one run at a time."""
+
 NOTHING = Declaration()
 _BY_DROPOUT = Declaration(_using("mc_samples"))
 _BY_PERTURBATION = Declaration(_using("mc_samples", "perturbation_std"))
@@ -269,6 +277,9 @@ SCENARIOS: Mapping[str, Declaration] = {
     "class_il_union": Declaration(fields=("task_classes",), headline=CLASS_INCREMENTAL, own_classes=True),
     "time_il": Declaration(own_classes=False),
     "domain_il": Declaration(fields=("domain",), own_classes=False),
+    "subject_il": Declaration(
+        fields=("split_within", "people_per_task", "people_order"), headline=OF_PEOPLE, own_classes=False
+    ),
 }
 
 MLP = Declaration({"mlp_width": IntOption(256, ge=1, le=LARGEST)})

@@ -377,8 +377,8 @@ def scenario(name: str, *, options: Listed = (), headline: Sequence[str] = PAPER
 
     Args:
         name: what configs call it.
-        options: the hyperparameters that it uses, and of the config fields `task_classes` and `domain` those that it
-            takes, by name; it gets all of them as keyword arguments.
+        options: the hyperparameters that it uses, and of the config fields `task_classes`, `domain`, `split_within`,
+            `people_per_task` and `people_order` those that it takes, by name; it gets all of them as keyword arguments.
         headline: the metrics by which its runs are judged, by default those of AUC. The first ranks runs and is what
             searches optimise; the first two stand in the terminal. ("accuracy", "forgetting") means forgetting of
             accuracy. AUC is computed within each task, so it cannot show forgetting between tasks whose classes have

@@ -331,7 +331,7 @@ def _store_default(option: Option) -> None:
 
 Options = Mapping[str, Option]
 
-OF_SCENARIOS = frozenset({"task_classes", "domain"})
+OF_SCENARIOS = frozenset({"task_classes", "domain", "split_within", "people_per_task", "people_order"})
 """Config fields that a scenario lists among its options: it gets them as keyword arguments."""
 
 

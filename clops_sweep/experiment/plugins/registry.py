@@ -226,7 +226,13 @@ _CLASSES = {
 }
 STRATEGIES = Registry(
     "strategy",
-    {name: (f"clops_sweep.learning.strategies.{it}", declarations.STRATEGIES[name]) for name, it in _CLASSES.items()},
+    {
+        **{
+            name: (f"clops_sweep.learning.strategies.{it}", declarations.STRATEGIES[name])
+            for name, it in _CLASSES.items()
+        },
+        "flip_penalty": ("clops_sweep.learning.by_loss.flip_penalty:FlipPenalty", declarations.BY_LOSS["flip_penalty"]),
+    },
     expected="a subclass of LockstepStrategy",
 )
 

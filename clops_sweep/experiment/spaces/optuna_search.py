@@ -50,7 +50,9 @@ _NOT_COMPARABLE = {
     "dataset": "results on different data cannot be compared",
     "scenario": "results of different scenarios cannot be compared",
     "task_classes": "results on different tasks cannot be compared",
-    "domain": "results on different tasks cannot be compared",
+    **dict.fromkeys(
+        ("domain", "split_within", "people_per_task", "people_order"), "results on different tasks cannot be compared"
+    ),
 }
 
 

@@ -31,19 +31,24 @@ class Adam:
     def set_rate(self, learning_rate: float | Sequence[float]) -> None:
         """Take another learning rate for the next steps."""
         self.learning_rate = learning_rate
-        self._rates = torch.tensor(learning_rate, dtype=torch.float64, device=self.values.device)
-        if self._rates.dim():
-            self._rates = self._rates[:, None]
+        self._rates: torch.Tensor | None = None
+        if not isinstance(learning_rate, float | int):
+            self._rates = torch.tensor(learning_rate, dtype=torch.float64, device=self.values.device)[:, None]
 
     def step(self, gradient: torch.Tensor) -> None:
         """One step along `gradient`, of the same shape as `values`."""
         self.steps += 1
         root = float(np.float32((1 - SECOND_DECAY**self.steps) ** 0.5))
-        rates = (self._rates / (1 - FIRST_DECAY**self.steps)).to(torch.float32)
+        rate: float | torch.Tensor  # rounded to float32 once, whichever it is
+        if self._rates is None:
+            assert isinstance(self.learning_rate, float | int)
+            rate = float(np.float32(self.learning_rate / (1 - FIRST_DECAY**self.steps)))
+        else:
+            rate = (self._rates / (1 - FIRST_DECAY**self.steps)).to(torch.float32)
         self.first.lerp_(gradient, 1 - FIRST_DECAY)
         self.second.mul_(SECOND_DECAY).addcmul_(gradient, gradient, value=1 - SECOND_DECAY)
         denominator = self.second.sqrt().div_(root).add_(EPSILON)
-        self.values.sub_((self.first * rates).div_(denominator))
+        self.values.sub_((self.first * rate).div_(denominator))
 
     def forget(self) -> None:
         """Is as it was before the first step; the values stay."""

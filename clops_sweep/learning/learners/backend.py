@@ -29,12 +29,14 @@ def make_learner(
     together: bool | None = None,
     optimizer: str = "adam",
     weight_decay: float = 0.0,
+    precision: str = "float32",
 ) -> Learner:
     """The fastest learner of a network with its options for the device of the bank; arguments as in `Learner`.
 
     Runs of a module are computed in lockstep on a GPU, where that is possible, or wherever `together` says so.
     """
-    plain = optimizer != "sgd" and not weight_decay and not REPLACED.intersection(options or {})
+    plain = optimizer != "sgd" and not weight_decay and precision == "float32"
+    plain &= not REPLACED.intersection(options or {})
     if network == PAPER_NETWORK and bank.device.type == "cpu" and plain and not together:
         variant = native.chosen()
         if variant is not None:
@@ -43,5 +45,7 @@ def make_learner(
     can_be = wanted and can_be_stacked(network, (1, *bank.shape)[-2:], outputs, options or {}, bank.device)
     of_modules = StackedLearner if can_be else ModuleLearner
     learner = of_modules(seeds, kind, outputs, learning_rate, bank, network, options)
+    if precision == "bfloat16":
+        learner.compute_in_bfloat16()
     learner.optimizer = make_optimizer(optimizer, learner.parameters.flat, learning_rate, weight_decay)
     return learner

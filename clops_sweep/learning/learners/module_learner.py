@@ -109,7 +109,7 @@ class ModuleLearner(Learner):
                     with self._random(dropout_keys[run], place, batch.draws):
                         logits = module.logits(frames, mode)
                     of_run = losses.instance_losses(self.kind, logits, batch.targets[run])
-                    (batch.weights[run] * of_run).sum().backward()
+                    of_run.backward(batch.weights[run])  # as of sum_i weights_i l_i, in fewer operations
                 found.append(of_run.detach())
         return torch.stack(found), self._gradient.flat
 
@@ -143,6 +143,11 @@ class ModuleLearner(Learner):
             for of_run, by in zip(found, self._by_runs(by_logits)(logits, *given), strict=True):
                 of_run.backward(by)
         return logits, self._gradient.flat
+
+    def compute_in_bfloat16(self) -> None:
+        """From now on passes with a gradient compute in bfloat16 where `torch.autocast` does."""
+        for module in self._modules:
+            module.bfloat16 = True
 
     def passes(self) -> Passes:
         """As `Learner.passes`."""

@@ -74,7 +74,9 @@ class StackedModules:
             values: dict[str, torch.Tensor], frames: torch.Tensor, keys: torch.Tensor | None = None
         ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
             with nullcontext() if keys is None or draws is None else self._dropout(keys, draws):
-                logits = functional_call(self._first.module, values, (frames,))
+                with self._first.precision(frames.device):
+                    logits = functional_call(self._first.module, values, (frames,))
+                logits = self._first.in_float32(logits)
             self._first.check(logits, len(frames if draws is None else draws), frames.dtype)
             return logits, {name: values[name] for name in buffers}  # also where a layer has put others there
 

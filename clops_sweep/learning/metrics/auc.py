@@ -22,13 +22,14 @@ class TaskAucs:
         where: names each task and the split in an error.
         device: where scores will be.
         own: of each task, how many of the C may be its own; all where it is 0.
+        undefined: whether a task without any such class has nan for its AUC.
 
     Attributes:
         left_out: how many classes or labels of each task have no AUC.
         classes: of each task, those that have one, ascending.
 
     Raises:
-        UsageError: of a task no class is left.
+        UsageError: of a task no class is left, and that is not `undefined`.
     """
 
     def __init__(
@@ -37,6 +38,8 @@ class TaskAucs:
         where: Sequence[str],
         device: torch.device,
         own: Sequence[int] = (),
+        *,
+        undefined: bool = False,
     ) -> None:
         first, end = 0, sum(map(np.size, targets))  # `end` is the place of the infinity that the scores end with
         places: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
@@ -46,7 +49,7 @@ class TaskAucs:
         for task, name, count in zip(targets, where, own or [0] * len(targets), strict=True):
             truth = task > 0.5
             kept = np.flatnonzero(truth.any(0) & ~truth.all(0))
-            if not len(kept):
+            if not len(kept) and not undefined:
                 raise UsageError(f"{name}: no class has both positive and negative instances, so there is no AUC")
             for column in kept:
                 for of_class, chosen in zip(places, (~truth[:, column], truth[:, column]), strict=True):
@@ -63,7 +66,7 @@ class TaskAucs:
     def __call__(self, scores: torch.Tensor) -> torch.Tensor:
         """The AUC of each run on each task: scores [S, n of all tasks, C], judged by their order, to float64 [S, N]."""
         found = self.by_class(scores)
-        if max(self._kept) == 1:
+        if set(self._kept) == {1}:
             return found
         return torch.stack([part.mean(1) for part in found.split(self._kept, dim=1)], dim=1)
 
@@ -115,7 +118,7 @@ class SeenAucs:
 
 def _padded(rows: Sequence[NDArray[np.int64]], value: int) -> NDArray[np.int64]:
     """Rows of different lengths as one array."""
-    found = np.full((len(rows), max(map(len, rows))), value)
+    found = np.full((len(rows), max(map(len, rows), default=0)), value)
     for row, values in zip(found, rows, strict=True):
         row[: len(values)] = values
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Literal
@@ -23,7 +24,7 @@ SplitName = Literal["validation", "test"]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How S runs do on one split.
+    """How S runs do on one split. N counts the tasks, and `Scenario.unseen` behind them on the test split, if there.
 
     Attributes:
         auc: float64 [S, N], on each task.
@@ -61,32 +62,40 @@ class Evaluator:
 
     def __init__(self, scenario: Scenario, split: SplitName, learner: RunNetworks, runs: int, *, joint: bool) -> None:
         subsets: list[Subset] = [getattr(task, split) for task in scenario.tasks]
+        own = [task.outputs for task in scenario.tasks]
         self._names = [f"{scenario.name}, task {task.name}, {split}" for task in scenario.tasks]
+        self._copies = len(subsets) if _all_equal(subsets) and not (scenario.by_position or own[0]) else 1
+        if self._copies > 1:  # evaluated once
+            subsets, own, self._names = subsets[:1], own[:1], self._names[:1]
+        of_tasks = sum(len(subset.rows) for subset in subsets)
+        if scenario.unseen is not None and split == "test":
+            subsets, own = [*subsets, scenario.unseen], [*own, ()]
+            self._names.append(f"{scenario.name}, people in no task")
         self._kind, self._learner = learner.kind, learner  # of a softmax scenario "multilabel" with head="per_class"
         self._sizes = [len(subset.rows) for subset in subsets]
         device = learner.bank.device
         targets = [subset.targets for subset in subsets]
-        self._group = scenario.outputs // len(subsets) if joint and scenario.by_position else 0
+        self._group = scenario.outputs // len(scenario.tasks) if joint and scenario.by_position else 0
         judged, judged_kind, self._scored_kind = targets, scenario.kind, learner.kind
         if self._group == 2:  # judged by one score, the difference of the two logits
             judged, judged_kind = [task[:, [2 * k + 1]] for k, task in enumerate(targets)], "binary"
             self._scored_kind = judged_kind
         elif self._group:
             judged = [task[:, self._own(k)] for k, task in enumerate(targets)]
-        self._aucs = TaskAucs(judged, self._names, device, [len(task.outputs) for task in scenario.tasks])
+        self._aucs = TaskAucs(judged, self._names, device, list(map(len, own)), undefined=scenario.one_class_tasks)
         self._hits = TaskHits(judged_kind, judged, device)
         self._left_out = np.tile(np.array(self._aucs.left_out, dtype=np.int64), (runs, 1))
-        own = [task.outputs for task in scenario.tasks]
         self._seen = (
             SeenAucs(targets, own, f"{scenario.name}, classes seen, {split}", device)
             if scenario.has_own_classes
             else None
         )
         together = np.concatenate(targets)
+        union, self._of_tasks = together[:of_tasks], of_tasks
         self._union = (
             (
-                TaskAucs([together], [f"{scenario.name}, all tasks, {split}"], device),
-                TaskHits(scenario.kind, [together], device),
+                TaskAucs([union], [f"{scenario.name}, all tasks, {split}"], device),
+                TaskHits(scenario.kind, [union], device),
             )
             if joint
             else None
@@ -116,7 +125,9 @@ class Evaluator:
             Diverged: some networks' outputs are no numbers any more.
         """
         logits = self._learner.logits(self._rows)
-        return self._evaluation(logits, seen), losses.probabilities(self._kind, logits).cpu().numpy()
+        probabilities = losses.probabilities(self._kind, logits).cpu().numpy()
+        of_tasks = np.tile(probabilities[:, : self._of_tasks], (1, self._copies, 1))
+        return self._evaluation(logits, seen), np.concatenate([of_tasks, probabilities[:, self._of_tasks :]], axis=1)
 
     def _evaluation(self, logits: torch.Tensor, seen: int | None) -> Evaluation:
         judged = self._of_own_classes(logits) if self._group else logits
@@ -134,7 +145,8 @@ class Evaluator:
         ]
         if self._union:
             aucs, hits = self._union
-            found += [aucs(_scores(self._kind, logits)), hits.counts(logits).flatten(1)]
+            of_tasks = logits[:, : self._of_tasks]
+            found += [aucs(_scores(self._kind, of_tasks)), hits.counts(of_tasks).flatten(1)]
         # One transfer for everything: on a GPU this is where the host waits for the epoch.
         arrived = torch.cat([part.double() for part in found], dim=1).cpu().numpy()
         ends = list(accumulate(part.shape[1] for part in found))
@@ -144,12 +156,18 @@ class Evaluator:
         if self._union:
             hit = self._union[1].scores(parts[6][:, None])
             union = np.concatenate([parts[5], *hit, parts[5] if self._seen else np.full_like(parts[5], np.nan)], axis=1)
+        columns = [0] * self._copies + list(range(1, tasks))
+        accuracy, balanced_accuracy, f1 = (
+            score[:, columns] for score in self._hits.scores(parts[3].reshape(runs, tasks, -1))
+        )
         return Evaluation(
-            parts[0].copy(),
-            *self._hits.scores(parts[3].reshape(runs, tasks, -1)),
-            parts[4].copy(),
-            parts[1].copy(),
-            self._left_out,
+            parts[0][:, columns],
+            accuracy,
+            balanced_accuracy,
+            f1,
+            parts[4][:, columns],
+            parts[1][:, columns],
+            self._left_out[:, columns],
             union,
         )
 
@@ -171,6 +189,11 @@ class Evaluator:
         """The logits of the classes of each instance's task, [S, n, g]; of a pair by how much the second is larger."""
         parts = [part[:, :, self._own(task)] for task, part in enumerate(logits.split(self._sizes, dim=1))]
         return torch.cat([part.diff() for part in parts] if self._group == 2 else parts, dim=1)
+
+
+def _all_equal(subsets: Sequence[Subset]) -> bool:
+    first = subsets[0]
+    return all(np.array_equal(it.rows, first.rows) and np.array_equal(it.targets, first.targets) for it in subsets[1:])
 
 
 def _scores(kind: LossKind, logits: torch.Tensor) -> torch.Tensor:

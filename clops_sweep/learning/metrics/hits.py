@@ -36,7 +36,7 @@ class TaskHits:
     - macro F1 is the mean of 2 tp_c / (p_c + n_c) over the classes that occur (`f1_score` with `average="macro"` and
       `labels` those that occur); of several labels, over labels, of the presence of each.
 
-    Labels with only one value in the split are left out, as they are of the AUC.
+    Labels with only one value in the split are left out, as they are of the AUC; nan where none is left.
 
     Args:
         kind: of the outputs.
@@ -50,7 +50,7 @@ class TaskHits:
         sizes = [len(task) for task in targets]
         self._count = np.array(sizes, dtype=np.float64)
         self._positive = np.stack([(task > 0.5).sum(0) for task in targets]).astype(np.float64)
-        self._kept = (self._positive > 0) & (self._positive < self._count[:, None])
+        self._kept = (self._positive > 0) & ((kind == "softmax") | (self._positive < self._count[:, None]))
         self._truth = torch.from_numpy(truth).to(device)
         task_of = np.repeat(np.arange(len(sizes)), sizes)
         # Sums of zeros and ones are exact in float32 up to 2^24 of them, in whatever order.
@@ -83,5 +83,6 @@ class TaskHits:
             right = right + misses[..., 0]
             f1 = (f1 + 2 * misses / np.maximum(2 * count - positive - predicted, 1)) / 2
         kept_count = kept.sum(1)
-        balanced = (recall * kept).sum(2) / kept_count
-        return HitScores(right / self._count, balanced, (f1 * kept).sum(2) / kept_count)
+        with np.errstate(invalid="ignore"):
+            balanced, f1 = ((score * kept).sum(2) / kept_count for score in (recall, f1))
+        return HitScores(right / self._count, balanced, f1)

@@ -70,7 +70,7 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
         UsageError: one cannot be trained, in a sentence that names the layer or parameter at fault.
     """
     own = [config for config in configs if is_tried(config)]
-    fields = ("network", "data_key", "scenario", "task_order", "task_classes", "domain", "strategy", "batch_size")
+    fields = ("network", "data_key", "tasks_key", "task_order", "strategy", "batch_size")
     asked = {
         (*(getattr(config, name) for name in fields), *sorted(config.network_options.items())): config for config in own
     }

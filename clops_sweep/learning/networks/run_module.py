@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal
 
 import torch
@@ -122,7 +122,12 @@ class RunModule:
         module: on its device already.
         outputs: C.
         statistics: names of the layers that keep running statistics.
+
+    Attributes:
+        bfloat16: whether passes with a gradient compute in bfloat16 where `torch.autocast` does.
     """
+
+    bfloat16 = False
 
     def __init__(self, module: nn.Module, outputs: int, statistics: Collection[str]) -> None:
         self.module = module
@@ -144,11 +149,23 @@ class RunModule:
             ValueError: the module returned something else.
         """
         self.set(mode)
-        logits: torch.Tensor = self.module(frames)
+        with self.precision(frames.device):
+            logits: torch.Tensor = self.module(frames)
+        logits = self.in_float32(logits)
         self.check(logits, passes or len(frames), frames.dtype)
         if torch.is_grad_enabled() and not logits.requires_grad:
             raise ValueError("the network returned logits that hang on none of its parameters; expected a gradient")
         return logits
+
+    def precision(self, device: torch.device) -> AbstractContextManager[Any]:
+        """Return what a pass runs in: autocast to bfloat16 if `bfloat16` is set and the pass has a gradient."""
+        if self.bfloat16 and torch.is_grad_enabled():
+            return torch.autocast(device.type, torch.bfloat16)
+        return nullcontext()
+
+    def in_float32(self, logits: Any) -> Any:
+        """Logits of a pass in bfloat16 as float32; losses are computed in that."""
+        return logits.float() if self.bfloat16 and getattr(logits, "dtype", None) == torch.bfloat16 else logits
 
     def check(self, logits: object, instances: int, dtype: torch.dtype = torch.float32) -> None:
         """See whether they are what the network returned when it was tried: dense [B, C], of the dtype of its frames.

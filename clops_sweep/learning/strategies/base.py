@@ -133,8 +133,14 @@ class LockstepStrategy:
     def end_epoch(self) -> None:
         """Called after the last batch of an epoch."""
 
+    def end_training(self, task: int) -> None:
+        """Called after the last epoch on a task, before the networks are evaluated.
+
+        With early stopping only then it is known which epoch was the last.
+        """
+
     def end_task(self, task: int) -> None:
-        """Called after the last epoch on a task."""
+        """Called after the last epoch on a task, when the networks have been evaluated on the validation set."""
 
     def record(self, task: int) -> InstanceRecord:
         """What is known about the instances of a task that has ended."""

@@ -48,12 +48,19 @@ class ClosedForm(LockstepStrategy):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Backpropagation on the first task, if it trains features; then one pass for the head."""
-        config, by_backpropagation = self.training.config, task == 0 and self.head.trains_features
-        if by_backpropagation:
+        """Backpropagation on the first task, if it trains features; elsewhere one pass for the head."""
+        if task == 0 and self.head.trains_features:
             super().train_epoch(task, epoch, replay, order, dropout_keys)
-        if epoch != (config.epochs_per_task - 1 if by_backpropagation else 0):
-            return
+        elif epoch == 0:
+            self._take_up(task)
+
+    def end_training(self, task: int) -> None:
+        """After backpropagation on the first task, the pass for the head."""
+        if task == 0 and self.head.trains_features:
+            self._take_up(task)
+
+    def _take_up(self, task: int) -> None:
+        """The head follows from a task's instances and all earlier ones."""
         instances = self.training.tasks[task]
         for run, statistics in enumerate(self.statistics):
             self.update(statistics, self.head.features(run, instances.rows[run]), instances.targets[run].double().cpu())

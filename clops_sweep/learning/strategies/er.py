@@ -12,16 +12,23 @@ equal shares of the tasks, or of the classes, so far.
 What CLOPS adds can be added to it: `er_storage_order` keeps the instances with the highest (`top`) or the lowest s
 (`bottom`), beta weighing the loss as in CLOPS, and `er_acquire` draws from that share of the memory's groups, chosen
 anew every `acquire_every` epochs, that an acquisition function scores highest.
+
+With `er_flip_strength` lambda, the loss of I and that of J have the penalty of `flip_penalty` (Yan et al., 2021) beside
+them, lambda mean(r |z - z'|^2 / C): z' are the logits of the network as it was when the task began, and r is 1 where it
+was right.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
-from clops_sweep.learning.batches import Replay
+from clops_sweep.data.scenarios import LossKind
+from clops_sweep.learning import losses
+from clops_sweep.learning.batches import Epoch, EpochBatch, Replay, gather_targets
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.checked import acquisition_scores, storage_scores
@@ -41,10 +48,16 @@ class TinyEpisodicMemory(FixedMemory):
         self._storage_order, self._acquires = options["er_storage_order"], options["er_acquire"]
         self._beta: TaskInstanceParameters | None = None
         self._pool: torch.Tensor | None = None
+        self._flip_strength: float | None = options["er_flip_strength"]
+        self._old = torch.empty(0)
+        """z' of the task's instances, then of the memory's: [S, n + m, C]; empty without a penalty."""
         self._records: list[InstanceRecord] = []
 
     def begin_task(self, task: int) -> None:
-        """beta starts at 1 for every instance, where it decides what is stored."""
+        """beta starts at 1 for every instance, where it decides what is stored; the network answers as it is now."""
+        if task and self._flip_strength is not None:
+            parts = [self.training.tasks[task].rows, self.memory.looked_up(self.memory.instances).rows]
+            self._old = torch.cat([self.training.learner.logits(part) for part in parts], dim=1)
         if self._storage_order != "random":
             config, rows = self.training.config, self.training.tasks[task].rows
             runs = len(rows)
@@ -71,7 +84,26 @@ class TinyEpisodicMemory(FixedMemory):
             places = self.draws(task, epoch, self._pool)
             replay, order = self.drawn_replay(places), with_replay(order, size, places.shape[2])
             size += places.shape[2]
+            if self._flip_strength is not None:
+                epoch_of = self.training.learner.begin_epoch(instances, replay, order, size, dropout_keys)
+                self._train_with_penalty(epoch_of, places, order)
+                return
         self.training.learner.train_epoch(instances, replay, order, size, dropout_keys, self._beta)
+
+    def _train_with_penalty(self, epoch: Epoch, places: torch.Tensor, order: torch.Tensor) -> None:
+        """An epoch whose replayed instances are at the given places of the memory, int64 [S, steps, M]."""
+        learner, count = self.training.learner, self._old.shape[1] - len(self.memory)
+        own = torch.arange(count, device=order.device).expand(len(order), -1)
+        old = torch.cat([own, count + places.flatten(1)], dim=1).gather(1, order)
+        epoch.keep("old logits", gather_targets(self._old, old))
+        pull = 2 * (self._flip_strength or 0.0) / learner.outputs
+
+        def given(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
+            sizes = torch.where(batch.current, batch.current_count, batch.rows.shape[1] - batch.current_count)
+            old = epoch.kept("old logits").index_select(1, batch.draws)
+            return batch.targets, batch.weights, old, pull / sizes
+
+        learner.train_by_logits(epoch, partial(_by_logits, learner.kind), given)
 
     def end_epoch(self) -> None:
         """beta is taken down, for the area under its trajectory."""
@@ -101,15 +133,30 @@ class TinyEpisodicMemory(FixedMemory):
         return super().state() | {
             "beta": None if self._beta is None else self._beta.state(),
             "pool": self._pool,
+            "old": self._old,
             "records": [vars(record) for record in self._records],
         }
 
     def restore(self, state: dict[str, Any], task: int) -> None:
         """Takes up a state that `state` returned during the given task."""
         super().restore(state, task)
-        self._pool = state["pool"]
+        self._pool, self._old = state["pool"], state["old"]
         self._records = [InstanceRecord(**record) for record in state["records"]]
         if state["beta"] is not None:
             self.begin_task(task)
             assert self._beta is not None
             self._beta.restore(state["beta"])
+
+
+def _by_logits(
+    kind: LossKind,
+    logits: torch.Tensor,
+    targets: torch.Tensor,
+    weights: torch.Tensor,
+    old: torch.Tensor,
+    pull: torch.Tensor,
+) -> torch.Tensor:
+    """dL / dz, [s, B + M, C]."""
+    right = losses.predicted_right(kind, old, targets)
+    gradient = losses.loss_gradient(kind, logits, targets).mul_(weights[:, :, None])
+    return gradient.add_((right * pull)[:, :, None] * (logits - old))

@@ -63,6 +63,7 @@ class IncrementalClassifier(FixedMemory):
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Steps on the union; then the means of exemplars take the place of the trained head."""
+        del epoch
         learner, config = self.training.learner, self.training.config
         self._head.write(*self._trained)
         current = learner.begin_epoch(self.training.tasks[task], replay, order, config.batch_size, dropout_keys)
@@ -73,14 +74,20 @@ class IncrementalClassifier(FixedMemory):
 
         learner.train_by_logits(current, _by_logits, given)
         self._trained = self._head.weights()
-        features = [self._head.features(run, rows) for run, rows in enumerate(self.training.tasks[task].rows)]
-        ends = epoch + 1 == config.epochs_per_task
-        if ends:
-            self.offer(task, torch.stack([self._herded(task, run, of_run) for run, of_run in enumerate(features)]))
-        self._write_means(task, [] if ends else features)
+        self._write_means(task, self._features(task))
+
+    def end_training(self, task: int) -> None:
+        """Herding; from now on the means are over exemplars alone."""
+        features = self._features(task)
+        self.offer(task, torch.stack([self._herded(task, run, of_run) for run, of_run in enumerate(features)]))
+        self._write_means(task, [])
 
     def end_task(self, task: int) -> None:
-        """Nothing: the last epoch has offered the task's instances."""
+        """Nothing: `end_training` has offered the task's instances."""
+
+    def _features(self, task: int) -> list[torch.Tensor]:
+        """Features of a task's instances by the network of each run, [n, F]."""
+        return [self._head.features(run, rows) for run, rows in enumerate(self.training.tasks[task].rows)]
 
     def _herded(self, task: int, run: int, features: torch.Tensor) -> torch.Tensor:
         """Priorities of a task's instances, [n]: minus the place of each in the order of its class."""

@@ -176,9 +176,9 @@ def test_an_order_by_difficulty_is_that_of_the_run_that_decided_it(tmp_path: Pat
 # --- in the report ----------------------------------------------------------------------------------------------------
 
 
-def test_the_report_begins_with_the_claims_that_have_runs(report: ReportPaths, store: RunStore) -> None:
+def test_the_report_ends_with_the_claims_that_have_runs(report: ReportPaths, store: RunStore) -> None:
     page = report.index.read_text()
-    assert page.index('<section id="claims">') < page.index('<section id="grid">')
+    assert page.index('<section id="claims">') > page.index('<section id="grid">')
     assert "Storing at random costs average AUC" in page
     assert "CLOPS is above MIR" not in page, "there is no run of MIR"
     assert '<a href="#grid-heatmap-auc">What shows them.</a>' in page

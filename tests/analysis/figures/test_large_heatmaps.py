@@ -8,7 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from clops_sweep.analysis.drawing.style import DPI, SEQUENTIAL, as_png
+from clops_sweep.analysis.drawing.style import SCREEN, SEQUENTIAL, as_png
 from clops_sweep.analysis.drawing.svg import as_svg
 from clops_sweep.analysis.figures import heatmaps
 from clops_sweep.analysis.figures.heatmaps import Heatmap, Panel, draw_heatmap
@@ -57,7 +57,7 @@ def test_every_cell_has_its_colour_and_says_its_value(
 
 
 def test_a_figure_is_no_higher_than_a_file_may_be(record: Heatmap, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert heatmaps._HIGHEST * DPI < 2**16, "Agg draws no more rows of pixels"
+    assert heatmaps._HIGHEST * SCREEN < 2**16, "Agg draws no more rows of pixels"
     assert not record.is_large
     monkeypatch.setattr(heatmaps, "MOST_WRITTEN", 200)
     monkeypatch.setattr(heatmaps, "_WIDTH", 1.0)

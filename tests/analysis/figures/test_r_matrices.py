@@ -100,7 +100,8 @@ def test_the_test_split_is_shown_where_there_is_no_validation(make: object) -> N
 def test_drawing_r_writes_every_value_and_frames_what_was_just_learned() -> None:
     joint = r_matrix(rows("r1", r=R[2:]), "MTL")
     figure = draw_r_matrices([r_matrix(TWO, "CLOPS"), joint])
-    assert [text.get_text() for text in figure.axes[0].texts] == [f"{value + 0.01:.2f}" for value in R.flat]
+    written = [text for value in R.flat for text in (f"{value + 0.01:.2f}", "± 0.01")]
+    assert [text.get_text() for text in figure.axes[0].texts] == written
     frames, none = (list(axes.patches) for axes in figure.axes[:2])
     assert len(frames) == 2 * 3, "a white and a black frame on the diagonal"
     assert none == []

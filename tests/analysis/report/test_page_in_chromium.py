@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import base64
+import io
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
+import numpy as np
 import pytest
+from PIL import Image
 
+from clops_sweep.analysis.drawing.style import SEQUENTIAL
 from clops_sweep.analysis.report.page import RunEntry, RunList, Section, render_page
 from clops_sweep.analysis.report.write import ReportPaths
 
@@ -79,33 +85,65 @@ def test_a_click_sorts_and_another_turns_it_round(page: Any) -> None:
 def test_a_cell_opens_the_runs_behind_it(page: Any) -> None:
     page.run("document.querySelector('#grid-results td.value a').click()")
     page.run("new Promise(done => setTimeout(done, 100))")
-    opened = page.run("[...document.querySelectorAll('details[open]')].map(d => d.textContent)")
-    assert len(opened) == 1
-    assert "clops-sweep rerun" in opened[0]
+    opened = page.run("[...document.querySelectorAll('details[open]')].map(d => d.id)")
+    assert [name.rpartition("-")[0] for name in opened] == ["", "grid-runs"]
+    assert page.run(f"document.querySelector('#{opened[1]} code').getBoundingClientRect().height") > 5
 
 
 def test_a_page_of_many_experiments_is_folded_and_a_link_unfolds_what_it_leads_to(page: Any, tmp_path: Path) -> None:
     runs = RunList("third-runs-0", "a configuration", "1", (RunEntry("seed 0", "0123"),))
     sections = [
-        Section(name, name, "1 of 1 runs finished.", (), (), (), (), (), (replace(runs, anchor=f"{name}-runs-0"),))
+        Section(name, name, "1 of 1 runs finished.", (), (), (), (), (replace(runs, anchor=f"{name}-runs-0"),))
         for name in ("first", "second", "third", "fourth")
     ]
     for shown, folded in ((sections[:3], 0), (sections, 4)):
-        (tmp_path / "page.html").write_text(render_page("many", "", shown, (), "results"))
+        (tmp_path / "page.html").write_text(render_page("many", "", None, shown, (), None, "results"))
         address = (tmp_path / "page.html").as_uri()
         page.open(address)
         assert page.run("document.querySelectorAll('details.experiment').length") == folded
     opened = "[...document.querySelectorAll('details[open]')].map(it => it.id || it.closest('section').id)"
     page.open(f"{address}#third-runs-0")
-    assert page.run(opened) == ["third", "third-runs-0"]
+    assert page.run(opened) == ["third", "third", "third-runs-0"]
     page.run("document.querySelector('nav a[href=\"#second\"]').click()")
     page.run("new Promise(done => setTimeout(done, 100))")
-    assert page.run(opened) == ["second", "third", "third-runs-0"]
+    assert page.run(opened) == ["second", "third", "third", "third-runs-0"]
     page.run("dispatchEvent(new Event('beforeprint'))")
-    assert len(page.run(opened)) == 8, "paper has no clicks"
+    assert len(page.run(opened)) == 12, "paper has no clicks"
     page.run("dispatchEvent(new Event('afterprint'))")
-    assert len(page.run(opened)) == 3
+    assert len(page.run(opened)) == 4
     page.open(page.address)
+
+
+def test_a_colour_bar_has_the_colours_of_its_cells(page: Any) -> None:
+    """Each of its pixels, without those that it covers in part."""
+    page.call("Emulation.setDeviceMetricsOverride", width=1280, height=1000, deviceScaleFactor=1, mobile=False)
+    try:
+        box = page.run(
+            "(bar => { bar.scrollIntoView({block: 'center'}); return bar.getBoundingClientRect().toJSON(); })"
+            "(document.querySelector('#grid-heatmap-auc image'))"
+        )
+        taken = base64.b64decode(page.call("Page.captureScreenshot")["data"])
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+    pixels = np.asarray(Image.open(io.BytesIO(taken)).convert("RGB"), dtype=float)
+    bar = pixels[math.ceil(box["top"]) : math.floor(box["bottom"]), round((box["left"] + box["right"]) / 2)]
+    expected = 255 * mpl.colormaps[SEQUENTIAL](np.linspace(1, 0, len(bar)))[:, :3]
+    assert len(bar) > 100
+    assert np.abs(bar - expected).max() < 10
+
+
+def test_the_first_screen_has_the_best_configurations_and_no_table_hides_n_or_p(page: Any) -> None:
+    page.call("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
+    try:
+        assert page.run("document.querySelector('#best table').getBoundingClientRect().bottom + scrollY") < 800
+        hidden = page.run(
+            "[...document.querySelectorAll('main > figure .scroll, section > figure .scroll')]"
+            ".filter(it => it.querySelector('table')).map(it => it.scrollWidth - it.clientWidth)"
+        )
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+    assert len(hidden) >= 3
+    assert max(hidden) <= 0
 
 
 def test_it_fits_a_phone(page: Any) -> None:
@@ -134,10 +172,11 @@ def test_it_fits_a_phone(page: Any) -> None:
 
 
 def test_it_prints(page: Any, tmp_path: Path) -> None:
+    before = page.run("document.querySelectorAll('details[open]').length")
     pdf = base64.b64decode(page.call("Page.printToPDF", printBackground=True)["data"])
     assert pdf.startswith(b"%PDF")
     assert pdf.count(b"/Type /Page\n") > 2
-    assert page.run("document.querySelectorAll('details[open]').length") <= 1, "folded again after printing"
+    assert page.run("document.querySelectorAll('details[open]').length") == before, "folded again after printing"
 
 
 def test_on_paper_everything_fits_and_nothing_is_folded_away(page: Any) -> None:

@@ -12,13 +12,15 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.figures.heatmaps import draw_heatmap, heatmap
-from clops_sweep.analysis.formats import DASH
+from clops_sweep.analysis.formats import DASH, duration
 from clops_sweep.analysis.report.notebook import open_sweep
 from clops_sweep.analysis.report.write import ReportPaths, write_report
+from clops_sweep.cli.commands import command
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.store.run_store import RunStore
@@ -34,17 +36,42 @@ class Reader(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
 
-def test_every_figure_is_there_as_png_and_svg(report: ReportPaths) -> None:
+def test_every_figure_is_there_as_png_pdf_and_svg(report: ReportPaths) -> None:
     names = {path.name for path in report.figures}
     for figure in ("heatmap-auc", "heatmap-bwt", "heatmap-bwt_t", "heatmap-bwt_lambda", "curves"):
-        assert {f"grid-{figure}.png", f"grid-{figure}.svg"} <= names
+        assert {f"grid-{figure}.{ending}" for ending in ("png", "pdf", "svg")} <= names
     for path in report.figures:
         if path.suffix == ".png":
-            pixels = np.asarray(Image.open(path).convert("L"))
+            picture = Image.open(path)
+            assert picture.info["dpi"] == pytest.approx((300, 300), abs=0.1)
+            pixels = np.asarray(picture.convert("L"))
             assert np.ptp(pixels) > 100, f"{path.name} is blank"
             # what is cut off would touch the edge
             edges = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
             assert edges.min() == 255, f"{path.name} is cut off"
+
+
+def test_results_come_first_then_methods_then_claims(report: ReportPaths) -> None:
+    text = report.index.read_text("utf-8")
+    parts = ('<figure id="best">', '<section id="grid">', "<h2>Methods</h2>", '<section id="claims">')
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    best = text.split('<figure id="best">')[1].split("</figure>")[0]
+    assert re.findall(r"<th .*?<button.*?>(.*?)</button>", best)[:5] == [
+        "configuration", "n", "Average AUC", "minus fine-tuning", "p",
+    ]  # fmt: skip
+    assert re.search(r"3\u00a0seeds.*?0\.\d{3} \[-?0\.\d{3},\u00a00\.\d{3}\].*?[+-]0\.\d{3} \[", best)
+    assert "hours" not in text
+    assert "BWT_\u03bb" not in text
+    assert not re.search(r"class il|Class-IL", text)
+
+
+def test_only_undecided_claims_and_runs_are_folded(report: ReportPaths) -> None:
+    text = report.index.read_text("utf-8")
+    claims = text.split('<section id="claims">')[1]
+    assert all(">undecided<" in row for row in claims.split("undecided claim")[1].split("<tr>")[2:3])
+    assert "<code>" not in re.sub(r"<details>.*</details>", "", claims.split("</section>")[0], flags=re.DOTALL)
+    assert "What shows them." in claims
 
 
 def test_the_page_needs_nothing_else(report: ReportPaths) -> None:
@@ -153,6 +180,33 @@ def test_spaces_without_a_grid_get_profiles(tmp_path: Path, generated: ModuleTyp
     }
 
 
+def test_a_report_of_an_overridden_space_stands_beside_that_of_the_space(tmp_path: Path) -> None:
+    (tmp_path / "tried.py").write_text(
+        "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace('strategy', RunConfig(), seeds=[0])\n"
+    )
+    RunStore(tmp_path / "results").open_for_writing()
+
+    def written(*options: str) -> tuple[str, str]:
+        command_line = ["report", str(tmp_path / "tried.py"), "--results", str(tmp_path / "results"), *options]
+        done = CliRunner().invoke(command, command_line, catch_exceptions=False)
+        index = Path(done.output.removeprefix("report: ").strip())
+        (title,) = re.findall("<h1>(.*)</h1>", index.read_text("utf-8"))
+        return index.parent.name, title
+
+    plain = ("tried", "tried")
+    other = ("tried+dataset-mitbih+seeds-2", "tried, dataset=mitbih, seeds=2")
+    given = ("--set", "dataset=mitbih", "--seeds", "2")
+    assert [written(), written(*given), written(), written(*given)] == [plain, other, plain, other]
+    assert {it.name for it in (tmp_path / "results" / "report").iterdir()} == {plain[0], other[0]}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.31, "0.31 s"), (4.2, "4 s"), (99, "99 s"), (720, "12 min"), (12600, "3.5 h")]
+)
+def test_times_stand_in_units_that_suit_them(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
+
+
 @pytest.mark.usefixtures("unpainted")
 def test_text_from_outside_is_escaped(tmp_path: Path, generated: ModuleType) -> None:
     space = SearchSpace(
@@ -188,12 +242,12 @@ def test_a_report_shows_the_headline_metrics_of_its_scenario_or_those_that_are_a
     assert not any(name.endswith(("-auc", "-bwt")) for name in shown)
     table = (tmp_path / "report" / "tables" / "union-results.md").read_text()
     assert "| balanced accuracy | Forgetting of balanced accuracy |" in table
-    assert "Better when lower: Forgetting of balanced accuracy." in paths.index.read_text("utf-8")
+    assert "of max over i &lt; N of R[i][j], less R[N][j]; better when lower." in paths.index.read_text("utf-8")
     with (tmp_path / "report" / "tables" / "union-results.csv").open() as file:
         assert next(csv.DictReader(file))["balanced_accuracy_forgetting_mean"]
     paths = write_report([space], store, tmp_path / "other", metrics=["accuracy"])
     assert {path.stem for path in paths.figures if "heatmap" in path.stem} == {"union-heatmap-accuracy"}
-    with pytest.raises(UsageError, match=r"metric 'auc_seen': the runs of 'union' \(class_il_union\) have none"):
+    with pytest.raises(UsageError, match=r"metric 'auc_seen': not known"):
         write_report([space], store, tmp_path / "third", metrics=["accuracy", "auc_seen"])
     assert not (tmp_path / "third").exists()
 
@@ -254,7 +308,7 @@ def test_a_report_without_a_validation_set_says_so_and_shows_test_metrics(
         store, [(it.config, {"test_auc": 0.6 + 0.1 * it.config.seed, "test_bwt": -0.1}) for it in space.requests()]
     )
     text = write_report([space], store, tmp_path / "report").index.read_text("utf-8")
-    assert "Metrics are computed on the test set, as the data have no validation set." in text
+    assert "Computed on the test set, as the data have no validation set." in text
     assert "The data have no validation set: all metrics, R and forgetting are of the test set." in text
     assert "0.650 ± 0.071" in text
     assert not re.search(r"\bnan\b", text)
@@ -371,7 +425,7 @@ def test_one_seed_is_said_once_and_multi_task_learning_is_not_warned_of(tmp_path
     text = paths.index.read_text("utf-8")
     notices = re.findall(r'<p class="notice">(.*?)</p>', text)
     assert notices == ["One seed only: there are no standard deviations, no intervals and no p-values."]
-    assert "Results of all methods.</strong> Values of single runs." in text
+    assert "Results of all_methods.</strong> Values of single runs." in text
     assert not re.search(r"\b1 (runs|pairs|seeds)\b", text)
     latex = next(p for p in paths.tables if p.name == "all_methods-results.tex").read_text("utf-8")
-    assert "Results of all methods." in latex
+    assert "Results of all\\_methods." in latex

@@ -104,11 +104,11 @@ def test_drawing(tmp_path: Path, generated: ModuleType, overlaps: ModuleType) ->
 
 
 @pytest.mark.usefixtures("unpainted")
-def test_the_report_begins_with_it(tmp_path: Path, generated: ModuleType) -> None:
+def test_the_report_ends_its_results_with_it(tmp_path: Path, generated: ModuleType) -> None:
     spaces = [TUNED, OTHER]
     paths = write_report(spaces, filled(tmp_path / "store", generated, spaces), tmp_path / "report")
     page = paths.index.read_text("utf-8")
-    assert page.index('<section id="strategies">') < page.index('<section id="tuned">')
+    assert page.index('<section id="tuned">') < page.index('<section id="strategies">') < page.index("<h2>Methods")
     (table,) = (path for path in paths.tables if path.name.startswith("strategies") and path.suffix == ".md")
     assert "| mir " in table.read_text("utf-8")
     assert "not by its best (finetune: tuned; mir: other)" in page

@@ -40,13 +40,13 @@ start = services.start_raylet
 def slowly(*arguments, **options):
     started = start(*arguments, **options)
     os.kill(started.process.pid, signal.SIGSTOP)
-    threading.Timer(3, os.kill, (started.process.pid, signal.SIGCONT)).start()
+    threading.Timer(1.5, os.kill, (started.process.pid, signal.SIGCONT)).start()
     return started
 
 services.start_raylet = slowly
 main()
 """
-"""The command, with a raylet that does nothing for three seconds, and a Ray whose own limits are less."""
+"""The command, with a raylet that does nothing for 1.5 seconds, and a Ray whose own limits are less."""
 
 COMMAND = ("space.py", "--no-report", "--set", "epochs_per_task=1", "--seeds", "1", *ONE_WORKER)
 LIMITS = {"RAY_raylet_start_wait_time_s": "1"}

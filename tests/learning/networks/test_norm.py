@@ -67,7 +67,8 @@ def test_a_network_without_batch_norm_is_refused() -> None:
 
 
 def test_defaults_are_not_part_of_a_run_id() -> None:
-    given = RunConfig(norm="batch", optimizer="adam", weight_decay=0, schedule="constant")
+    given = RunConfig(norm="batch", optimizer="adam", weight_decay=0, schedule="constant", precision="float32")
     assert given.run_id("data") == RunConfig().run_id("data")
     others = [{"norm": "layer"}, {"optimizer": "sgd"}, {"weight_decay": 0.1}, {"schedule": "step"}]
-    assert len({RunConfig(**each).run_id("data") for each in [{}, *others]}) == 5
+    others.append({"precision": "bfloat16"})
+    assert len({RunConfig(**each).run_id("data") for each in [{}, *others]}) == 6

@@ -41,6 +41,7 @@ BY_S = {"er_storage_order": "top", "er_acquire": True, "acquire_every": 2, "memo
 WITH_A_MEMORY: list[tuple[str, ScenarioName, dict[str, Any]]] = [
     ("er", "class_il", {}),
     ("er", "domain_il", BY_S),
+    ("er", "time_il", {"er_flip_strength": 2.0}),
     ("er_ace", "class_il_union", {"memory_division": "task_balanced"}),
     ("derpp", "class_il", {"memory_fraction": 0.2}),
     ("agem", "time_il", {"agem_batch_size": 3}),
@@ -53,6 +54,10 @@ WITH_A_MEMORY: list[tuple[str, ScenarioName, dict[str, Any]]] = [
 def test_strategies_with_a_memory_of_fixed_size(name: str, scenario: ScenarioName, settings: dict[str, Any]) -> None:
     trains_on: Any = "anything" if name == "gdumb" else "the task"
     check_strategy(STRATEGIES[name], scenarios=[scenario], stores="anything", trains_on=trains_on, **settings)
+
+
+def test_a_built_in_strategy_that_is_written_as_a_loss() -> None:
+    check_strategy(STRATEGIES["flip_penalty"], scenarios=["time_il"])
 
 
 @pytest.mark.parametrize("name", list(ACQUISITION_FUNCTIONS))

@@ -6,6 +6,7 @@ and the counters of the dropout masks. Memories are plain lists here.
 
 from __future__ import annotations
 
+import copy
 import math
 from itertools import pairwise
 from typing import Any
@@ -118,6 +119,7 @@ class Reference:
             self.beta = torch.ones(len(rows), dtype=torch.float64, requires_grad=True)
             self.beta_adam = torch.optim.Adam([self.beta], lr=config.beta_learning_rate)
             history = []
+            self.before = copy.deepcopy(self.network)
             random_priorities = self.stream("memory", task).random(len(rows))
             if config.strategy == "gdumb":
                 self.offer(task, random_priorities)
@@ -198,7 +200,20 @@ class Reference:
             loss = loss + self.options["derpp_beta"] * each[own + count :].mean()
         elif len(each) > own:
             loss = loss + each[own:].mean()
+        if task and (strength := self.options.get("er_flip_strength")):
+            pulls = self.pulls(logits, together, targets)
+            loss = loss + strength * (pulls[:own].mean() + pulls[own:].mean())
         return loss
+
+    def pulls(self, logits: torch.Tensor, instances: list[Instance], targets: torch.Tensor) -> torch.Tensor:
+        """Of each instance, where the network before the task was right, the square of how far this one is from it."""
+        rows = np.array([self.train[task][0][place] for task, place in instances])
+        signal = torch.from_numpy(self.frames.signal(rows)).double()[:, None]
+        with torch.no_grad():
+            old = self.before.norms_in_training(False).masked(None)(signal)
+        said = F.one_hot(old.argmax(1), old.shape[1]) if self.scenario.kind == "softmax" else old.sigmoid() > 0.5
+        right = torch.tensor([all(s == y) for s, y in zip(said, targets, strict=True)])
+        return torch.where(right, ((logits - old) ** 2).mean(1), 0.0)
 
     @staticmethod
     def over_classes(
@@ -257,6 +272,7 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("er", {"memory_division": "class_balanced"}, EVERYWHERE),
     ("er", {**BY_S, "er_acquire": True, "acquisition": "random"}, ("class_il",)),
     ("er", {**BY_S, "er_storage_order": "bottom", "memory_division": "task_balanced"}, ("time_il",)),
+    ("er", {"er_flip_strength": 2.0, "er_acquire": True, "acquisition": "random"}, EVERYWHERE),
     ("er_ace", {}, ("class_il_union", "time_il")),
     ("derpp", {"memory_fraction": 0.3, "derpp_alpha": 0.7}, (*EVERYWHERE, "class_il_union")),
     ("derpp", {"memory_fraction": 0.9, "replay_ratio": 0.5}, ("class_il",)),
@@ -264,6 +280,7 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("agem", {"agem_batch_size": 5}, EVERYWHERE),
     ("gdumb", {"memory_fraction": 0.4}, (*EVERYWHERE, "class_il_union")),
     ("er", {**WEIGHTED, **BY_S}, ("class_il", "domain_il")),
+    ("er", {**WEIGHTED, "er_flip_strength": 2.0}, ("time_il",)),
     ("er_ace", WEIGHTED, ("time_il",)),
     ("derpp", {**WEIGHTED, "derpp_alpha": 0.7}, ("class_il_union",)),
     ("agem", {**WEIGHTED, "agem_batch_size": 5}, ("time_il",)),

@@ -19,7 +19,7 @@ RunFed = Callable[[Feed, BackgroundCompaction, Observers], None]
 """Runs the jobs of a feed, until it has no more or there have been many, or the user interrupts it."""
 
 
-class Hearing:
+class Relay:
     """Passes reports on to display, feed, compaction and observers.
 
     Attributes:
@@ -37,7 +37,7 @@ class Hearing:
         self.store_error: str | None = None
         self._unrecorded = 0
 
-    def hear(
+    def pass_on(
         self,
         parts: Sequence[Job],
         reports: Sequence[tuple[int, Report]],

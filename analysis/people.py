@@ -1,0 +1,90 @@
+"""How each person fares in a run: the accuracy of a person, what training on the person gained, and what was kept.
+
+Needs the table `predictions`, which a sweep keeps with `--keep predictions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from clops_sweep.errors import UsageError
+from clops_sweep.store.run_store import RunStore
+
+from .patient_intervals import predicted
+
+COLUMNS = ["run_id", "patient", "evaluated_on", "task", "instances", "accuracy", "gain", "retention"]
+
+
+def per_person(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy of each person on the test instances of each task of one run.
+
+    With A_i the accuracy after training on task i of N, and j the person's task:
+
+    - `accuracy` is A_N;
+    - `gain` is A_j - A_(j-1), what training on the person's own task is worth; NaN where j = 1;
+    - `retention` is A_N - A_j, negative where the person has been forgotten since; NaN where j = N.
+
+    People in no task have `evaluated_on` 0, and neither gain nor retention. These are the people held out with
+    ``split_within="time"``, and with ``"people"`` all that are tested, whose instances every task has. With several
+    labels an instance, all of them must be right.
+
+    Args:
+        predictions: rows of the table `predictions` of one run.
+
+    Returns:
+        A row a person and task: `COLUMNS`.
+
+    Raises:
+        UsageError: no rows, or rows of several runs.
+    """
+    if predictions.empty:
+        raise UsageError("the run has no predictions: a sweep keeps them with --keep predictions")
+    run_ids = predictions["run_id"].unique()
+    if len(run_ids) > 1:
+        raise UsageError(f"predictions of {len(run_ids)} runs: expected those of one")
+    names = [name for name in predictions if str(name).startswith("target_") and predictions[name].notna().all()]
+    truth = predictions[names].to_numpy() > 0
+    probabilities = predictions[[str(name).replace("target", "probability") for name in names]].to_numpy(dtype=float)
+    said, softmax = predicted(probabilities)
+    rows = predictions[["patient", "evaluated_on", "task", "trained_on", "instance"]].copy()
+    rows["right"] = np.asarray((said & truth).any(1) if softmax else (said == truth).all(1))
+    in_one = rows.groupby("instance")["evaluated_on"].transform("nunique") == 1
+    rows["evaluated_on"] = rows["evaluated_on"].where(in_one, 0)
+    rows["task"] = rows["task"].where(in_one, "people in no task")
+    rows = rows.drop_duplicates(["trained_on", "instance"])
+    by_stage = rows.pivot_table("right", ["patient", "evaluated_on", "task"], "trained_on", observed=True)
+    stages, accuracies = by_stage.columns.to_numpy(), by_stage.to_numpy(dtype=float)
+    own = by_stage.index.get_level_values("evaluated_on").to_numpy()
+    one_by_one = stages[0] == 1  # a run on all tasks at once has its last stage alone
+
+    def after(stage: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        there = (stage >= 1) & (own >= 1) & one_by_one
+        return np.where(there, accuracies[np.arange(len(own)), np.where(there, stage - 1, 0)], np.nan)
+
+    instances = rows[rows["trained_on"] == stages[-1]].groupby(["patient", "evaluated_on", "task"]).size()
+    found = pd.DataFrame(
+        {
+            "instances": instances.reindex(by_stage.index),
+            "accuracy": accuracies[:, -1],
+            "gain": after(own) - after(own - 1),
+            "retention": np.where(own < stages[-1], accuracies[:, -1] - after(own), np.nan),
+        }
+    ).reset_index()
+    return found.assign(run_id=run_ids[0]).sort_values(["evaluated_on", "patient"], ignore_index=True)[COLUMNS]
+
+
+def people(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
+    """`per_person` of runs of a store, one below the other.
+
+    Args:
+        store: where the runs are.
+        run_ids: of which; by default all that have predictions.
+    """
+    there = store.parts["predictions"].finished()
+    asked = sorted(there) if run_ids is None else [run_id for run_id in run_ids if run_id in there]
+    tables = [per_person(store.read("predictions", run_id)) for run_id in asked]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)

@@ -1,0 +1,188 @@
+"""The best configurations of each search space, and how they compare with fine-tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..collect import Experiment
+from ..formats import DASH, TextCell, TextTable, as_csv, number, p_text, plural, with_interval
+from ..metrics import metric_named
+from ..selection import cell_name, variants
+from ..statistics import ALPHA, PairedDifference, paired_difference, units_in_words
+from .comparisons import Comparison, Kind, paired
+from .strategies import editions_of, training
+
+MOST_ROWS, MOST_METRICS = 6, 2
+"""Configurations of a search space, and metrics."""
+
+_UNITS = {"patient splits": "split", "folds": "fold", "seeds": "seed", "runs": "split"}
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best configuration of a variant, with the mean of each metric and its interval.
+
+    `of` counts the configurations that competed. `above` is the difference from fine-tuning; None for fine-tuning
+    itself, and where no fine-tuning run was trained alike.
+    """
+
+    experiment: Experiment
+    cell: int
+    of: int
+    means: Mapping[str, PairedDifference] = field(hash=False)
+    above: Comparison | None
+
+    @property
+    def name(self) -> str:
+        """The configuration."""
+        return cell_name(self.experiment.cells[self.cell]) or self.experiment.name
+
+
+def best_configurations(
+    experiment: Experiment, others: Sequence[Experiment] = (), searched: Collection[str] = (), most: int = MOST_ROWS
+) -> list[Best]:
+    """The best configuration of each variant by the first headline metric, the best of all first.
+
+    Only configurations of which all runs are finished compete, once there are any. Fine-tuning is looked for in the
+    experiment, then in others. It was trained alike on the same data, except for the parameters of a search.
+
+    Args:
+        experiment: whose configurations compete.
+        others: where fine-tuning may be.
+        searched: the parameters of a search, in which all configurations are one variant.
+        most: how many are returned.
+    """
+    metrics = [name for name in experiment.headline if metric_named(name).better][:MOST_METRICS]
+    if not metrics:
+        return []
+    values = experiment.by_replicate(metrics[0]) * (-1 if metric_named(metrics[0]).lower_is_better else 1)
+    known = np.isfinite(values).any(axis=1)
+    whole = known & (experiment.counts() == experiment.counts("finished"))
+    competing = np.flatnonzero(whole if whole.any() else known).tolist()
+    score = {cell: float(np.nanmean(values[cell])) for cell in competing}
+    groups = variants(experiment, tuple(searched) or experiment.number_axes).values()
+    best = [max(there, key=score.__getitem__) for cells in groups if (there := [it for it in cells if it in score])]
+    best = sorted(best, key=score.__getitem__, reverse=True)[:most]
+    above = dict(_above_fine_tuning(experiment, competing, best, others, searched))
+    replicates = experiment.replicates
+    return [
+        Best(
+            experiment,
+            cell,
+            len(competing),
+            {
+                metric: paired_difference(
+                    experiment.by_replicate(metric)[cell],
+                    np.zeros(len(replicates)),
+                    replicates,
+                    experiment.partitions(cell),
+                    metric,
+                )
+                for metric in metrics
+            },
+            above.get(cell),
+        )
+        for cell in best
+    ]
+
+
+def _above_fine_tuning(
+    experiment: Experiment,
+    competing: Sequence[int],
+    best: Sequence[int],
+    others: Sequence[Experiment],
+    searched: Collection[str],
+) -> Iterator[tuple[int, Comparison]]:
+    """The best cells less fine-tuning, p-values corrected over all competing cells that have the same fine-tuning."""
+    tuned: dict[tuple[object, ...], tuple[Experiment, int]] = {}
+    for source in (experiment, *others):
+        for index, it in enumerate(source.cells):
+            if it.config.strategy == "finetune" and source.run_ids(index):
+                tuned.setdefault(training(it, searched), (source, index))
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for cell in competing:
+        groups.setdefault(training(experiment.cells[cell], searched), []).append(cell)
+    for alike, cells in groups.items():
+        shown, baseline = [cell for cell in best if cell in cells], tuned.get(alike)
+        if baseline is None or not shown:
+            continue
+        ours, theirs = editions_of(experiment, shown[0]), editions_of(*baseline)
+        if any(theirs.get(split, edition) != edition for split, edition in ours.items()):
+            continue
+        rivals = [cell for cell in cells if experiment is not baseline[0] or cell != baseline[1]]
+        sources = [*((experiment, cell) for cell in rivals), baseline]
+        pairs: list[tuple[int, int, Kind]] = [(place, len(rivals), "reference") for place in range(len(rivals))]
+        for row in paired(experiment.name, sources, [""] * len(sources), pairs).rows:
+            if rivals[row.cell] in shown:
+                yield rivals[row.cell], row
+
+
+def best_text(found: Sequence[Best], name: str) -> TextTable:
+    """The best configurations for reading."""
+    metrics = list(dict.fromkeys(metric for it in found for metric in it.means))
+    if len(metrics) > MOST_METRICS:
+        metrics = list(dict.fromkeys(next(iter(it.means)) for it in found))
+    several = len({it.experiment.name for it in found}) > 1
+    header = [*(["search space"] if several else []), "configuration", "n"]
+    columns = 1 + any(it.above for it in found) + _tested(found)
+    for metric in metrics:
+        header += [metric_named(metric).plain, "minus fine-tuning", "p"][:columns]
+    rows = []
+    for it in found:
+        first = next(iter(it.means.values()))
+        n = plural(first.n, _UNITS[first.units.kind]) if first.units else DASH
+        names = [*([it.experiment.name] if several else []), it.name]
+        cells = [*(TextCell(text, text) for text in names), TextCell(n, float(first.n))]
+        rows.append((*cells, *(cell for metric in metrics for cell in _cells(it, metric)[:columns])))
+    return TextTable(name, "Best configurations", tuple(header), tuple(rows), 1 + several, (), tuple(_notes(found)))
+
+
+def _tested(found: Sequence[Best]) -> bool:
+    return any(np.isfinite(p) for it in found if it.above for p in it.above.corrected.values())
+
+
+def _cells(it: Best, metric: str) -> list[TextCell]:
+    """The mean, its difference from fine-tuning, and p."""
+    cells, mean = [TextCell(DASH)] * 3, it.means.get(metric)
+    if mean is not None and mean.n:
+        interval = f" [{number(mean.low)}, {number(mean.high)}]" if np.isfinite(mean.low) else ""
+        cells[0] = TextCell(number(mean.mean) + interval, mean.mean)
+    if it.above is not None and (above := it.above.differences[metric]).n:
+        p = it.above.corrected[metric]
+        cells[1] = TextCell(with_interval(above.mean, above.low, above.high), above.mean, p < ALPHA)
+        cells[2] = TextCell(p_text(p), p)
+    return cells
+
+
+def _notes(found: Sequence[Best]) -> Iterator[str]:
+    yield "Mean [95 % interval, from three units on]."
+    if _tested(found):
+        yield "p: two-sided, corrected by Holm over all configurations; bold: p < 0.05."
+    if (of := max(it.of for it in found)) > 1:
+        yield f"The best of {of:,} configurations is best by luck too: expect less on other people."
+    of_means = [d.units for it in found for d in it.means.values()]
+    yield from units_in_words(
+        [*of_means, *(d.units for it in found if it.above for d in it.above.differences.values())]
+    )
+    strategies = (it.experiment.cells[it.cell].config.strategy for it in found if it.above is None)
+    if any(strategy != "finetune" for strategy in strategies):
+        yield "Not compared where no fine-tuning run was trained alike on the same splits and seeds."
+
+
+def best_csv(found: Sequence[Best]) -> str:
+    """Every number in full precision: a line for each configuration and metric."""
+    names = ("search_space", "configuration", "metric", "mean", "low", "high", "n")
+    of_differences = ("minus_fine_tuning", "difference_low", "difference_high", "pairs", "p_holm")
+    lines: list[Sequence[object]] = [[*names, *of_differences]]
+    for it in found:
+        for metric, mean in it.means.items():
+            values: list[float] = [mean.mean, mean.low, mean.high, mean.n]
+            if it.above is not None:
+                above = it.above.differences[metric]
+                values += [above.mean, above.low, above.high, above.n, it.above.corrected[metric]]
+            cells = ["" if not np.isfinite(value) else repr(value) for value in values]
+            lines.append([it.experiment.name, it.name, metric, *cells, *[""] * (9 - len(cells))])
+    return as_csv(lines)

@@ -1,0 +1,102 @@
+"""Subject-incremental: the same classes in every task, of other people."""
+
+from __future__ import annotations
+
+import random
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.frames import SPLIT_NAMES, TEST, TRAINING, UNSEEN, VALIDATION, FrameSet
+from clops_sweep.data.scenarios.instances import class_targets, kind_of_labels, reference_lead_of
+from clops_sweep.data.scenarios.tasks import ScenarioTasks, TaskInstances
+from clops_sweep.errors import UsageError
+
+GROUPS = 10
+"""Groups of people where their size is not given."""
+
+
+def subject_il(
+    frames: FrameSet,
+    *,
+    split_within: Literal["people", "time"] = "people",
+    people_per_task: int | None = None,
+    people_order: int | None = None,
+) -> ScenarioTasks:
+    """One task a group of people; one output a class.
+
+    With `split_within` "people", training people are grouped, and every task has all validation and test people of the
+    data set's split: R[i][j] says how well people do who are never trained on, whatever j is. With "time", training and
+    validation people are grouped, each with the three parts of their recordings that `split_by_time` cuts; R[i][j] is
+    about later parts of the recordings of group j. Test people are in no task, and are evaluated beside the tasks.
+
+    N people make ceil(N / people_per_task) groups whose sizes differ by one at most. A group may have one class alone.
+
+    Args:
+        frames: opened with the same `split_within`.
+        split_within: what is held out: other people, or the end of each person's recording.
+        people_per_task: how many people a group has at most; by default ceil(N / 10).
+        people_order: seed of a shuffle of the people before they are grouped. By default they are in the order of
+            enrolment: of their first date, if the data have dates, then of their first recording in the data.
+
+    Raises:
+        UsageError: frames that were opened otherwise, more people a task than there are, or a class that is evaluated
+            and never trained on.
+    """
+    by_time, chosen = split_within == "time", reference_lead_of(frames)
+    if by_time != bool((frames.split == UNSEEN).any()):
+        raise UsageError(
+            f"subject_il: split_within = {split_within!r}, and frames of {frames.name!r} were opened otherwise; "
+            f"expected open_frames({frames.name!r}, split_within={split_within!r})"
+        )
+    parts = (TRAINING, VALIDATION, TEST) if by_time else (TRAINING,)
+    in_groups = chosen & np.isin(frames.split, parts)
+    people = _by_enrolment(frames, in_groups)
+    if people_order is not None:
+        people = people[random.Random(people_order).sample(range(len(people)), len(people))]
+    size = -(-len(people) // GROUPS) if people_per_task is None else people_per_task
+    if size > len(people):
+        raise UsageError(
+            f"subject_il: people_per_task = {size}, and {frames.name!r} has {_people(len(people))} to group; expected "
+            f"at most {len(people)}"
+        )
+    _require_trained(frames, chosen)
+    held_out = np.zeros(len(frames), bool) if by_time else chosen & np.isin(frames.split, (VALIDATION, TEST))
+    targets = class_targets(frames)
+    tasks = [
+        TaskInstances(
+            f"Group {number}",
+            held_out | (in_groups & np.isin(frames.patients, group)),
+            targets,
+            f"Group {number} ({_people(len(group))})",
+        )
+        for number, group in enumerate(np.array_split(people, -(-len(people) // size)), start=1)
+    ]
+    unseen = TaskInstances("unseen", chosen & (frames.split == UNSEEN), targets) if by_time else None
+    return ScenarioTasks(kind_of_labels(frames), tasks, people_recur=by_time, one_class_tasks=True, unseen=unseen)
+
+
+def _people(count: int) -> str:
+    return "1 person" if count == 1 else f"{count} people"
+
+
+def _by_enrolment(frames: FrameSet, chosen: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """The people of some instances [n], by their codes in the order of enrolment."""
+    rows = np.flatnonzero(chosen)
+    keys = [frames.patients, frames.recordings, frames.times]
+    order = rows[np.lexsort([key[rows] for key in keys if key is not None])]
+    _, first = np.unique(frames.patients[order], return_index=True)
+    return frames.patients[order[np.sort(first)]]
+
+
+def _require_trained(frames: FrameSet, chosen: NDArray[np.bool_]) -> None:
+    """No class is evaluated that is never trained on."""
+    has = frames.labels if frames.multi_label else np.eye(len(frames.classes), dtype=bool)[frames.labels]
+    trained = has[chosen & (frames.split == TRAINING)].any(0)
+    for part, name in enumerate((*SPLIT_NAMES, "test")):
+        for code in np.flatnonzero(has[chosen & (frames.split == part)].any(0) & ~trained):
+            raise UsageError(
+                f"subject_il: class {frames.classes[code]!r} of {frames.name!r} is in {name} and not in training; "
+                "expected another split_seed, or data without it"
+            )

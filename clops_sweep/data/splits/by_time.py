@@ -1,0 +1,88 @@
+"""Recordings that are cut by time: the first part is for training, the next for validation, the last for test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.frames import LEFT_OUT, SPLIT_NAMES, TEST, UNSEEN
+from clops_sweep.errors import UsageError, several, shown
+
+_ENDS: Final = (6, 8, 10)
+"""Where training, validation and test end, in tenths of a person's moments."""
+
+_ROUNDING: Final = 1e-9
+"""Share of a window by which starts in seconds may be off: far less than a sample."""
+
+
+def split_by_time(
+    people: NDArray[np.int8],
+    patients: NDArray[np.int32],
+    patient_names: Sequence[str],
+    recordings: NDArray[np.int32],
+    start: NDArray[np.float64],
+    times: NDArray[np.datetime64] | None,
+    window: float,
+) -> NDArray[np.int8]:
+    """Return the split of every frame where people are trained on and evaluated: [n] int8.
+
+    Test people of the data set's split are UNSEEN with all their frames. The M moments (frames that begin together) of
+    each other person are put in order by the date of the recording, its place in the data, and the time within it.
+    The first floor(0.6 M) are for training, those up to floor(0.8 M) for validation, the rest for test. A part begins
+    at least a window after the end of the part before it where both are of one recording; moments in between are
+    LEFT_OUT.
+
+    Args:
+        people: [n], the data set's split of the people.
+        patients: [n], positions in `patient_names`.
+        patient_names: names of the people.
+        recordings: [n], as in `FrameSet`.
+        start: [n], seconds.
+        times: [n], or None.
+        window: seconds that a frame lasts.
+
+    Raises:
+        UsageError: names a person of whom one part would be empty.
+    """
+    found = np.full(len(patients), UNSEEN, np.int8)
+    rows = np.flatnonzero(people != TEST)
+    dates = np.zeros(len(rows), np.int64) if times is None else times[rows].astype(np.int64)
+    order = rows[np.lexsort((start[rows], recordings[rows], dates, patients[rows]))]
+    owner, recording, moment = patients[order], recordings[order], start[order]
+    begins = np.flatnonzero(_changes(owner) | _changes(recording) | _changes(moment))
+    owner, recording, moment = owner[begins], recording[begins], moment[begins]
+    parts = np.empty(len(begins), np.int8)
+    bounds = [0, *(1 + np.flatnonzero(np.diff(owner))), len(owner)] if len(owner) else [0]
+    for first, last in pairwise(bounds):
+        parts[first:last] = _parts(recording[first:last], moment[first:last], window)
+        if missing := sorted({*range(3)} - {*parts[first:last].tolist()}):
+            raise UsageError(
+                f"split_within = 'time': patient {shown(patient_names[owner[first]])} has "
+                f"{several(last - first, 'window')}, too few for a {SPLIT_NAMES[missing[0]]} part and gaps of a "
+                "window; expected longer recordings, or split_within = 'people'"
+            )
+    found[order] = np.repeat(parts, np.diff([*begins, len(order)]))
+    return found
+
+
+def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each value differs from the one before it, [n]; the first one does."""
+    return np.concatenate([np.ones(min(1, len(values)), bool), values[1:] != values[:-1]])
+
+
+def _parts(recording: NDArray[np.int32], start: NDArray[np.float64], window: float) -> NDArray[np.int8]:
+    """The part of each of a person's moments [m], which are in order."""
+    parts, count, begin = np.full(len(start), LEFT_OUT, np.int8), len(start), 0
+    for part, tenths in enumerate(_ENDS):
+        end = tenths * count // 10
+        parts[begin:end] = part
+        if begin >= end:
+            break
+        after = start[end - 1] + 2 * window * (1 - _ROUNDING)
+        close = (recording[end:] == recording[end - 1]) & (start[end:] < after)
+        begin = end + int(close.sum())
+    return parts

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.report.write import write_report
+from clops_sweep.analysis.tables.best import best_configurations, best_csv, best_text
+from clops_sweep.store.run_store import RunStore
+
+AXES = {"storage_fraction": [0.1, 0.5, 1.0], "variant": {"CLOPS": {}, "Random": {"storage_order": "random"}}}
+NOISE = [0.0, 0.011, -0.007, 0.004, 0.015]
+
+
+def auc(config: RunConfig) -> float:
+    """The best is b = 0.5; at b = 1 a run is missing."""
+    noise = 0.5 * NOISE[config.seed] + 0.3 * NOISE[config.seed - 1] * (config.strategy == "clops")
+    if config.strategy == "finetune":
+        return 0.6 + noise
+    of_b = {0.1: 0.7, 0.5: 0.8, 1.0: 0.9}[config.storage_fraction]
+    return of_b - 0.05 * (config.storage_order == "random") + noise
+
+
+def experiments(
+    folder: Path, generated: ModuleType, seeds: int = 5, **tuned: object
+) -> tuple[RunStore, list[SearchSpace], list[Experiment]]:
+    spaces = [
+        SearchSpace("grid", RunConfig(), AXES, seeds=range(seeds)),
+        SearchSpace("tuned", RunConfig(strategy="finetune", **tuned), seeds=range(seeds)),
+    ]
+    store = RunStore(folder)
+    configs = [request.config for space in spaces for request in space.requests()]
+    there = [it for it in configs if it.strategy == "finetune" or it.storage_fraction < 1 or it.seed]
+    generated.write_given_runs(store, [(it, {"auc": auc(it), "bwt": -auc(it)}) for it in there])
+    return store, spaces, collect(spaces, store.read("runs"))
+
+
+def test_the_best_of_each_variant_is_compared_with_fine_tuning(tmp_path: Path, generated: ModuleType) -> None:
+    _, _, (grid, tuned) = experiments(tmp_path, generated)
+    found = best_configurations(grid, [tuned])
+    assert [it.name for it in found] == ["CLOPS, b = 0.5", "Random, b = 0.5"], "b = 1 is not finished yet"
+    assert [it.of for it in found] == [4, 4]
+    values = np.array([auc(RunConfig(storage_fraction=0.5, seed=seed)) for seed in range(5)])
+    differences = values - [auc(RunConfig(strategy="finetune", seed=seed)) for seed in range(5)]
+    mean = found[0].means["auc"]
+    expected = stats.t.interval(0.95, 4, values.mean(), stats.sem(values))
+    assert (mean.mean, mean.low, mean.high) == pytest.approx((values.mean(), *expected))
+    assert found[0].above is not None
+    above = found[0].above.differences["auc"]
+    assert (above.mean, above.p) == pytest.approx((differences.mean(), stats.ttest_1samp(differences, 0).pvalue))
+    assert found[0].above.corrected["auc"] > above.p, "corrected for the choice among four"
+    rows = list(csv.DictReader(io.StringIO(best_csv(found))))
+    assert [row["metric"] for row in rows] == ["auc", "bwt"] * 2
+    assert float(rows[0]["minus_fine_tuning"]) == pytest.approx(differences.mean())
+
+
+def test_two_units_have_neither_interval_nor_p(tmp_path: Path, generated: ModuleType) -> None:
+    _, _, (grid, tuned) = experiments(tmp_path, generated, seeds=2)
+    table = best_text(best_configurations(grid, [tuned]), "best")
+    assert not any("[" in cell.text or cell.text.startswith("<") for row in table.rows for cell in row)
+    assert table.header == ("configuration", "n", "Average AUC", "minus fine-tuning", "BWT", "minus fine-tuning")
+    assert table.rows[0][1].text == "2 seeds"
+    assert "2 seeds where 3 are needed: not tested." in table.notes
+
+
+def test_fine_tuning_that_was_trained_otherwise_is_no_baseline(tmp_path: Path, generated: ModuleType) -> None:
+    _, _, (grid, tuned) = experiments(tmp_path, generated, epochs_per_task=7)
+    found = best_configurations(grid, [tuned])
+    assert [it.above for it in found] == [None, None]
+    assert best_text(found, "best").header == ("configuration", "n", "Average AUC", "BWT")
+
+
+@pytest.mark.usefixtures("unpainted")
+def test_fine_tuning_is_found_in_the_store(tmp_path: Path, generated: ModuleType) -> None:
+    """The report is of the grid alone."""
+    store, spaces, _ = experiments(tmp_path / "store", generated)
+    write_report(spaces[:1], store, tmp_path / "report")
+    lines = (tmp_path / "report" / "tables" / "best.md").read_text("utf-8").splitlines()
+    assert [cell.strip() for cell in lines[2].split("|")[3:6]] == ["Average AUC", "minus fine-tuning", "p"]
+    assert "+0.2" in lines[4]

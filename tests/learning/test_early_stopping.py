@@ -1,0 +1,161 @@
+"""Early stopping: which epoch a run returns to, and that the run is then the one that had no more epochs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clops_sweep import ContinualRun, RunConfig, Strategy, UsageError
+from clops_sweep.analysis import learning_curves
+from clops_sweep.data.frames import TEST, VALIDATION, FrameSet
+from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.learning.early_stopping import EarlyStopping
+from clops_sweep.learning.lockstep import lockstep_key
+from clops_sweep.learning.result import RunResult
+from clops_sweep.testing import tiny_config, tiny_frames
+
+EPOCHS = 6
+SCENARIOS = {"acil": "class_il_union", "icarl": "class_il_union"}
+OPTIONS: dict[str, dict[str, Any]] = {"acil": {"projection_size": 60}, "icarl": {"memory_size": 6}}
+MEASURED = {"seconds", "seconds_train", "seconds_acquire", "seconds_evaluate", "cpu_seconds", "started_at"}
+
+
+class CountingLoss(Strategy):
+    """A loss with state of its own: the steps, and a memory of everything."""
+
+    def setup(self) -> None:
+        self.steps = 0
+
+    def loss(self, batch: Any) -> Any:
+        self.steps += 1
+        return self.criterion(self.model(batch.x), batch.y) / (1 + self.steps / 100)
+
+
+@pytest.fixture(autouse=True)
+def _counting_loss() -> Iterator[None]:
+    with STRATEGIES.temporarily("counting_loss", CountingLoss):
+        yield
+
+
+def config_of(method: str, **changes: Any) -> RunConfig:
+    settings = {"epochs_per_task": EPOCHS, "learning_rate": 0.03} | OPTIONS.get(method, {}) | changes
+    return tiny_config(SCENARIOS.get(method, "class_il"), strategy=method, **settings)  # type: ignore[arg-type]
+
+
+def frames_of(method: str) -> FrameSet:
+    return tiny_frames(SCENARIOS.get(method, "class_il"))  # type: ignore[arg-type]
+
+
+def by_hand(config: RunConfig, frames: FrameSet, patience: int) -> tuple[RunResult, list[int], int]:
+    """Each task is trained for all its epochs first; then the run is repeated up to the epoch that should be kept."""
+    plain = config.replace(early_stopping=None)
+    kept: list[int] = []
+    trained = 0
+    while True:
+        run = ContinualRun(plain, frames)
+        most = run._epochs
+        for count in kept:
+            run._epochs = count
+            for _ in range(count):
+                run.advance()
+        if run.finished:
+            return run.result(), kept, trained
+        run._epochs, losses = most + 1, list[float]()  # what a method does after its last epoch comes later
+        while len(losses) < most and len(losses) - int(np.argmin([*losses, np.inf])) <= patience:
+            run.advance()
+            of_tasks = run._curves[-1].loss[0]
+            losses.append(float(of_tasks.mean() if run._strategy.joint else of_tasks[len(kept)]))
+        trained += len(losses)
+        kept.append(int(np.argmin(losses)) + 1)
+
+
+def assert_same(found: RunResult, expected: RunResult, *, but: frozenset[str] = frozenset()) -> None:
+    for name, table in found.tables.items():
+        columns = [column for column in table if column not in MEASURED | but]
+        pd.testing.assert_frame_equal(table[columns], expected.tables[name][columns])
+
+
+@pytest.mark.parametrize(
+    "method", ["finetune", "clops", "derpp", "si", "gem", "multitask", "counting_loss", "acil", "icarl"]
+)
+def test_the_run_is_the_one_that_had_no_more_epochs(method: str) -> None:
+    config, frames = config_of(method, early_stopping=2), frames_of(method)
+    found = ContinualRun(config, frames).run()
+    expected, kept, trained = by_hand(config, frames, patience=2)
+    assert found.runs["epochs_trained"].tolist() == [trained]
+    assert_same(found, expected, but=frozenset({"run_id", "epochs_trained", "epoch"}))
+
+    tasks = found.curves["task"].nunique()
+    per_task = found.curves.groupby("training_task", sort=False)["epoch"].agg(["min", "max", "size"])
+    most = EPOCHS * (tasks if method == "multitask" else 1)
+    assert min(kept) < most, "nothing to see: no task stopped early"
+    assert (per_task["size"] / tasks).tolist() == kept
+    assert per_task["min"].tolist() == [1 + most * stage for stage in range(len(kept))]
+
+
+def test_the_best_epoch_is_the_first_with_the_lowest_loss() -> None:
+    stopping = EarlyStopping(2)
+    losses = [0.5, 0.4, 0.4, 0.45, 0.1]
+    assert [stopping.ends(epoch, loss, lambda epoch=epoch: epoch) for epoch, loss in enumerate(losses[:4], 1)] == [
+        *(False, False, False, True)
+    ]
+    assert stopping.best() == (2, 2)
+    assert not stopping.ends(1, 0.9, lambda: 1), "the next task begins anew"
+    assert not stopping.ends(2, float("nan"), lambda: 2)
+    assert stopping.ends(3, 0.9, lambda: 3)
+    assert stopping.best() == (1, 1)
+
+
+@pytest.mark.parametrize("method", ["clops", "counting_loss", "icarl"])
+@pytest.mark.parametrize("epochs", [2, 5])
+def test_a_run_resumes_within_a_task_as_if_never_interrupted(method: str, epochs: int) -> None:
+    config, frames = config_of(method, early_stopping=2), frames_of(method)
+    begun = ContinualRun(config, frames)
+    for _ in range(epochs):
+        begun.advance()
+    resumed = ContinualRun(config, frames)
+    resumed.restore(copy.deepcopy(begun.state()))
+    assert resumed.comes_to == begun.comes_to
+    assert_same(resumed.run(), begun.run())
+
+
+def test_a_run_without_patience_to_lose_is_the_plain_one() -> None:
+    config, frames = config_of("finetune"), frames_of("finetune")
+    plain, patient = (ContinualRun(it, frames).run() for it in (config, config.replace(early_stopping=EPOCHS)))
+    assert plain.runs["epochs_trained"].tolist() == patient.runs["epochs_trained"].tolist() == [3 * EPOCHS]
+    assert len(patient.curves) <= len(plain.curves)
+    assert config.identity == config.replace(early_stopping=None).identity != config.replace(early_stopping=3).identity
+
+
+def test_curves_of_runs_with_different_epochs_have_a_mean() -> None:
+    configs = [config_of("finetune", early_stopping=1, seed=seed) for seed in range(3)]
+    results = [ContinualRun(config, frames_of("finetune")).run() for config in configs]
+    sizes = [len(result.curves) for result in results]
+    assert len(set(sizes)) > 1, "nothing to see: all runs have the same epochs"
+    record = learning_curves(pd.concat([result.curves for result in results]))
+    assert len(record.blocks) == 3
+    assert np.isfinite(record.mean).all()
+    last = [result.curves.groupby("task", sort=False)["auc"].last().loc[list(record.tasks)] for result in results]
+    np.testing.assert_allclose(record.mean[:, -1], np.mean(last, axis=0))
+
+
+def test_runs_are_computed_alone() -> None:
+    one = config_of("finetune", early_stopping=2)
+    assert lockstep_key(one) != lockstep_key(one.replace(seed=1))
+    with pytest.raises(UsageError, match="runs with early_stopping"):
+        ContinualRun([one, one.replace(seed=1)], frames_of("finetune"))
+
+
+def test_it_is_refused_without_a_validation_set() -> None:
+    frames = frames_of("finetune")
+    without = replace(frames, split=np.where(frames.split == VALIDATION, np.int8(TEST), frames.split))
+    with pytest.raises(UsageError, match=r"^early_stopping = 2: dataset 'synthetic' has no validation set"):
+        ContinualRun(config_of("finetune", early_stopping=2), without)
+    with pytest.raises(UsageError, match="early_stopping"):
+        config_of("finetune", early_stopping=0)

@@ -1,0 +1,141 @@
+"""Runs whose tasks are groups of people: who is in no task, who is tested in every task, and how each person fares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, roc_auc_score
+
+from clops_sweep import ContinualRun, UsageError
+from clops_sweep.analysis import patient_bootstrap, per_person
+from clops_sweep.data.frames import TEST, TRAINING, UNSEEN, VALIDATION, FrameSet
+from clops_sweep.learning.result import RunResult
+from clops_sweep.testing import tiny_config, tiny_frames
+
+
+def by_time() -> FrameSet:
+    """One person of one class and three of the others, each in all parts, and two people in no task."""
+    frames = tiny_frames("class_il", tasks=2)
+    order = np.argsort(frames.split, kind="stable")
+    split, patients = frames.split.copy(), frames.patients.copy()
+    for part in (TRAINING, VALIDATION, TEST):
+        rows = order[frames.split[order] == part]
+        patients[rows] = np.where(frames.labels[rows] == 0, 0, 1 + np.arange(len(rows)) % 3)
+    tested = np.flatnonzero(frames.split == TEST)
+    unseen = np.array([tested[frames.labels[tested] == label][0] for label in range(4)])
+    left = np.setdiff1d(tested, unseen)
+    patients[left] = np.where(frames.labels[left] == 0, 0, 1 + np.arange(len(left)) % 3)
+    split[unseen], patients[unseen] = UNSEEN, 6 + np.arange(4) % 2
+    return replace(frames, split=split, patients=patients)
+
+
+@pytest.fixture(scope="module", params=["er", "joint"])
+def result(request: pytest.FixtureRequest) -> RunResult:
+    config = tiny_config("subject_il", strategy=request.param, split_within="time", people_per_task=2)
+    return ContinualRun(config, by_time(), keep_predictions=True).run()
+
+
+def scores(rows: pd.DataFrame) -> dict[str, float]:
+    truth = rows.filter(regex="^target_").to_numpy().argmax(1)
+    p = rows.filter(regex="^probability_").to_numpy(float)
+    kept = [c for c in range(p.shape[1]) if 0 < (truth == c).sum() < len(truth)]
+    return {
+        "accuracy": accuracy_score(truth, p.argmax(1)),
+        "balanced_accuracy": balanced_accuracy_score(truth, p.argmax(1)),
+        "f1": f1_score(truth, p.argmax(1), average="macro", labels=np.unique(truth)),
+        "auc": np.mean([roc_auc_score(truth == c, p[:, c]) for c in kept]),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
+def test_people_in_no_task_are_evaluated_beside_the_tasks(result: RunResult) -> None:
+    kept, r = result.predictions, result.r_matrix
+    unseen = kept[kept["evaluated_on"] == 0]
+    assert set(unseen["patient"]) == {"P006", "P007"}
+    assert not set(unseen["patient"]) & set(result.instances["patient"])
+    rows = r[r["split"] == "unseen"].set_index("trained_on")
+    assert set(rows.index) == set(kept["trained_on"])
+    for stage, of_stage in unseen.groupby("trained_on"):
+        for measure, value in scores(of_stage).items():
+            assert rows.loc[stage, measure] == pytest.approx(value, abs=1e-6)
+    last = rows.loc[kept["trained_on"].max()]
+    for measure in ("auc", "accuracy", "balanced_accuracy", "f1"):
+        assert result.runs[f"unseen_{measure}"].item() == last[measure]
+    tested = r[r["split"] == "test"].groupby("trained_on")["evaluated_on"].apply(list)
+    assert all(places == [1, 2] for places in tested)
+    if len(tested) == 1:  # of all tasks at once: people in no task are no part of the union
+        union = scores(kept[kept["evaluated_on"] > 0])
+        assert result.runs["test_accuracy"].item() == pytest.approx(union["accuracy"], abs=1e-9)
+    assert patient_bootstrap(kept)["test_accuracy"].value == pytest.approx(result.runs["test_accuracy"].item())
+
+
+def test_what_a_person_gains_and_keeps_is_counted_directly(result: RunResult) -> None:
+    kept = result.predictions
+    target, p = kept.filter(regex="^target_").to_numpy(), kept.filter(regex="^probability_").to_numpy(float)
+    kept = kept.assign(right=target.argmax(1) == p.argmax(1))
+    found = per_person(kept)
+    assert len(found) == kept["patient"].nunique() == 6
+    stages = sorted(kept["trained_on"].unique())
+
+    def share(person: str, stage: int) -> float:
+        return float(kept[(kept["patient"] == person) & (kept["trained_on"] == stage)]["right"].mean())
+
+    for row in found.to_dict("records"):
+        person, j = row["patient"], row["evaluated_on"]
+        assert row["instances"] == kept[kept["patient"] == person]["instance"].nunique()
+        assert row["accuracy"] == pytest.approx(share(person, 2))
+        one_by_one = len(stages) == 2 and j > 0
+        gain = share(person, j) - share(person, j - 1) if one_by_one and j > 1 else np.nan
+        retention = share(person, 2) - share(person, j) if one_by_one and j < 2 else np.nan
+        assert [row["gain"], row["retention"]] == pytest.approx([gain, retention], nan_ok=True)
+    with pytest.raises(UsageError, match="predictions of 2 runs"):
+        per_person(pd.concat([kept, kept.assign(run_id="another")]))
+    with pytest.raises(UsageError, match="--keep predictions"):
+        per_person(kept[:0])
+
+
+def test_people_tested_in_every_task_are_evaluated_once_and_stand_in_every_column(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = tiny_config("subject_il", strategy="finetune", people_per_task=7)
+    frames = tiny_frames("class_il", tasks=2)
+    asked: list[int] = []
+
+    def tables() -> Any:
+        run = ContinualRun(config, frames, keep_predictions=True)
+        learner = run._training.learner
+        logits = learner.logits
+        monkeypatch.setattr(learner, "logits", lambda rows: (asked.append(rows.shape[1]), logits(rows))[1])
+        return run.run()
+
+    once = tables()
+    assert set(asked) == {12}
+    by_column = once.r_matrix.groupby(["split", "trained_on"])["accuracy"].nunique()
+    assert (by_column == 1).all()
+    monkeypatch.setattr("clops_sweep.learning.metrics.evaluation._all_equal", lambda subsets: False)
+    asked.clear()
+    apart = tables()
+    assert set(asked) == {36}
+    pd.testing.assert_frame_equal(once.r_matrix, apart.r_matrix, rtol=1e-6)
+    pd.testing.assert_frame_equal(once.predictions, apart.predictions, rtol=1e-6)
+    found = per_person(once.predictions)
+    assert set(found["evaluated_on"]) == {0}
+    assert len(found) == 12
+    assert found["instances"].tolist() == [1] * 12
+    assert found["accuracy"].mean() == pytest.approx(once.runs["test_accuracy"].item())
+
+
+def test_a_group_of_one_class_has_an_accuracy_and_no_auc() -> None:
+    frames = by_time()
+    config = tiny_config("subject_il", strategy="er", split_within="time", people_per_task=1)
+    result = ContinualRun(config, frames).run()
+    first = result.r_matrix[(result.r_matrix["task"] == "Group 1") & (result.r_matrix["split"] == "test")]
+    assert first["auc"].isna().all()
+    assert first["accuracy"].notna().all()
+    assert result.runs["accuracy"].notna().all()
+    assert result.runs["auc"].isna().all()
+    assert first["balanced_accuracy"].tolist() == first["accuracy"].tolist()
