@@ -62,8 +62,8 @@ def test_every_cell_runs(tmp_path: Path, ray_at_hand: dict[str, str], drivers: P
     assert shown.count("text/html") >= 5  # tables
 
 
-def test_there_are_three_and_they_hold_no_output() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["first_sweep", "own_parts", "search"]
+def test_there_are_four_and_they_hold_no_output() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["encoders", "first_sweep", "own_parts", "search"]
     for path in NOTEBOOKS:
         cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
         assert all(cell.outputs == [] and cell.execution_count is None for cell in cells)
