@@ -15,7 +15,7 @@ from scipy import stats
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.spaces.search_space import load_spaces, names_in, shipped_space
 
-LATER = {"acil", "aser", "icarl", "ncm", "ranpac", "slda", "ts_acl"}
+LATER = {"acil", "aser", "icarl", "ncm", "ranpac", "slda", "ts_acl", "flip_penalty"}
 """Built-in strategies that the study does not have."""
 
 DOCS = Path(__file__).parents[2] / "docs"

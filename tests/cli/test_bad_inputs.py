@@ -87,7 +87,7 @@ SPACES: list[tuple[str, str]] = [
     ),
     (
         grid("axes={'replay_ratio': [0.5, 1.0]}"),
-        "space.py: search space 's': no run of it uses 'replay_ratio', an option of strategy 'derpp', 'er', ",
+        "space.py: search space 's': no run of it uses 'replay_ratio', an option of strategy 'aser', 'derpp', ",
     ),
     (
         own(
@@ -248,7 +248,7 @@ SPACES: list[tuple[str, str]] = [
         "space.py: people_per_task = 0: expected a whole number, at l",
     ),
     (run("scenario='subject_il', people_per_task=99999"), "subject_il: people_per_task = 99999, and 'synthetic' has "),
-    (run("scenario='subject_il', split_within='time'"), "dataset 'synthetic': split_within = 'time': patient 'G0"),
+    (run("scenario='subject_il', split_within='time'"), "subject_il: class 'TRIGEMINY' of 'synthetic' is in vali"),
     (run("leads='all'"), "search space 's': network 'clops_cnn' takes one lead, and instances of synthetic have 12"),
     (run("strategy='er_ace'"), "strategy 'er_ace' needs one output a class, as class_il_union has"),
     (
@@ -426,7 +426,10 @@ OTHERS: list[tuple[list[str], str]] = [
     (["report", "space.py", "--axes", "a,b"], "no search space has an axis 'a'; there are storage_fraction"),
     (["report", "space.py", "--metric", "auc,"], "--metric 'auc,': expected names with commas between them"),
     (["report", "space.py", "--metric", ""], "Invalid value for '--metric': it is empty"),
-    (["report", "space.py", "--metric", "f1", "--metric", "aucc"], "metric 'aucc': the runs of 's' (class_il) have no"),
+    (
+        ["report", "space.py", "--metric", "f1", "--metric", "aucc"],
+        "metric 'aucc': not known (did you mean 'auc'?); t",
+    ),
     (["report", "space.py", "--axes", ""], "--axes '': expected two names with a comma between them"),
     (
         ["report", "space.py", "--data-hash", "f"],

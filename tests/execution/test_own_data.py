@@ -18,7 +18,7 @@ Launch = Callable[..., Sweep]
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "own_data.md").read_text()
 EXAMPLE, ARRAYS = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
-BUDGET = ["--seeds", "1", "--set", "epochs_per_task=1", "--set", "mc_samples=2"]
+BUDGET = ["--seeds", "1", "--set", "epochs_per_task=2", "--set", "mc_samples=2"]
 
 
 def test_the_example_is_launched_repeated_and_reported(attach: Launch, clops_sweep: Command, tmp_path: Path) -> None:

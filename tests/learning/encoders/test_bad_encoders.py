@@ -48,6 +48,7 @@ def test_weights_that_cannot_be_used_are_named(place: Place, tmp_path: Path, mon
     (place.folder / "tokens.safetensors").write_bytes(b"no weights")
     assert "encoder 'tokens': raises when it is made with weights " in refused(place, "tokens")
     weights.unlink()
+    monkeypatch.delenv("CLOPS_DATA_ROOT", raising=False)
     assert f"weights plain.pth: there is no such file; looked for {weights}" in refused(place)
 
 

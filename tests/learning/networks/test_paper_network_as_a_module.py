@@ -17,6 +17,7 @@ from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.learning.learners.native_learner import NativeLearner
+from clops_sweep.learning.lockstep import computed_alone
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import difference
@@ -38,7 +39,9 @@ def run_of(configs: list[RunConfig], backend: str, monkeypatch: pytest.MonkeyPat
     return found
 
 
-@pytest.mark.parametrize("strategy", [it for it in STRATEGIES if "projection_size" not in STRATEGIES.options(it)])
+@pytest.mark.parametrize(
+    "strategy", [it for it in STRATEGIES if "projection_size" not in STRATEGIES.options(it) and not computed_alone(it)]
+)
 def test_every_strategy(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An epoch on each of two tasks, in float32: the same scores, the same instances stored and replayed."""
     config = tiny_config(one_kind(strategy), strategy=strategy, epochs_per_task=1, learning_rate=1e-3)
