@@ -59,9 +59,16 @@ def notes_on_units(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     return statistics.units_in_words([it.units for verdict in verdicts for it in verdict.runs.contrasts if it.pairs])
 
 
-def claims_text(verdicts: Sequence[Verdict], others: int = 0) -> TextTable:
-    """Verdicts as a table; `others` counts the claims that have no runs here."""
-    header = ("claim", "data", "verdict", "difference", "n", "matters", "p for", "p against", "paper")
+def claims_text(verdicts: Sequence[Verdict], others: int = 0, seal: str = "") -> TextTable:
+    """Verdicts as a table.
+
+    Args:
+        verdicts: on claims that have runs.
+        others: number of claims that have none.
+        seal: of declared claims, whether they are sealed; empty for those of the paper.
+    """
+    source = "source" if seal else "paper"
+    header = ("claim", "data", "verdict", "difference", "n", "matters", "p for", "p against", source)
     rows = []
     for verdict in verdicts:
         found, claim = verdict.weakest, verdict.claim
@@ -78,7 +85,9 @@ def claims_text(verdicts: Sequence[Verdict], others: int = 0) -> TextTable:
             )
         )
     notes = [
-        "The paper's claims, in our words, and whether these runs support them. On other data than the paper's, a "
+        f"Claims that the search-space file declares, {seal}."
+        if seal
+        else "The paper's claims, in our words, and whether these runs support them. On other data than the paper's, a "
         "verdict says nothing about the paper's own results.",
         "Difference: mean of the differences within the same patient split and seed [95 % interval of the t-test]. Of "
         "several differences, the table shows the one that supports the claim least.",
@@ -89,7 +98,7 @@ def claims_text(verdicts: Sequence[Verdict], others: int = 0) -> TextTable:
     ]
     if others:
         notes.append(f"{plural(others, 'claim')} more without runs here: clops-sweep claims says what is missing.")
-    return TextTable(NAME, "Claims of the paper", header, tuple(rows), 2, (), tuple(notes))
+    return TextTable(NAME, "Claims" if seal else "Claims of the paper", header, tuple(rows), 2, (), tuple(notes))
 
 
 def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
@@ -134,13 +143,16 @@ def _full(value: float) -> str:
     return repr(float(value)) if np.isfinite(value) else ""
 
 
-def claims_section(verdicts: Sequence[Verdict], sections: Sequence[Section], files: SectionFiles) -> Section | None:
+def claims_section(
+    verdicts: Sequence[Verdict], sections: Sequence[Section], files: SectionFiles, seal: str = ""
+) -> Section | None:
     """The claims that have runs here; None where none has.
 
     Args:
         verdicts: on all claims.
         sections: the others of the report, which claims are linked with.
         files: where tables are kept.
+        seal: of declared claims, whether they are sealed; empty for those of the paper.
     """
     shown = [verdict for verdict in verdicts if verdict.weakest.n]
     if not shown:
@@ -148,7 +160,7 @@ def claims_section(verdicts: Sequence[Verdict], sections: Sequence[Section], fil
     anchor = NAME
     while anchor in [section.anchor for section in sections]:
         anchor += "-of-the-paper"
-    text = claims_text(shown, len(verdicts) - len(shown))
+    text = claims_text(shown, len(verdicts) - len(shown), seal)
     runs = tuple(_run_lists(shown, sections, anchor))
     written = files.add_table(text, claims_csv(verdicts))
     decided = [place for place, it in enumerate(shown) if it.outcome != "undecided"]

@@ -11,6 +11,7 @@ import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import UsageError, one_line, shown
+from clops_sweep.experiment.spaces.claims import Claim
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import check_names, file_name
@@ -18,6 +19,7 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
 from ..as_stored import stored_experiments
+from ..claims.own_claims import own_verdicts
 from ..claims.verdicts import verdicts
 from ..collect import Experiment, headline_of
 from ..drawing.style import write_whole
@@ -63,6 +65,8 @@ def write_report(
     frames: Sequence[Frames] = (),
     experiments: Sequence[Experiment] = (),
     as_stored: Sequence[Experiment] = (),
+    claims: Sequence[Claim] = (),
+    seal: str = "not sealed",
 ) -> ReportPaths:
     """Writes `index.html`, `figures/` and `tables/` into a folder, from the store alone.
 
@@ -81,6 +85,8 @@ def write_report(
         experiments: experiments to show beside them that no search space describes
             (`clops_sweep.analysis.as_stored.stored_experiments`).
         as_stored: the same of plug-ins that are not registered, on which no claim is decided.
+        claims: those that the search-space files declare, to be decided instead of the paper's.
+        seal: whether they are sealed, in words.
 
     Raises:
         UsageError: no search space, two of one name, an axis, a metric or a data hash that is not there, or a folder
@@ -129,8 +135,11 @@ def write_report(
     title = title or " · ".join(section.title for section in sections[:3]) + " · …" * (len(sections) > 3)
     if compared is not None:
         sections.append(compared)
-    on_known_data = [it for it in verdicts([*written, *experiments], store, frames) if it.dataset not in DATASETS.added]
-    claimed = claims_section(on_known_data, sections, files)
+    if claims:
+        claimed = claims_section(own_verdicts(written, store, claims, frames), sections, files, seal)
+    else:
+        decided = verdicts([*written, *experiments], store, frames)
+        claimed = claims_section([it for it in decided if it.dataset not in DATASETS.added], sections, files)
     best = _best([it for it in shown if not alone(it)], searches, [*grids, *_fine_tuning(runs, shown)], files)
     methods = [*_metrics(shown), *provenance(shown)]
     page = render_page(

@@ -17,6 +17,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.selection import file_name
+from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.request import Request
 
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ def render(
                 frames=frames,
                 experiments=experiments,
                 as_stored=as_stored,
+                claims=asked.selection.claims,
+                seal=seal_in_words(asked),
             ).index
     return index.resolve()
 

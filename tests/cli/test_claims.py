@@ -157,3 +157,13 @@ def test_declared_claims_are_decided_and_the_seal_is_told(folder: Path, prepared
     seal.write_text(seal.read_text().replace("sealed_at", "sealed_on"))
     assert "was edited after it was sealed" in str(told("new.py", prepared_root=prepared_root).exception)
     assert "defines CLAIMS" in str(told("--seal", prepared_root=prepared_root).exception)
+
+
+def test_the_report_shows_declared_claims_and_their_seal(folder: Path, prepared_root: Path) -> None:
+    (folder / "space.py").write_text(SPACE + CLAIMS)
+    arguments = ["report", "space.py", "--prepared-root", str(prepared_root), "--output", "page"]
+    assert CliRunner().invoke(command, arguments).exit_code == 0
+    page = (folder / "page" / "index.html").read_text()
+    assert "CLOPS is above fine-tuning" in page
+    assert "Claims that the search-space file declares, not sealed." in page
+    assert "Claims of the paper" not in page
