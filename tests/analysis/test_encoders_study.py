@@ -1,0 +1,29 @@
+"""The study of encoders: the tables of docs/encoders.md follow from the runs that lie beside it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_page_has_the_tables_that_follow_from_the_runs() -> None:
+    spec = importlib.util.spec_from_file_location("encoders_study", DOCS / "encoders" / "study.py")
+    assert spec is not None
+    assert spec.loader is not None
+    study = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(study)
+    runs = pd.read_parquet(study.RUNS)
+    page = (DOCS / "encoders.md").read_text("utf-8")
+    for table in study.tables(runs).split("\n\n"):
+        assert table in page
+    found = study.difference(runs, ("ncm", "CinC 2017"), ("er", study.SCRATCH))
+    ncm = runs.query("strategy == 'ncm' and encoder == 'CinC 2017'").set_index("split_seed")[study.MEASURE]
+    er = runs.query("strategy == 'er' and encoder == @study.SCRATCH").set_index("split_seed")[study.MEASURE]
+    assert sorted(found.each) == pytest.approx(sorted(ncm - er))
+    assert found.units is not None
+    assert found.units.overlap == pytest.approx(427 / 1279, rel=1e-2)
