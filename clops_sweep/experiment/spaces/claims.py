@@ -15,7 +15,7 @@ from clops_sweep.experiment.config import RunConfig
 
 Settings = Mapping[str, Any]
 Says = Literal["more", "same", "not less"]
-"""Of a difference d and the smallest difference that matters, m: d > 0, |d| < m, d > -m."""
+"""Of a difference d and the smallest difference that matters, m: d > 0, abs(d) < m, d > -m."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Claim:
         key: its name, such as "layer_norm_helps_er".
         sentence: the claim in words.
         contrasts: one comparison, or several that must all be as the claim says.
-        says: "more" (d > 0), "same" (|d| < m) or "not less" (d > -m) of each difference d.
+        says: "more" (d > 0), "same" (abs(d) < m) or "not less" (d > -m) of each difference d.
         matters: m, the smallest difference that matters, in the measure's unit.
         where: where the claim was made, such as "Qiao et al. 2024, table 2".
         scenario: the only scenario that it is about; empty for any.
