@@ -313,11 +313,11 @@ _BACKGROUND = tuple(
 
 def _background(config: RunConfig) -> RunConfig:
     """A config with the paper's values in all that claims are about, but for the size of the memory and T."""
-    return RunConfig.of({name: getattr(config, name) for name in _BACKGROUND} | config.network_options)
+    return RunConfig.of({name: getattr(config, name) for name in _BACKGROUND} | config.options_of("network"))
 
 
 def _what_makes_a_background(config: RunConfig) -> str:
-    return repr(([getattr(config, name) for name in _BACKGROUND], config.network_options))
+    return repr(([getattr(config, name) for name in _BACKGROUND], config.options_of("network")))
 
 
 def _varying(backgrounds: Sequence[RunConfig]) -> list[str]:

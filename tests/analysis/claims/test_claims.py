@@ -219,3 +219,9 @@ def test_mir_is_compared_at_its_own_settings() -> None:
     ratio = next(claim for claim in CLAIMS if claim.key == "mir_ratio").contrasts[0]
     assert ratio.ours is not None
     assert dict(ratio.ours.settings) == {**MIR.settings, "replay_ratio": 0.5}
+
+
+@pytest.mark.parametrize("settings", [{"strategy": "ranpac"}, {"head": "cosine"}, {"norm": "layer"}])
+def test_runs_whose_network_is_changed_are_looked_up(tmp_path: Path, settings: dict[str, Any]) -> None:
+    space = SearchSpace("s", RunConfig(**settings), {"split_seed": [0, 1, 2]}, seeds=range(1))
+    assert finished([space], RunStore(tmp_path)).data == [("synthetic", "class_il")]
