@@ -34,8 +34,9 @@ _PLACES = {"cell", "seed", "split_seed"}
 class Edition:
     """Runs that may be compared: same prepared data, same version of the method's semantics.
 
-    Prepared data differ by patient split, normalisation and leads, and have a hash of their own for each. `split` and
-    `validation` are those config fields as text, empty for None. `runs` counts the finished and failed runs of the
+    Prepared data differ by patient split, normalisation, leads and encoder, and have a hash of their own for each.
+    `split`, `validation` and `encoder` are those config fields as text, empty for None; `split_within` is "time" or
+    empty. `runs` counts the finished and failed runs of the
     edition that were asked for.
     """
 
@@ -46,6 +47,8 @@ class Edition:
     split_seed: int
     split: str
     validation: str
+    encoder: str
+    split_within: str
     data_hash: str
     semantics_version: int
     runs: int
@@ -58,6 +61,7 @@ class Edition:
         normalized = f", normalised by {self.normalize}" if self.normalize != "none" else ""
         together = ", all leads together" if self.leads == "all" else ""
         part = f", {self.split}" * bool(self.split) + f", validation {self.validation}" * bool(self.validation)
+        part += f", encoder {self.encoder}" * bool(self.encoder) + ", split by time" * bool(self.split_within)
         return (
             f"{self.dataset} ({self.scenario}{normalized}{together}, patient split {self.split_seed}{part}), "
             f"data {data_hash}, semantics version {self.semantics_version}"
@@ -344,8 +348,11 @@ def frame_of_runs(
     return tuple(cell for _, cell in cells.values()), frame
 
 
-Family = tuple[str, str, str, str, int, str, str]
-FAMILY = ("dataset", "scenario", "normalize", "leads", "split_seed", "split", "validation")
+Family = tuple[str, str, str, str, int, str, str, str, str]
+FAMILY = (
+    *("dataset", "scenario", "normalize", "leads", "split_seed", "split", "validation"),
+    *("encoder", "split_within"),
+)
 
 
 def family_of(values: Iterable[Any]) -> Family:
@@ -355,12 +362,18 @@ def family_of(values: Iterable[Any]) -> Family:
         values: of the columns `FAMILY`.
     """
     dataset, scenario, normalize, leads, split_seed, *rest = values
-    split, validation = ("" if it is None or it != it else label_text(it) for it in rest)
-    return str(dataset), str(scenario), str(normalize), str(leads), int(split_seed), split, validation
+    split, validation, encoder, within = ("" if it is None or it != it else label_text(it) for it in rest)
+    by_time = within if within == "time" else ""
+    return (
+        *(str(dataset), str(scenario), str(normalize), str(leads), int(split_seed)),
+        *(split, validation, encoder, by_time),
+    )
 
 
-def _family(config: RunConfig) -> Family:
-    return family_of(getattr(config, name) for name in FAMILY)
+def family_of_config(config: RunConfig) -> Family:
+    """The family of the runs of a config."""
+    *names, _ = FAMILY
+    return family_of([*(getattr(config, name) for name in names), config.data_key.split_within])
 
 
 def _choose_editions(
@@ -379,7 +392,7 @@ def _choose_editions(
     """
     members: dict[Family, list[int]] = {}
     for position, request in enumerate(requests):
-        members.setdefault(_family(request.config), []).append(position)
+        members.setdefault(family_of_config(request.config), []).append(position)
     found: dict[Family, list[tuple[Edition, list[str]]]] = {}
     for family in sorted(members):
         found[family] = []

@@ -17,7 +17,7 @@ from clops_sweep.experiment.spaces.grid import OfAnySeed
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
 from clops_sweep.store.run_store import RunStore
 
-from ..collect import FAMILY, Edition, Experiment, Family, family_of
+from ..collect import FAMILY, Edition, Experiment, Family, family_of, family_of_config
 from ..selection import departures
 from ..statistics import (
     MIN_UNITS,
@@ -269,7 +269,7 @@ class FinishedRuns:
     def _ids(self, config: RunConfig) -> Iterator[tuple[Replicate, str]]:
         """The finished runs of a config but for its seeds."""
         by_split: dict[Split, OfAnySeed | None] = {}
-        family = family_of(getattr(config, name) for name in FAMILY)
+        family = family_of_config(config)
         for split, seed in self._replicates.get((config.dataset, config.scenario), ()):
             update = _fields_of(split)
             edition = self._editions.get((*family[:4], update["split_seed"], update["split"] or "", *family[6:]))

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace, folds
@@ -13,6 +14,8 @@ from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.statistics import Fold
 from clops_sweep.analysis.tables.comparisons import comparisons
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.columns import config_row
+from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.store.run_store import RunStore
 
 SPACE = SearchSpace("two", RunConfig(), {"storage_fraction": [0.1, 0.5]}, seeds=range(2))
@@ -122,6 +125,26 @@ def test_folds_have_data_of_their_own_and_all_are_shown(tmp_path: Path, generate
     assert "synthetic (class_il, patient split 0, fold:2/3)" in str(experiment.shown[2])
     with pytest.raises(UsageError, match="random splits and 3 folds"):
         comparisons(experiment)
+
+
+@pytest.mark.parametrize(
+    ("base", "axis", "values", "parts"),
+    [
+        (RunConfig(network="linear"), "encoder", [None, f"run:{'0' * 24}"], ["", f", encoder run:{'0' * 24}"]),
+        (RunConfig(scenario="subject_il"), "split_within", ["people", "time"], ["", ", split by time"]),
+    ],
+)
+def test_encoders_and_splits_by_time_have_data_of_their_own_and_all_are_shown(
+    tmp_path: Path, base: RunConfig, axis: str, values: list[str | None], parts: list[str]
+) -> None:
+    space = SearchSpace("s", base, {axis: values, "learning_rate": [0.1, 0.2]}, seeds=[0])
+    common = {"status": "finished", "semantics_version": SEMANTICS_VERSION, "started_at": pd.Timestamp.now("UTC")}
+    configs = [(request.config, str(values.index(request.config.get(axis)))) for request in space.requests()]
+    rows = [{"run_id": it.run_id(of), **config_row(it), "data_hash": of, **common} for it, of in configs]
+    (experiment,) = collect([space], pd.DataFrame(rows))
+    assert experiment.counts("finished").tolist() == [1] * 4
+    assert experiment.left_aside == ()
+    assert [str(it).partition("patient split 0")[2].partition(")")[0] for it in experiment.shown] == parts
 
 
 def test_without_a_validation_set_metrics_are_of_the_test_set(tmp_path: Path, generated: ModuleType) -> None:
