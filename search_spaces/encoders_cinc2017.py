@@ -4,8 +4,6 @@ The other half, and PTB-XL, are what `encoders_pretraining.py` pretrains on: run
 its runs in ./results, only the random encoder and training from scratch are compared.
 """
 
-from torch import nn
-
 from clops_sweep import Recordings, RunConfig, SearchSpace, UsageError, dataset, encoder, read
 
 EVALUATED, PRETRAINED = "cinc2017_evaluated", "cinc2017_pretrained"
@@ -42,6 +40,8 @@ def cinc2017_pretrained(data_root):
 @encoder("random_convolutions", channels=1, samples=2500)
 def random_convolutions(weights):
     """Two convolutions with random weights, and the means of each map over eighths."""
+    from torch import nn
+
     return nn.Sequential(
         *(nn.Conv1d(1, 32, 7, stride=3), nn.ReLU(), nn.MaxPool1d(2), nn.Conv1d(32, 64, 7, stride=3), nn.ReLU()),
         *(nn.AdaptiveAvgPool1d(8), nn.Flatten()),
