@@ -26,7 +26,10 @@ class Sealed:
     content: dict[str, Any]
 
     def changes(self, asked: Request) -> list[str]:
-        """Return what differs between the seal and the search-space files now, one phrase each."""
+        """Return what differs between the seal and the search-space files now, one phrase each.
+
+        Data that are not prepared on this machine are not compared.
+        """
         was, now = self.content, _content(asked)
         before, after = was["claims"], now["claims"]
         found = [f"claim {key} was added" for key in sorted(after.keys() - before.keys())]
@@ -36,7 +39,7 @@ class Sealed:
         ]
         if was["space"] != now["space"]:
             found.append(f"the search space asks for other runs ({now['runs']:,} instead of {was['runs']:,})")
-        if was["data"] != now["data"]:
+        if not set(now["data"]) <= set(was["data"]):
             found.append("the data are others")
         return found
 
@@ -109,6 +112,6 @@ def _path(asked: Request) -> str:
 def _content(asked: Request) -> dict[str, Any]:
     configs = asked.selection.configs
     identities = sorted({config.identity for config in configs})
-    data = sorted({str(asked.data_hash(config)) for config in configs})
+    data = sorted({found for config in configs if (found := asked.data_hash(config)) is not None})
     claims = claims_as_json(asked.selection.claims)
     return {"claims": claims, "space": sha256(identities), "runs": len(identities), "data": data}

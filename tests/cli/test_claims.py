@@ -167,3 +167,10 @@ def test_the_report_shows_declared_claims_and_their_seal(folder: Path, prepared_
     assert "CLOPS is above fine-tuning" in page
     assert "Claims that the search-space file declares, not sealed." in page
     assert "Claims of the paper" not in page
+
+
+def test_data_that_are_not_prepared_here_have_not_changed(folder: Path, prepared_root: Path) -> None:
+    (folder / "new.py").write_text((SPACE + CLAIMS).replace("epochs_per_task=2", "epochs_per_task=3"))
+    assert told("new.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    elsewhere = json.loads(told("new.py", "--json", prepared_root=folder / "empty").stdout)
+    assert elsewhere["seal"].endswith("before the first run")
