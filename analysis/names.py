@@ -30,8 +30,8 @@ from .figures.tracings import Tracing, draw_tracings, tracing_of, tracings
 from .figures.trajectories import TaskTrajectories, beta_trajectories, draw_trajectories
 from .figures.variance import VarianceBySource, variance_by_source
 from .metrics import Metric, metric_named
-from .patient_intervals import PatientInterval, patient_bootstrap
-from .people import per_person
+from .people.patient_intervals import PatientInterval, patient_bootstrap
+from .people.per_person import per_person
 from .report.notebook import open_sweep
 from .results import Reference, ResultTable, Row, result_table
 from .statistics import (

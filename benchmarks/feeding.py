@@ -31,10 +31,10 @@ from clops_sweep.execution import tune
 from clops_sweep.execution.cluster.start import cluster
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.display.terminal import output_to
-from clops_sweep.execution.feed import GridFeed
+from clops_sweep.execution.feeding.feed import GridFeed
+from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.jobs import Job, Resources, Workplace
 from clops_sweep.execution.reports import Begun, Finished, Report, Running
-from clops_sweep.execution.retries import Retries
 from clops_sweep.store.run_store import RunStore
 
 _PROCESSES = 2

@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     from clops_sweep.learning.learners.penalty import Penalty
     from clops_sweep.learning.learners.run_networks import RunNetworks
     from clops_sweep.learning.metrics import r_matrix
-    from clops_sweep.learning.model_facts import ModelFacts
+    from clops_sweep.learning.models.model_facts import ModelFacts
+    from clops_sweep.learning.models.trained_model import TrainedModel
     from clops_sweep.learning.networks.lora import lora
     from clops_sweep.learning.parameters import Parameters
     from clops_sweep.learning.replay import acquisition, division, storage
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
     from clops_sweep.learning.run import ContinualRun
     from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
     from clops_sweep.learning.strategies.fixed_memory import FixedMemory
-    from clops_sweep.learning.trained_model import TrainedModel
     from clops_sweep.search.launch import Outcome
     from clops_sweep.search.study import read_study
     from clops_sweep.store.run_store import RunStore
@@ -196,8 +196,8 @@ _LAZY = {
     "RunConfig": "clops_sweep.experiment.config",
     "RunNetworks": "clops_sweep.learning.learners.run_networks",
     "SearchSpace": "clops_sweep.experiment.spaces.search_space",
-    "ModelFacts": "clops_sweep.learning.model_facts",
-    "TrainedModel": "clops_sweep.learning.trained_model",
+    "ModelFacts": "clops_sweep.learning.models.model_facts",
+    "TrainedModel": "clops_sweep.learning.models.trained_model",
     "Strategy": "clops_sweep.learning.by_loss.strategy",
     "dataset": "clops_sweep.data.declared.dataset",
     "lora": "clops_sweep.learning.networks.lora",
@@ -337,12 +337,12 @@ def _computed(
     table: str, store: RunStore, run_ids: str | Iterable[str] | None, columns: str | Iterable[str] | None
 ) -> pd.DataFrame:
     """A table that is computed from predictions."""
-    from clops_sweep.analysis import patient_intervals, people
+    from clops_sweep.analysis.people import patient_intervals, per_person
     from clops_sweep.errors import UsageError, listed, shown
 
     known, compute = {
         "intervals": (patient_intervals.COLUMNS, patient_intervals.intervals),
-        "people": (people.COLUMNS, people.people),
+        "people": (per_person.COLUMNS, per_person.people),
     }[table]
     names = known if columns is None else [columns] if isinstance(columns, str) else list(columns)
     if unknown := [name for name in names if name not in known]:
@@ -371,7 +371,7 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
         DamagedStore: the file was changed.
     """
     from clops_sweep.learning.encoders.encoders import Encoders
-    from clops_sweep.learning.trained_model import model_from
+    from clops_sweep.learning.models.trained_model import model_from
 
     store = _existing(results)
     encoders = Encoders(store.models.read)

@@ -161,7 +161,7 @@ def test_everything_that_is_promised_is_there() -> None:
 def test_importing_it_needs_neither_torch_nor_ray_nor_pandas() -> None:
     code = (
         "import sys, clops_sweep; print(sorted({'torch', 'ray', 'pandas', 'optuna', 'pyarrow'} & sys.modules.keys())); "
-        "import clops_sweep.analysis.patient_intervals; print({'torch', 'matplotlib'} & sys.modules.keys())"
+        "import clops_sweep.analysis.people.patient_intervals; print({'torch', 'matplotlib'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["[]", "set()"]

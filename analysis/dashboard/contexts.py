@@ -30,7 +30,6 @@ from ..formats import DASH
 from ..metrics import metric_named
 from ..search_trials import best_trials, best_trials_text
 from ..selection import cell_name
-from .compare import Compared, best_of_each, comparison
 from .figures import (
     colours,
     compared_figure,
@@ -41,11 +40,12 @@ from .figures import (
     runs_figure,
 )
 from .instances import COLUMNS, instances_of, instances_table, shown_run, tracing
-from .overlay import MOST_RUNS, Overlay, describe_overlay, overlay
-from .overview import Value, best_value, describe_history, ended_at, first_metric, progress, run_history
-from .parallel import describe_parallel, parallel_coordinates
-from .run_log import run_log
-from .runs_table import Row, matching, runs_table
+from .records.compare import Compared, best_of_each, comparison
+from .records.overlay import MOST_RUNS, Overlay, describe_overlay, overlay
+from .records.overview import Value, best_value, describe_history, ended_at, first_metric, progress, run_history
+from .records.parallel import describe_parallel, parallel_coordinates
+from .records.run_log import run_log
+from .records.runs_table import Row, matching, runs_table
 from .scene import Scene
 from .snapshot import Snapshot
 from .view import MOST_CELLS, View

@@ -19,10 +19,10 @@ from ..figures.curves import LearningCurves
 from ..figures.importance import Importance
 from ..figures.optimization_history import OptimizationHistory
 from ..metrics import Metric, metric_named
-from .compare import Compared
-from .overlay import Overlay
-from .overview import RunHistory
-from .parallel import ParallelCoordinates
+from .records.compare import Compared
+from .records.overlay import Overlay
+from .records.overview import RunHistory
+from .records.parallel import ParallelCoordinates
 
 Figure = dict[str, Any]
 _BINS = 24

@@ -20,8 +20,8 @@ from ..formats import DASH, plural
 from ..metrics import metric_named
 from .contexts import CONTEXTS, Context, duration_text, objective_of, shown_columns, time_text
 from .figures import importance_figure
-from .overview import counts
-from .runs_table import runs_csv
+from .records.overview import counts
+from .records.runs_table import runs_csv
 from .scene import Scene
 from .snapshot import FollowedStore, Snapshot
 from .view import PAGES, View

@@ -20,7 +20,7 @@ from ..figures.r_matrices import RMatrix, r_matrix
 from ..figures.task_titles import TaskTitles
 from ..metrics import metric_named
 from ..selection import cell_name
-from .overview import progress
+from .records.overview import progress
 from .snapshot import Followed, Snapshot
 from .view import View, slice_of
 

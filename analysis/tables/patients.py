@@ -12,7 +12,7 @@ from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
 from ..formats import DASH, TextCell, TextTable, number, with_interval
-from ..patient_intervals import PATIENT_METRICS, RESAMPLES, PatientInterval, patient_bootstrap
+from ..people.patient_intervals import PATIENT_METRICS, RESAMPLES, PatientInterval, patient_bootstrap
 from ..selection import cell_name
 
 MOST = 24

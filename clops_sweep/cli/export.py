@@ -33,8 +33,8 @@ def export(run_id: str, file: Path, results: str, task: int | None, as_json: boo
     includes the encoder of a run on features, and takes the signals that this takes.
     """
     from clops_sweep.learning.encoders.encoders import Encoders
-    from clops_sweep.learning.onnx_export import onnx_bytes
-    from clops_sweep.learning.trained_model import model_from
+    from clops_sweep.learning.models.onnx_export import onnx_bytes
+    from clops_sweep.learning.models.trained_model import model_from
 
     if file.suffix != ".onnx":
         raise UsageError(f"{file}: expected a name that ends in .onnx")

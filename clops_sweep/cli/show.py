@@ -29,7 +29,7 @@ from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore, rerun_command
 
 if TYPE_CHECKING:
-    from clops_sweep.analysis.patient_intervals import PatientInterval
+    from clops_sweep.analysis.people.patient_intervals import PatientInterval
 
 _ELSEWHERE = ("run_id", "status", "error", "plugins")
 """Columns of `RECORDED` that have a place of their own."""
@@ -100,7 +100,7 @@ def _intervals(store: RunStore, run_id: str, other: str | None = None) -> dict[s
     Raises:
         UsageError: two runs, of which one has no predictions, or that were tested on other instances.
     """
-    from clops_sweep.analysis.patient_intervals import patient_bootstrap
+    from clops_sweep.analysis.people.patient_intervals import patient_bootstrap
 
     if other is None and not store.parts["predictions"].has_finished([run_id]):
         return {}

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.execution.display.live import Display
-from clops_sweep.execution.feed import Feed
+from clops_sweep.execution.feeding.feed import Feed
+from clops_sweep.execution.feeding.relay import Relay, RunFed
+from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import MakeWorkplace, Resources
 from clops_sweep.execution.observers.thread import Observers
-from clops_sweep.execution.relay import Relay, RunFed
 from clops_sweep.execution.run_log import mark_output, print_for
-from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.execution.worker.job_runner import JobRunner
 from clops_sweep.store.upkeep.background import BackgroundCompaction
 

@@ -19,12 +19,12 @@ from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import StoreError
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.display.terminal import output_to
-from clops_sweep.execution.feed import Feed, GridFeed
+from clops_sweep.execution.feeding.feed import Feed, GridFeed
+from clops_sweep.execution.feeding.retries import Retries
+from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import HeldFrames, Resources, Workplace, make_jobs, shuffled
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
-from clops_sweep.execution.retries import Retries
-from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing

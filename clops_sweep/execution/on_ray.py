@@ -18,11 +18,11 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.execution.cluster.start import cluster, start_in_words
 from clops_sweep.execution.display.live import Display
-from clops_sweep.execution.feed import Feed
+from clops_sweep.execution.feeding.feed import Feed
+from clops_sweep.execution.feeding.relay import RunFed
+from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import MakeWorkplace, Resources
 from clops_sweep.execution.observers.thread import Observers
-from clops_sweep.execution.relay import RunFed
-from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 

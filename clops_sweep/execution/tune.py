@@ -32,13 +32,13 @@ from ray.tune.search import Searcher
 
 from clops_sweep.execution.cluster.start import places
 from clops_sweep.execution.display.live import Display
-from clops_sweep.execution.feed import Feed
+from clops_sweep.execution.feeding.feed import Feed
+from clops_sweep.execution.feeding.relay import Relay
+from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job, Resources, Workplace
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.ray_internals import worker_deaths
-from clops_sweep.execution.relay import Relay
 from clops_sweep.execution.reports import WorkerDied, bounded
-from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.execution.worker.scratch import private_folder
 from clops_sweep.store.upkeep.background import BackgroundCompaction
 

@@ -32,12 +32,12 @@ from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.learners.optimizers import scheduled
 from clops_sweep.learning.lockstep import computed_alone, free_fields, lockstep_key
 from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator, SplitName
-from clops_sweep.learning.model_facts import ModelFacts
+from clops_sweep.learning.models.model_facts import ModelFacts
+from clops_sweep.learning.models.trained_model import model_bytes
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.parameters import Parameters
 from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
 from clops_sweep.learning.threads import one_thread
-from clops_sweep.learning.trained_model import model_bytes
 
 
 @dataclass(frozen=True)

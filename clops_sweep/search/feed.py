@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from clops_sweep.errors import StoreError, UsageError, one_line
 from clops_sweep.execution.display.live import Display
+from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied, ends
-from clops_sweep.execution.retries import Retries
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
 from clops_sweep.planning.plan import PlannedRun

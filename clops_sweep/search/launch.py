@@ -25,9 +25,9 @@ from clops_sweep.store.upkeep.verification import without_damage
 
 if TYPE_CHECKING:
     from clops_sweep.execution.display.live import Display
-    from clops_sweep.execution.feed import Feed
+    from clops_sweep.execution.feeding.feed import Feed
+    from clops_sweep.execution.feeding.retries import Retries
     from clops_sweep.execution.jobs import Job, Resources
-    from clops_sweep.execution.retries import Retries
 
 MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
 """Makes a display, which shows what happens while it is entered."""

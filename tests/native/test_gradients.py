@@ -14,10 +14,10 @@ import torch
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning.batches import Epoch, Instances, Replay
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learners.adam import Adam
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.logit_table import PULL, READ, WRITTEN, LogitTable
+from clops_sweep.learning.learners.optimizers import Adam
 from clops_sweep.learning.learners.penalty import Penalty
 from clops_sweep.testing.watch import difference
 

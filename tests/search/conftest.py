@@ -16,9 +16,9 @@ from optuna.storages._rdb.storage import _VersionManager
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.execution.display.live import Results
+from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, Paused, Report, WorkerDied
-from clops_sweep.execution.retries import Retries
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.planning.plan import PlannedRun

@@ -27,7 +27,11 @@ IMPORTED = (
     *("jsonschema", "logging.config", "logging.handlers", "msgpack", "pandas", "pdb", "pyarrow.parquet", "requests"),
     *("rich.live", "socketserver", "statistics", "torch", "yaml"),
     *("clops_sweep.learning.learners.native_learner", "clops_sweep.learning.run", "clops_sweep.store.rows"),
-    *("clops_sweep.store.upkeep.background", "clops_sweep.execution.display.live", "clops_sweep.execution.feed"),
+    *(
+        "clops_sweep.store.upkeep.background",
+        "clops_sweep.execution.display.live",
+        "clops_sweep.execution.feeding.feed",
+    ),
     "clops_sweep.execution.observers.events",
 )
 """What Ray and a worker need. Not Ray itself: as it is imported, it looks up for which job that is."""

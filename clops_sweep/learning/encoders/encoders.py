@@ -19,12 +19,12 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.declarations import DeclaredEncoder, EncoderInput
 from clops_sweep.experiment.plugins.registry import ENCODERS, NETWORKS, STORED_RUN
 from clops_sweep.learning.encoders.adapting import Signals, adapter
-from clops_sweep.learning.model_facts import ModelFacts, facts_in
+from clops_sweep.learning.models.model_facts import ModelFacts, facts_in
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from clops_sweep.learning.trained_model import UsedEncoder
+    from clops_sweep.learning.models.trained_model import UsedEncoder
 
 _OF_RUNS = frozenset({"resample", "pad", "crop"})
 """How signals may be adapted to the network of a stored run."""
@@ -111,7 +111,7 @@ class Encoders:
         Raises:
             UsageError: it is not the one that the model was trained with.
         """
-        from clops_sweep.learning.trained_model import UsedEncoder
+        from clops_sweep.learning.models.trained_model import UsedEncoder
 
         assert facts.encoder is not None
         if STORED_RUN.fullmatch(facts.encoder) is None and facts.encoder not in ENCODERS:
@@ -179,7 +179,7 @@ class Encoders:
 
         def make(_: Path | None) -> nn.Module:
             from clops_sweep.learning.encoders.headless import without_head
-            from clops_sweep.learning.trained_model import model_from
+            from clops_sweep.learning.models.trained_model import model_from
 
             return without_head(name, model_from(content, self.of_model))
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from clops_sweep.learning.batches import EpochBatch
-from clops_sweep.learning.learners.adam import Adam
+from clops_sweep.learning.learners.optimizers import Adam
 
 
 class TaskInstanceParameters:

@@ -18,9 +18,9 @@ import torch
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learners.adam import Adam
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.learners.logit_table import LogitTable, pulled
+from clops_sweep.learning.learners.optimizers import Adam
 from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.learners.penalty import Penalty
 from clops_sweep.learning.learners.run_networks import RunNetworks

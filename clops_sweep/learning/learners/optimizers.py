@@ -1,12 +1,73 @@
-"""Other optimisers than plain Adam, on the same flat tensor, and schedules of the learning rate."""
+"""Optimisers on one flat tensor, and schedules of the learning rate."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
 import torch
 
-from clops_sweep.learning.learners.adam import Adam
+FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-8
+
+
+class Adam:
+    """Adam (Kingma and Ba, 2015), without weight decay.
+
+    m <- b1 m + (1 - b1) g;  v <- b2 v + (1 - b2) g^2;  x <- x - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps).
+
+    Elementwise, so that the parameters of S runs are advanced by one call, each as if it were alone.
+
+    Args:
+        values: what is optimised, changed in place by `step`.
+        learning_rate: lr, a number, or one for each row of `values`, [S, n].
+    """
+
+    def __init__(self, values: torch.Tensor, learning_rate: float | Sequence[float]) -> None:
+        self.values = values
+        self.set_rate(learning_rate)
+        self.first = torch.zeros_like(values)
+        self.second = torch.zeros_like(values)
+        self.steps = 0
+        """t, the steps that have been taken."""
+
+    def set_rate(self, learning_rate: float | Sequence[float]) -> None:
+        """Take another learning rate for the next steps."""
+        self.learning_rate = learning_rate
+        self._rates: torch.Tensor | None = None
+        if not isinstance(learning_rate, float | int):
+            self._rates = torch.tensor(learning_rate, dtype=torch.float64, device=self.values.device)[:, None]
+
+    def step(self, gradient: torch.Tensor) -> None:
+        """One step along `gradient`, of the same shape as `values`."""
+        self.steps += 1
+        root = float(np.float32((1 - SECOND_DECAY**self.steps) ** 0.5))
+        rate: float | torch.Tensor  # rounded to float32 once, whichever it is
+        if self._rates is None:
+            assert isinstance(self.learning_rate, float | int)
+            rate = float(np.float32(self.learning_rate / (1 - FIRST_DECAY**self.steps)))
+        else:
+            rate = (self._rates / (1 - FIRST_DECAY**self.steps)).to(torch.float32)
+        self.first.lerp_(gradient, 1 - FIRST_DECAY)
+        self.second.mul_(SECOND_DECAY).addcmul_(gradient, gradient, value=1 - SECOND_DECAY)
+        denominator = self.second.sqrt().div_(root).add_(EPSILON)
+        self.values.sub_((self.first * rate).div_(denominator))
+
+    def forget(self) -> None:
+        """Is as it was before the first step; the values stay."""
+        self.first.zero_()
+        self.second.zero_()
+        self.steps = 0
+
+    def state(self) -> dict[str, torch.Tensor | int]:
+        """What a checkpoint needs besides `values`."""
+        return {"first": self.first, "second": self.second, "steps": self.steps}
+
+    def restore(self, state: dict[str, torch.Tensor | int]) -> None:
+        """Takes up a state that `state` returned."""
+        self.first.copy_(torch.as_tensor(state["first"]))
+        self.second.copy_(torch.as_tensor(state["second"]))
+        self.steps = int(state["steps"])
 
 
 class DecayedAdam(Adam):

@@ -18,15 +18,15 @@ from scipy import stats
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.dashboard.compare import Compared, best_of_each, comparison
 from clops_sweep.analysis.dashboard.contexts import shown_columns
 from clops_sweep.analysis.dashboard.instances import instances_table
-from clops_sweep.analysis.dashboard.overlay import overlay
-from clops_sweep.analysis.dashboard.overview import MOST_DOTS, best_value, counts, progress, run_history
-from clops_sweep.analysis.dashboard.parallel import MOST_LINES, parallel_coordinates
-from clops_sweep.analysis.dashboard.run_log import MOST_LINES as MOST_LOGGED
-from clops_sweep.analysis.dashboard.run_log import run_log
-from clops_sweep.analysis.dashboard.runs_table import PAGE, matching, runs_csv, runs_table
+from clops_sweep.analysis.dashboard.records.compare import Compared, best_of_each, comparison
+from clops_sweep.analysis.dashboard.records.overlay import overlay
+from clops_sweep.analysis.dashboard.records.overview import MOST_DOTS, best_value, counts, progress, run_history
+from clops_sweep.analysis.dashboard.records.parallel import MOST_LINES, parallel_coordinates
+from clops_sweep.analysis.dashboard.records.run_log import MOST_LINES as MOST_LOGGED
+from clops_sweep.analysis.dashboard.records.run_log import run_log
+from clops_sweep.analysis.dashboard.records.runs_table import PAGE, matching, runs_csv, runs_table
 from clops_sweep.analysis.dashboard.scene import Scene
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource

@@ -18,13 +18,13 @@ from launching import Sweep, kill, wait_for
 from clops_sweep import EpochEnd, RunConfig, RunEnd, TaskEnd
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.errors import UsageError
+from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.observers import thread
 from clops_sweep.execution.observers.events import after_epoch, after_run
 from clops_sweep.execution.observers.requested import check_observers, requested_observers
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.reports import Failed, WorkerDied
-from clops_sweep.execution.retries import Retries
 from clops_sweep.experiment.events import Event, Place
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.decorators import observer

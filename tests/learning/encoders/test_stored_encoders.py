@@ -16,10 +16,10 @@ from clops_sweep.cli.commands import command
 from clops_sweep.data.scenarios.leaks import person_hash
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.plugins.registry import NETWORKS
-from clops_sweep.learning.model_facts import facts_in
+from clops_sweep.learning.models.model_facts import facts_in
+from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.networks.head import features_of, head_of
 from clops_sweep.learning.result import RunResult
-from clops_sweep.learning.trained_model import model_from
 from tests.learning.encoders.place import FILE, Place, config
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from clops_sweep.learning.learners.adam import Adam
+from clops_sweep.learning.learners.optimizers import Adam
 
 
 @pytest.mark.parametrize("learning_rate", [1e-4, 1e-3, 0.1])

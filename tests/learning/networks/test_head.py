@@ -14,10 +14,10 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similar
 from clops_sweep import ContinualRun, RunConfig, UsageError, native, network
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.experiment.tasks import scenario_of
+from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.networks.head import CosineHead
 from clops_sweep.learning.networks.module_probe import check_networks
 from clops_sweep.learning.networks.run_module import made
-from clops_sweep.learning.trained_model import model_from
 from clops_sweep.testing import tiny_config, tiny_frames
 
 UNION = "class_il_union"

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from clops_sweep import ContinualRun, UsageError, lora, network
-from clops_sweep.learning.trained_model import model_from
+from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.testing import tiny_config, tiny_frames
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from clops_sweep.experiment.metrics import words
 
-from ..statistics import MIN_UNITS
+from ...statistics import MIN_UNITS
 
 MOST_RUNS = 100
 """Runs behind a line, at most: reading the curves of more takes too long."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from clops_sweep.errors import UsageError, reason
-from clops_sweep.learning.trained_model import TrainedModel
+from clops_sweep.learning.models.trained_model import TrainedModel
 
 _LARGEST_DIFFERENCE = 1e-5
 

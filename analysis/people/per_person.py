@@ -14,7 +14,7 @@ import pandas as pd
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
-from .patient_intervals import predicted
+from .patient_intervals import predicted, predictions_of
 
 COLUMNS = ["run_id", "patient", "evaluated_on", "task", "instances", "accuracy", "gain", "retention"]
 
@@ -84,7 +84,5 @@ def people(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataFram
         store: where the runs are.
         run_ids: of which; by default all that have predictions.
     """
-    there = store.parts["predictions"].finished()
-    asked = sorted(there) if run_ids is None else [run_id for run_id in run_ids if run_id in there]
-    tables = [per_person(store.read("predictions", run_id)) for run_id in asked]
+    tables = [per_person(predictions) for _, predictions in predictions_of(store, run_ids)]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)

@@ -8,9 +8,9 @@ from typing import Protocol
 
 from clops_sweep.errors import StoreError
 from clops_sweep.execution.display.live import Display
+from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, FoundFinished, Report, WorkerDied, ends
-from clops_sweep.execution.retries import Retries
 from clops_sweep.planning.costs import Costs, kind_of
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore

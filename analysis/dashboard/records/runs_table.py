@@ -14,9 +14,9 @@ import pandas as pd
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.where import Where
 
-from ..collect import Experiment, label_text
-from ..formats import as_csv
-from ..statistics import Estimate, estimate
+from ...collect import Experiment, label_text
+from ...formats import as_csv
+from ...statistics import Estimate, estimate
 from .overview import ended_at
 
 PAGE = 50

@@ -11,10 +11,10 @@ import pandas as pd
 
 from clops_sweep.errors import UsageError
 
-from ..collect import Experiment
-from ..metrics import Metric, metric_named
-from ..statistics import MIN_UNITS, Estimate, PairedDifference, estimate, paired_difference
-from .snapshot import Followed, Snapshot
+from ...collect import Experiment
+from ...metrics import Metric, metric_named
+from ...statistics import MIN_UNITS, Estimate, PairedDifference, estimate, paired_difference
+from ..snapshot import Followed, Snapshot
 
 MOST_DOTS = 500
 """Runs in the figure. Of more runs, evenly spaced ones are drawn, and each that set a new best."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..collect import Experiment, label_text
-from ..metrics import Metric, known_metric
-from ..statistics import Estimate, estimate
+from ...collect import Experiment, label_text
+from ...metrics import Metric, known_metric
+from ...statistics import Estimate, estimate
 
 MOST_LINES = 1000
 """Beyond these, the best are drawn: more lines than that hide one another."""

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from clops_sweep.errors import UsageError
 
-from ..collect import Experiment
-from ..results import aligned
-from ..statistics import PairedDifference, paired_difference
+from ...collect import Experiment
+from ...results import aligned
+from ...statistics import PairedDifference, paired_difference
 from .overview import Value, best_value, value_of
 
 REFERENCE = "finetune"

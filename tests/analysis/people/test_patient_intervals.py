@@ -13,7 +13,7 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 
 from clops_sweep import ContinualRun, RunConfig, UsageError, read
-from clops_sweep.analysis.patient_intervals import PATIENT_METRICS, patient_bootstrap, scores
+from clops_sweep.analysis.people.patient_intervals import PATIENT_METRICS, patient_bootstrap, scores
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
 

@@ -17,7 +17,7 @@ from clops_sweep.errors import UsageError, several
 from clops_sweep.learning.metrics import r_matrix
 from clops_sweep.store.run_store import RunStore
 
-from .statistics import CONFIDENCE, MIN_UNITS
+from ..statistics import CONFIDENCE, MIN_UNITS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -111,6 +111,18 @@ def patient_bootstrap(
     return {name: PatientInterval(at, low, high, len(ours.people), why) for name, at, low, high, why in found}
 
 
+def predictions_of(store: RunStore, run_ids: Iterable[str] | None = None) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Runs of a store with their predictions; one table is in memory at a time.
+
+    Args:
+        store: where the runs are.
+        run_ids: of which; by default all that have predictions.
+    """
+    there = store.parts["predictions"].finished()
+    for run_id in sorted(there) if run_ids is None else [it for it in run_ids if it in there]:
+        yield run_id, store.read("predictions", run_id)
+
+
 def intervals(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
     """`patient_bootstrap` of runs of a store as a table: run_id, metric, value, low, high, people, obstacle.
 
@@ -118,12 +130,9 @@ def intervals(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataF
         store: where the runs are.
         run_ids: of which; by default all that have predictions.
     """
-    there = store.parts["predictions"].finished()
-    asked = sorted(there) if run_ids is None else [run_id for run_id in run_ids if run_id in there]
-    tables = ((run_id, store.read("predictions", run_id)) for run_id in asked)  # one in memory at a time
     rows = [
         (run_id, name, it.value, it.low, it.high, it.people, it.obstacle)
-        for run_id, predictions in tables
+        for run_id, predictions in predictions_of(store, run_ids)
         if len(predictions)
         for name, it in patient_bootstrap(predictions).items()
         if np.isfinite(it.value)

@@ -16,8 +16,8 @@ from clops_sweep.data.scenarios.leaks import person_hash
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import losses
 from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.learning.models.trained_model import facts_in, model_from
 from clops_sweep.learning.result import RunResult
-from clops_sweep.learning.trained_model import facts_in, model_from
 from clops_sweep.testing import tiny_config, tiny_frames
 
 

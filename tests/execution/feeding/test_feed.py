@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig
-from clops_sweep.execution.feed import SECONDS, GridFeed
+from clops_sweep.execution.feeding.feed import SECONDS, GridFeed
+from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Report, WorkerDied
-from clops_sweep.execution.retries import Retries
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 

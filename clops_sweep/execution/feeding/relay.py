@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from clops_sweep.errors import StoreError
 from clops_sweep.execution.display.live import Display
-from clops_sweep.execution.feed import Feed
+from clops_sweep.execution.feeding.feed import Feed
+from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.reports import Begun, Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied
-from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.experiment.events import Event
 from clops_sweep.store.upkeep.background import BackgroundCompaction
 

@@ -1,4 +1,4 @@
-"""What is told of the runs under way follows from what workers report."""
+"""The runs that are said to be under way follow from what workers report."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from clops_sweep import RunConfig
+from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, Paused, Report, Resumed, Running, WorkerDied
-from clops_sweep.execution.under_way import RunsUnderWay
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.under_way import UnderWay, runs_under_way
 

@@ -18,7 +18,7 @@ from clops_sweep.data.prepared.normalization import frame_statistics, normalized
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import losses
-from clops_sweep.learning.model_facts import FACTS, ModelFacts, facts_in
+from clops_sweep.learning.models.model_facts import FACTS, ModelFacts, facts_in
 from clops_sweep.learning.networks.run_module import made
 
 

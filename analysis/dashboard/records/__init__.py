@@ -1,0 +1,1 @@
+"""What pages show, as plain records computed from a store."""

@@ -1,0 +1,1 @@
+"""The jobs of a sweep: which comes next, which are retried, and where their reports go."""

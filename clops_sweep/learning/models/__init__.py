@@ -1,0 +1,1 @@
+"""Trained networks as files: what is known of them, loading, and ONNX."""
