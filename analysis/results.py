@@ -11,7 +11,16 @@ import numpy.typing as npt
 from .collect import Cell, Experiment
 from .metrics import metric_named
 from .published import Departure, PublishedValue, departures, published_values
-from .statistics import Estimate, Partitions, Replicate, estimates, ordered, paired_differences
+from .statistics import (
+    Estimate,
+    PairedDifference,
+    Partitions,
+    Replicate,
+    estimates,
+    ordered,
+    paired_difference,
+    paired_differences,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -87,6 +96,16 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
             best.setdefault(winner, set()).add(metric)
     rows = (replace(row, best_in=frozenset(best.get(i, ()))) for i, row in enumerate(drafts))
     return ResultTable(experiment.name, label_names, tuple(rows), experiment.headline)
+
+
+def mean_of(experiment: Experiment, cell: int, metric: str) -> PairedDifference:
+    """The mean of a configuration's metric over units, with its corrected 95 % interval (see `paired_difference`).
+
+    Raises:
+        UsageError: it has folds beside random splits.
+    """
+    values, replicates = experiment.by_replicate(metric)[cell], experiment.replicates
+    return paired_difference(values, np.zeros_like(values), replicates, experiment.partitions(cell), metric)
 
 
 def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Floats, list[Replicate], Partitions]:

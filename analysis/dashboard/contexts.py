@@ -26,7 +26,7 @@ from ..figures.curves import describe_learning_curves
 from ..figures.heatmaps import Heatmap, Panel
 from ..figures.optimization_history import describe_optimization_history, optimization_history
 from ..figures.r_matrices import RMatrix, describe_r_matrices
-from ..formats import DASH
+from ..formats import DASH, duration
 from ..metrics import metric_named
 from ..search_trials import best_trials, best_trials_text
 from ..selection import cell_name
@@ -155,16 +155,8 @@ def _on_its_way(scene: Scene, it: UnderWay, owner: str) -> Context:
         "task": f"{it.task} of {it.tasks}" if it.tasks else "starting",
         "epoch": f"{it.epoch} of {it.epochs}" if it.tasks else DASH,
         "share": min(max(done, 0.0), 1.0),
-        "left": duration_text(max(0.0, it.ends_at - time.time())) if it.ends_at else DASH,
+        "left": duration(max(0.0, it.ends_at - time.time())) if it.ends_at else DASH,
     }
-
-
-def duration_text(seconds: float) -> str:
-    """A time by the clock: "7 s", "3 min", "2 h 10 min"."""
-    minutes = round(seconds / 60)
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60:02d} min"
 
 
 def time_text(seconds: float) -> str:

@@ -18,7 +18,7 @@ from ..drawing.style import readable_on
 from ..figures.importance import describe_importance, importance
 from ..formats import DASH, plural
 from ..metrics import metric_named
-from .contexts import CONTEXTS, Context, duration_text, objective_of, shown_columns, time_text
+from .contexts import CONTEXTS, Context, objective_of, shown_columns, time_text
 from .figures import importance_figure
 from .records.overview import counts
 from .records.runs_table import runs_csv
@@ -154,7 +154,6 @@ _ENVIRONMENT.globals |= {
     "DASH": DASH,
     "View": View,
     "axis_title": axis_title,
-    "duration_text": duration_text,
     "label_text": label_text,
     "metric_title": lambda name: metric_named(name).plain,
     "one_line": one_line,

@@ -10,8 +10,9 @@ import numpy as np
 from ..collect import Experiment
 from ..formats import DASH, TextCell, TextTable, as_csv, number, p_text, plural, with_interval
 from ..metrics import metric_named
+from ..results import mean_of
 from ..selection import cell_name, variants
-from ..statistics import ALPHA, PairedDifference, paired_difference, units_in_words
+from ..statistics import ALPHA, PairedDifference, units_in_words
 from .comparisons import Comparison, Kind, paired
 from .strategies import editions_of, training
 
@@ -67,22 +68,12 @@ def best_configurations(
     best = [max(there, key=score.__getitem__) for cells in groups if (there := [it for it in cells if it in score])]
     best = sorted(best, key=score.__getitem__, reverse=True)[:most]
     above = dict(_above_fine_tuning(experiment, competing, best, others, searched))
-    replicates = experiment.replicates
     return [
         Best(
             experiment,
             cell,
             len(competing),
-            {
-                metric: paired_difference(
-                    experiment.by_replicate(metric)[cell],
-                    np.zeros(len(replicates)),
-                    replicates,
-                    experiment.partitions(cell),
-                    metric,
-                )
-                for metric in metrics
-            },
+            {metric: mean_of(experiment, cell, metric) for metric in metrics},
             above.get(cell),
         )
         for cell in best

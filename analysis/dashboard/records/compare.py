@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from clops_sweep.errors import UsageError
 
-from ...collect import Experiment
+from ...collect import Experiment, Family, data_of
 from ...results import aligned
 from ...statistics import PairedDifference, paired_difference
 from .overview import Value, best_value, value_of
@@ -54,8 +54,8 @@ def comparison(
     found = [(name, experiment, value_of(experiment, cell, metric)) for name, experiment, cell in chosen]
     found = [it for it in found if it[2].estimate.n]
     sign = 1 if found and found[0][2].metric.better == "lower" else -1
-    found.sort(key=lambda it: (str(_data(it[1], it[2])), sign * it[2].estimate.mean))
-    references: dict[Hashable, tuple[str, Experiment, int]] = {}
+    found.sort(key=lambda it: (_data(it[1], it[2]), sign * it[2].estimate.mean))
+    references: dict[Family, tuple[str, Experiment, int]] = {}
     for name, experiment, value in found:
         is_chosen = (name, value.cell) == reference
         if is_chosen or experiment.cells[value.cell].config.strategy == REFERENCE:
@@ -88,7 +88,5 @@ def _compared(
     return Compared(name, experiment, value, present, False, difference)
 
 
-def _data(experiment: Experiment, value: Value) -> Hashable:
-    """What two configurations must share to be compared run by run."""
-    config = experiment.cells[value.cell].config
-    return config.dataset, config.scenario, config.normalize, str(config.leads), str(config.validation)
+def _data(experiment: Experiment, value: Value) -> Family:
+    return data_of(experiment.cells[value.cell].config)

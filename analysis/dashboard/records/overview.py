@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,8 @@ from clops_sweep.errors import UsageError
 
 from ...collect import Experiment
 from ...metrics import Metric, metric_named
-from ...statistics import MIN_UNITS, Estimate, PairedDifference, estimate, paired_difference
+from ...results import mean_of
+from ...statistics import MIN_UNITS, Estimate, PairedDifference, estimate
 from ..snapshot import Followed, Snapshot
 
 MOST_DOTS = 500
@@ -76,11 +78,8 @@ def value_of(experiment: Experiment, cell: int, metric: str) -> Value:
     """A metric of one configuration."""
     values = experiment.by_replicate(metric)[cell]
     interval = None
-    try:
-        zero = np.zeros_like(values)
-        interval = paired_difference(values, zero, experiment.replicates, experiment.partitions(cell), metric)
-    except UsageError:  # folds beside random splits
-        pass
+    with suppress(UsageError):  # folds beside random splits
+        interval = mean_of(experiment, cell, metric)
     return Value(cell, metric_named(metric), estimate(values), interval)
 
 

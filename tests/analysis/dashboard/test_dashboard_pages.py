@@ -298,7 +298,7 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     page = whole(pages, "")
     assert "1 run finished, 3 running, 0 missing." in words_of(page)
     _, one, two = cells_of(page, "Running now")
-    assert one[:4] == ["b = 0.5, seed 0", "1 h 00 min", "2 of 4", "3 of 5"]
+    assert one[:4] == ["b = 0.5, seed 0", "60 min", "2 of 4", "3 of 5"]
     assert one[5] == "own"
     assert two[:4] == [HOSTILE, DASH, "starting", DASH]
     (link, *_) = (it for it in page.find("a") if it.text == one[0])
