@@ -193,8 +193,8 @@ def encode(
         print_json({"name": name, "encoder": encoder, "frames": len(frames), **size})
         return
     shape = f"{frames.samples:,}" if frames.members is None else f"{frames.channels:,} x {frames.samples:,}"
-    click.echo(f"{name}: {shape} features of {encoder} for each of {len(frames):,} frames, "
-               f"{_megabytes(frames.frames.nbytes)}")  # fmt: skip
+    size_on_disk = _megabytes(frames.frames.nbytes)
+    click.echo(f"{name}: {shape} features of {encoder} for each of {len(frames):,} frames, {size_on_disk}")
 
 
 @data.command()

@@ -302,7 +302,7 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     assert one[5] == "own"
     assert two[:4] == [HOSTILE, DASH, "starting", DASH]
     (link, *_) = (it for it in page.find("a") if it.text == one[0])
-    assert "running, task 2 of 4, epoch 3 of 5, 1 h 00 min left" in words_of(whole(pages, link.attributes["href"]))
+    assert "running, task 2 of 4, epoch 3 of 5, 60 min left" in words_of(whole(pages, link.attributes["href"]))
     assert [cell for row in cells_of(whole(pages, "?page=runs"), "Runs") for cell in row].count("running") == 2
     file.write([])
     pages.refresh()
