@@ -251,12 +251,16 @@ def test_runs_are_filtered_averaged_and_sorted(browsed: Browsed) -> None:
 
 def test_a_line_of_the_parallel_coordinates_is_clicked(browsed: Browsed) -> None:
     browsed.run("document.getElementById('page-parallel').click()")
-    place = browsed.until(
-        "(line => line && (box => ({x: box.right - 1, y: box.top + 1}))(line.getBoundingClientRect()))"
-        "([...document.querySelectorAll('#content path.js-line')].at(-1))"
-    )
-    browsed.mouse("mouseMoved", place)
-    browsed.until("document.querySelector('#content .hoverlayer .hovertext') !== null")
+    deadline, hovered = time.monotonic() + 60, False
+    while not hovered:  # the page may move while it is drawn
+        assert time.monotonic() < deadline
+        place = browsed.until(
+            "(line => line && (box => ({x: box.right - 1, y: box.top + 1}))(line.getBoundingClientRect()))"
+            "([...document.querySelectorAll('#content path.js-line')].at(-1))"
+        )
+        browsed.mouse("mouseMoved", place)
+        time.sleep(0.05)
+        hovered = browsed.run("document.querySelector('#content .hoverlayer .hovertext') !== null")
     for kind in ("mousePressed", "mouseReleased"):
         browsed.mouse(kind, place, button="left", clickCount=1)
     browsed.until("document.querySelector('#page-heatmap').ariaCurrent === 'page'")
