@@ -8,10 +8,11 @@ Two norms and five seeds. The data name no people, so a verdict is about the pub
 """
 
 from clops_sweep import Claim, Contrast, SearchSpace, Side
-from clops_sweep.search_spaces.heads_uci_har import BASE
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 
+(HEADS,) = load_spaces(shipped_space("heads_uci_har"))  # declares the data set and its network
 METHODS = ("finetune", "ewc", "si", "mas", "lwf", "clops", "er", "joint")
-SPACE = SearchSpace("claims_uci_har", BASE, {"norm": ["batch", "layer"], "strategy": METHODS}, seeds=range(5))
+SPACE = SearchSpace("claims_uci_har", HEADS.base, {"norm": ["batch", "layer"], "strategy": METHODS}, seeds=range(5))
 SIDES = {name: Side(name, {"strategy": name}) for name in METHODS}
 ER = SIDES["er"]
 

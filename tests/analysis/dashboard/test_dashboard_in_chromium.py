@@ -54,6 +54,11 @@ class Browsed:
             time.sleep(0.05)
         return value
 
+    def open(self, page: str) -> None:
+        """Goes to a page, whatever other tests have left."""
+        self.run(f"document.getElementById('page-{page}').click()")
+        self.until(f"document.querySelector('#page-{page}[aria-current]') && document.body.ariaBusy !== 'true'")
+
     def press(self, key: str, code: int, text: str = "") -> None:
         for kind in ("keyDown", "keyUp"):
             extra = {"text": text} if text and kind == "keyDown" else {}
@@ -139,6 +144,8 @@ def test_a_cell_is_clicked_and_left_out_by_keyboard(browsed: Browsed) -> None:
 
 
 def test_a_list_is_changed_by_keyboard_and_the_address_opens_the_same_view(browsed: Browsed) -> None:
+    browsed.open("heatmap")
+    browsed.until("document.getElementById('choose-metric')")
     browsed.run("document.getElementById('choose-metric').focus()")
     browsed.press("ArrowDown", 40)
     browsed.until("document.querySelector('.heatmap').ariaLabel.startsWith('BWT by')")
@@ -151,7 +158,7 @@ def test_a_list_is_changed_by_keyboard_and_the_address_opens_the_same_view(brows
     before, address = browsed.run(shown), browsed.run("location.href")
     browsed.page.call("Page.navigate", url="about:blank")
     browsed.page.call("Page.navigate", url=address)
-    browsed.until(f"document.querySelector('#content .scatterlayer') && {shown}.length === {len(before)}")
+    browsed.until(f"document.querySelector('#content .heatmap') && {shown}.length === {len(before)}")
     assert browsed.run(shown) == before
 
 
@@ -179,7 +186,8 @@ def test_rows_are_selected_and_the_first_column_stays(browsed: Browsed) -> None:
 
 
 def test_tags_and_notes_stay_in_the_browser(browsed: Browsed) -> None:
-    run = browsed.run("document.querySelector('[data-tags]').dataset.tags")
+    browsed.open("runs")
+    run = browsed.until("document.querySelector('[data-tags]')?.dataset.tags")
     browsed.run("document.querySelector('.runs tbody th a').click()")
     for field, text in (("tags-of-run", "odd, again"), ("note-of-run", "look at <b>this</b>")):
         browsed.until(f"document.getElementById('{field}') !== null")
