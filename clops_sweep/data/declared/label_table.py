@@ -183,6 +183,7 @@ def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels
         return [row[argument] for row in rows] if rows and argument in rows[0] else None
 
     names = [row["name"] for row in rows]
+
     def listed(kind: str) -> dict[str, list[str] | None]:
         there = [argument for argument in (rows[0] if rows else ()) if argument.startswith(f"{kind}[")]
         return {argument[len(kind) + 2 : -2]: column(argument) for argument in there}
