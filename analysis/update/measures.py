@@ -148,8 +148,8 @@ class Measures:
         """
         found = []
         for before, after in zip(self.paired.before.probabilities.T, self.paired.after.probabilities.T, strict=True):
-            each = [self._sums(_one_hot(_bins(it, DRIFT_BINS), DRIFT_BINS)) for it in (before, after)]
-            found.append(jensenshannon(*each, base=2, axis=1))
+            one, other = (self._sums(_one_hot(_bins(it, DRIFT_BINS), DRIFT_BINS)) for it in (before, after))
+            found.append(jensenshannon(one, other, base=2, axis=1))
         return _quantity(np.nan_to_num(np.mean(found, axis=0)), self._count)
 
     def calibration_error(self) -> Change:
@@ -239,7 +239,8 @@ def confidences(model: Predicted, targets: Bools) -> tuple[Floats, Bools]:
 
 def reliability(model: Predicted, targets: Bools) -> list[Bin]:
     """The reliability curve: decisions in 15 bins of equal width of their confidence; empty bins are left out."""
-    confidence, right = (it.ravel() for it in confidences(model, targets))
+    both = confidences(model, targets)
+    confidence, right = both[0].ravel(), both[1].ravel()
     place = _bins(confidence, BINS)
     return [
         Bin(int(here.sum()), float(confidence[here].mean()), float(right[here].mean()))

@@ -48,14 +48,15 @@ def render_page(report: UpdateReport) -> str:
     return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", page)
 
 
-_OVERALL = ("measure", "before", "after", "difference")
-_CLASSES = (
-    "class",
-    "instances",
-    *(f"{name} {when}" for name in ("sensitivity", "specificity") for when in ("before", "after")),
+_WHEN = ("before", "after")
+_RATES = {"sensitivity": "specificity", "specificity": "sensitivity"}
+_OVERALL = ("measure", *_WHEN, "difference")
+_CLASSES = ("class", "instances", *(f"{name} {when}" for name in _RATES for when in _WHEN))
+_FIXED = ("class", *(f"{name} at {other} {FIXED:g}, {when}" for name, other in _RATES.items() for when in _WHEN))
+_SLICES = (
+    *("by", "value", "instances", "patients", "accuracy before", "accuracy after", "difference"),
+    *("became wrong", "became right"),
 )
-_FIXED = ("class", *(f"{name} at {other} {FIXED:g}, {when}" for name, other in (("sensitivity", "specificity"), ("specificity", "sensitivity")) for when in ("before", "after")))  # fmt: skip
-_SLICES = ("by", "value", "instances", "patients", "accuracy before", "accuracy after", "difference", "became wrong", "became right")  # fmt: skip
 TITLES = {
     "max_flips": "right before, wrong after",
     "max_group_flips": "right before, wrong after, in each subgroup",
@@ -187,8 +188,8 @@ def _flips_picture(report: UpdateReport) -> Picture:
 
 def _reliability_picture(report: UpdateReport) -> Picture:
     caption = (
-        f"Decisions in {BINS} bins of equal width of their confidence: the share that is right, and how many there are. "
-        "On the dashed line, confidence is what it says."
+        f"Decisions in {BINS} bins of equal width of their confidence: the share that is right, and the share of all "
+        "decisions. On the dashed line, as many decisions are right as their confidence says."
     )
     alt = "Curves of accuracy over confidence before and after"
     return sketch(draw_reliability, report.reliability, "reliability", "Reliability", caption, alt).drawn()

@@ -40,7 +40,8 @@ class Predicted:
     def of(cls, probabilities: Floats, targets: Bools) -> Predicted:
         """Decide by probabilities."""
         said, softmax = predicted(probabilities)
-        return cls(probabilities, said, (said & targets).any(1) if softmax else (said == targets).all(1), softmax)
+        right = np.asarray((said & targets).any(1) if softmax else (said == targets).all(1))
+        return cls(probabilities, said, right, softmax)
 
     def take(self, rows: npt.NDArray[np.generic]) -> Predicted:
         """Some instances."""
@@ -49,7 +50,15 @@ class Predicted:
 
 @dataclass(frozen=True, eq=False)
 class OneClass:
-    """One class against the rest: `rows` [n], the instances that count; of them whether they have it, scores, decisions."""
+    """One class against the rest.
+
+    Attributes:
+        name: of the class.
+        rows: bool [n], the m instances that count.
+        positive: bool [m], which of them have the class.
+        scores: its probability [m], before and after.
+        said: the decisions [m], before and after.
+    """
 
     name: str
     rows: Bools
@@ -162,8 +171,10 @@ def last_update(predictions: pd.DataFrame) -> tuple[Paired, Paired]:
     """
     stages = np.unique(_known(predictions)["trained_on"])
     if len(stages) < 2:
-        raise UsageError("the run was trained on all tasks at once, so it has no model before an update; compare it with "
-                         "another run: --against RUN_ID")  # fmt: skip
+        raise UsageError(
+            "the run was trained on all tasks at once, so it has no model before an update; compare it with another "
+            "run: --against RUN_ID"
+        )
     before, after = (predictions[predictions["trained_on"] == stage] for stage in stages[-2:])
     whole, number = _paired(before, after), after.sort_values(["task", "instance"])["evaluated_on"].to_numpy()
     old = number < stages[-1]
@@ -192,20 +203,24 @@ def _paired(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
     one, other = (it.sort_values(["task", "instance"], kind="stable", ignore_index=True) for it in (before, after))
     keys = ["task", "instance"]
     if not one[keys].equals(other[keys]):
-        raise UsageError("the two runs were not tested on the same instances of the same tasks; expected runs of one data "
-                         "set, scenario and patient split")  # fmt: skip
+        raise UsageError(
+            "the two runs were not tested on the same instances of the same tasks; expected runs of one data set, "
+            "scenario and patient split"
+        )
     outputs = [
         [name for name in it if str(name).startswith("target_") and it[name].notna().all()] for it in (one, other)
     ]
     if outputs[0] != outputs[1] or not (one[outputs[0]] == other[outputs[0]]).to_numpy().all():
-        raise UsageError("the two runs have other labels or another order of labels for the same instances; expected one "
-                         "scenario with the same classes for each task")  # fmt: skip
+        raise UsageError(
+            "the two runs have other labels or another order of labels for the same instances; expected one scenario "
+            "with the same classes for each task"
+        )
     targets = one[outputs[0]].to_numpy() > 0
     probabilities = [str(name).replace("target", "probability") for name in outputs[0]]
-    models = (Predicted.of(it[probabilities].to_numpy(dtype=float), targets) for it in (one, other))
+    first, second = (Predicted.of(it[probabilities].to_numpy(dtype=float), targets) for it in (one, other))
     texts = (one[name].fillna("").to_numpy(dtype=object) for name in ("task", "label", "patient"))
     tasks, labels, patients = texts
-    return Paired(one["instance"].to_numpy(), tasks, labels, patients, targets, *models)
+    return Paired(one["instance"].to_numpy(), tasks, labels, patients, targets, first, second)
 
 
 def _once(paired: Paired) -> Paired:

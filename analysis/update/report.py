@@ -207,8 +207,8 @@ def _groups(paired: Paired, row: Mapping[str, Any], names: Sequence[str], data: 
     key = config_from_row(row).data_key
     if data.data_hash(key) != row["data_hash"]:
         raise UsageError(
-            f"--groups: the data of run {row['run_id']} are not prepared in {data.root}, or have changed since; expected "
-            f"the prepared data set {row['dataset']!r} that the run was computed on"
+            f"--groups: the data of run {row['run_id']} are not prepared in {data.root}, or have changed since; "
+            f"expected the prepared data set {row['dataset']!r} that the run was computed on"
         )
     known = data.groups(key)
     found = {}
@@ -216,9 +216,9 @@ def _groups(paired: Paired, row: Mapping[str, Any], names: Sequence[str], data: 
         if name not in known:
             there = f"; it has {listed(known)}" if known else ""
             raise UsageError(
-                f"--groups: dataset {row['dataset']!r} was prepared without a column {shown(name)}{there}; columns come "
-                "from Recordings(..., groups={...}); frames from before a column was known are prepared again after "
-                f"'clops-sweep data evict {row['dataset']}'"
+                f"--groups: dataset {row['dataset']!r} was prepared without a column {shown(name)}{there}; columns "
+                "come from Recordings(..., groups={...}), and 'clops-sweep data evict "
+                f"{row['dataset']}' lets older frames be prepared again"
             )
         codes, values = known[name]
         found[name] = np.array(values, object)[codes[paired.instances]]
@@ -299,14 +299,14 @@ def _decision(name: str, of: str, limit: float, measured: Quantity) -> Decision:
 def _limitations(report: UpdateReport, row: Mapping[str, Any]) -> Iterator[str]:
     yield "A retrospective comparison on stored test predictions. It is no statement about a medical device."
     if report.unit == "instance":
-        yield "The predictions name no patients. Intervals draw instances and are too narrow where a patient has several."
+        yield "The predictions name no patients. Intervals draw instances: too narrow where a patient has several."
     if not report.resamples:
         yield f"No intervals: {several(report.units, report.unit)} where {MIN_UNITS} are needed."
     else:
         yield (
             f"Intervals are 95 % percentile intervals over {report.resamples:,} resamples of the test "
-            f"{report.unit}s. The networks stay as they are: other training patients or seeds would give other numbers. "
-            "Intervals are not corrected for their number. A number without an interval is about fewer than "
+            f"{report.unit}s. The networks stay as they are: other training patients or seeds would give other "
+            "numbers. Intervals are not corrected for their number. A number without an interval is about fewer than "
             f"{MIN_UNITS} {report.unit}s, or is the same in all resamples; 0 flips here do not exclude flips of others."
         )
     if row.get("split_within") == "time":

@@ -40,8 +40,8 @@ class FrameColumns:
         """Write the table, a column for each of these.
 
         patient, record, lead, start (seconds), label (where instances carry several, their names joined by commas, and
-        a column `label:NAME` of 0 and 1 for each class), time, domains and groups (if any), split, gain, offset, and minimum,
-        maximum, mean and deviation of the stored samples.
+        a column `label:NAME` of 0 and 1 for each class), time, domains and groups (if any), split, gain, offset, and
+        minimum, maximum, mean and deviation of the stored samples.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -120,7 +120,7 @@ class MitBihRecord(Source):
 
 def _groups(header: Header) -> dict[str, str]:
     """Sex and age from the first comment, such as "69 M 1085 1629 x1"; the VFDB has none."""
-    age, sex, *_ = [*(header.lines.comments[0].split() if header.lines.comments else ()), "", ""]
+    age, sex, *_ = [*"".join(header.lines.comments[:1]).split(), "", ""]
     return sex_and_age(sex, age)
 
 
