@@ -1,4 +1,4 @@
-"""An Optuna search's part of the report."""
+"""The report's section on an Optuna search."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def build_search_section(
     files: SectionFiles,
     titles: TaskTitles,
 ) -> Section:
-    """Computes and draws everything for one search; what cannot be shown is named with the reason."""
+    """Compute and draw the section of one search; figures that cannot be shown are named with the reason."""
     sketches: list[Sketch] = []
     more: list[Sketch | str] = []
     tables: list[LinkedTable] = []

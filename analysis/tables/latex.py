@@ -126,7 +126,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _after_a_break(line: str) -> str:
-    r"""A line that stands behind a ``\\`` or a rule, which would take a bracket or an asterisk for its own."""
+    r"""Protect a line after ``\\`` or a rule, which would read a bracket or an asterisk as its argument."""
     return "{}" + line if line.startswith(("[", "*")) else line
 
 
