@@ -111,7 +111,7 @@ class PairedDifference:
     """The mean difference over n units, with a 95 % interval and the two-sided p of the corrected t-test.
 
     `low`, `high` and `p` are NaN below 3 units, for an incomplete set of folds, and if all differences are equal.
-    `units` describes the units; None if there are none. `each` has the difference of each unit.
+    `units` describes the units; None without units. `each` has the difference of each unit.
     """
 
     mean: float
