@@ -133,7 +133,7 @@ def say_plan(plan: Plan, facts: Facts) -> None:
         click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
     say_first(plan)
     if facts.device:
-        click.echo(facts.device)
+        click.echo(f"device: {facts.device}")
     cost = facts.cost
     if cost is None:
         return

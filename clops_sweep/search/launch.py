@@ -132,7 +132,7 @@ def launch(
 
         count = len(pending) + sum(1 for _ in runs_to_come(asked))
         choice = choose(asked, resources, finished_runs(asked, plan), max(1, count))
-        resources, make_display = choice.resources, partial(_saying, [choice.words], make_display)
+        resources, make_display = choice.resources, partial(_saying, [f"device: {choice.words}"], make_display)
     if pending:
         frames = fitting_frames(asked, [run.config for run in pending])
         _check_start(resources)

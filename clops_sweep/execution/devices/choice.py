@@ -36,7 +36,7 @@ class Choice:
 
     Attributes:
         resources: with the share of a GPU and the lockstep.
-        words: a line that says what and why, and which GPUs stay idle.
+        words: what it is and why, and which GPUs stay idle.
     """
 
     resources: Resources
@@ -82,31 +82,30 @@ def choose(
         )
     kind = wanted or before
     because = "as asked for" if wanted else "as for the finished runs"
-    if kind == "cpu":
-        return Choice(resources, f"device: cpu, {because}" + (f"; {_stay_idle(count)}" if count else ""))
+    if kind == "cpu" and (wanted or count):
+        return Choice(resources, f"cpu, {because}" + (f"; {_stay_idle(count)}" if count else ""))
     if not gpus and kind == "gpu":
         return _on_gpus(resources, [], runs, because)
     if not gpus:
         unusable = f"{_stay_idle(count)}: PyTorch {installed_version('torch')} can use none"
-        return Choice(resources, f"device: cpu; {unusable if count else 'this machine has no GPU'}")
+        return Choice(resources, f"cpu; {unusable if count else 'this machine has no GPU'}")
     try:
         kinds = _kinds(asked, may_measure)
     except RuntimeError as error:  # others hold its memory, or this PyTorch has no code for it
         if kind == "gpu":
             raise UsageError(f"--device gpu: the GPU cannot be used ({one_line(error)})") from None
-        return Choice(resources, f"device: cpu; {_stay_idle(count)}: not usable ({one_line(error)})")
+        return Choice(resources, f"cpu; {_stay_idle(count)}: not usable ({one_line(error)})")
     if kind is None:
-        if any(it.speed is None for it in kinds):
-            names = sorted({it.config.network for it in kinds if it.speed is None})
-            words = f"device: not known yet; the launch measures what {', '.join(names)} gains from a GPU"
-            return Choice(resources, words)
+        if not kinds or any(it.speed is None for it in kinds):
+            names = ", ".join(sorted({config.network for config in asked.selection.configs}))
+            return Choice(resources, f"not known yet; the launch measures what {names} gains from a GPU")
         cores = _places(resources)
         gain = _seconds(kinds, on_gpu=False) / cores / (_seconds(kinds, on_gpu=True) / min(cores, _count(resources)))
         core = several(cores, "core")
         if gain < 1:
-            idle = f"{_stay_idle(count)}, {1 / gain:.2g} times as slow as {core}; --device gpu uses them"
-            return Choice(resources, f"device: cpu; {idle}")
-        because = f"{gain:.2g} times as fast as {core}"
+            idle = f"{_stay_idle(count)}, {_times(1 / gain)} as slow as {core}; --device gpu uses them"
+            return Choice(resources, f"cpu; {idle}")
+        because = f"{_times(gain)} as fast as {core}"
     return _on_gpus(resources, kinds, runs, because)
 
 
@@ -118,6 +117,10 @@ def _is_elsewhere(resources: Resources) -> bool:
 
 def _stay_idle(count: int) -> str:
     return f"{several(count, 'GPU')} {'stays' if count == 1 else 'stay'} idle"
+
+
+def _times(factor: float) -> str:
+    return f"{factor:,.0f} times" if factor >= 10 else f"{factor:.2g} times"
 
 
 def _places(resources: Resources) -> int:
@@ -178,12 +181,11 @@ def _on_gpus(resources: Resources, kinds: Collection[_Kind], runs: int, because:
         taken = _CONTEXT + max((it.frames.frames.nbytes for it in kinds), default=0)
         of_run = max([1, *(math.ceil(_MARGIN * speed.run_bytes) for speed in speeds)])
         memory = min(gpu.memory for gpu in gpus)
-        lockstep = resources.lockstep or max(1, min(RUNS_ON_A_GPU, (memory - taken) // of_run, on_each))
+        lockstep = resources.lockstep or max(1, min(RUNS_ON_A_GPU, (memory - taken) // of_run, runs // len(gpus)))
         trials = min(memory // (taken + lockstep * of_run), places // len(gpus), -(-on_each // lockstep))
         if speeds and not resources.gpus_per_trial:
             share = math.floor(10_000 / max(1, trials)) / 10_000
-    words = f"device: gpu, {because}; {share:.2g} GPUs a trial, at most {several(lockstep, 'run')} in lockstep"
-    busy = min(len(gpus), places, -(-runs // lockstep))
-    if idle := len(usable_gpus()) - busy:
-        words += f"; {_stay_idle(idle)}" if gpus else ""
+    words = f"gpu, {because}; a trial takes {share:.2g} GPU and up to {several(lockstep, 'run')} in lockstep"
+    if gpus and (idle := len(usable_gpus()) - min(len(gpus), places, -(-runs // lockstep))):
+        words += f"; {_stay_idle(idle)}"
     return Choice(replace(resources, gpus_per_trial=share, lockstep=lockstep), words)
