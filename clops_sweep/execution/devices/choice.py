@@ -58,7 +58,7 @@ def choose(
     """Choose between CPUs and GPUs: what is asked for, else as finished runs, else what takes less time.
 
     Args:
-        asked: what is to be run.
+        asked: the runs.
         resources: as they are asked for.
         finished: ids of the finished runs of the same search spaces.
         runs: how many are about to run.
