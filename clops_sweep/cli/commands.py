@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from clops_sweep.cli.check import check
+from clops_sweep.cli.checklist import checklist
 from clops_sweep.cli.claims import claims
 from clops_sweep.cli.dashboard import dashboard
 from clops_sweep.cli.data import data
@@ -124,7 +125,7 @@ def status(asked: Request, as_json: bool) -> None:
 
 SECTIONS: Mapping[str, Sequence[click.Command]] = {
     "Run": (new, plan_command, launch, status, logs),
-    "Results": (report, dashboard, show, claims, rerun, export),
+    "Results": (report, dashboard, show, claims, checklist, rerun, export),
     "Data and machine": (data, doctor),
     "Store": (check, compact, merge, delete, migrate),
 }

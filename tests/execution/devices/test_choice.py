@@ -173,7 +173,7 @@ def test_one_kind_of_device_per_search_space(machine: Machine, finished_tables: 
     with pytest.raises(UsageError, match="computed on GPUs; expected --device gpu or auto, or other --results"):
         choose(asked, Resources(device="cpu"), ids["cuda"], 1)
     machine.gpus = []
-    with pytest.raises(UsageError, match="computed on GPUs, and PyTorch .* can use none here"):
+    with pytest.raises(UsageError, match=r"computed on GPUs, and PyTorch .* can use none here"):
         choose(asked, Resources(), ids["cuda"], 1)
 
 
@@ -184,7 +184,7 @@ def test_a_gpu_that_fails_is_left_alone(machine: Machine, monkeypatch: pytest.Mo
     monkeypatch.setattr(choice, "measure", fail)
     found = choose(machine.asked(), Resources(), (), 1)
     assert found.words == "cpu; 8 GPUs stay idle: not usable (CUDA error: no kernel image is available)"
-    with pytest.raises(UsageError, match="^--device gpu: the GPU cannot be used"):
+    with pytest.raises(UsageError, match=r"^--device gpu: the GPU cannot be used"):
         choose(machine.asked(), Resources(device="gpu"), (), 1)
 
 
