@@ -10,15 +10,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from clops_sweep.errors import UsageError, one_line, several
-from clops_sweep.execution.devices.speed import GPU, Speed, is_alone, keep_speed, known_speeds, measure, speed_key
+from clops_sweep.execution.devices.speed import GPU, Speed, keep_speeds, known_speeds, measure, speed_key
 from clops_sweep.execution.jobs import RUNS_ON_A_GPU, Resources
 from clops_sweep.machine import available_cores, gpus_of_driver, installed_version, usable_gpus
 from clops_sweep.planning.curriculum import BY_DIFFICULTY
 from clops_sweep.planning.request import Request
 
 if TYPE_CHECKING:
-    from clops_sweep.data.frames import FrameSet
-    from clops_sweep.experiment.config import RunConfig
     from clops_sweep.store.run_store import RunStore
 
 _CONTEXT = 2**30
@@ -44,11 +42,11 @@ class Choice:
 
 
 class _Kind(NamedTuple):
-    """Runs on one network: how many there are, and how fast they are; None before that was measured."""
+    """Runs whose networks are equally fast: how many there are; their speed is None before it was measured."""
 
-    config: RunConfig
-    frames: FrameSet
     runs: int
+    batch_size: int
+    frame_bytes: int
     speed: Speed | None
 
 
@@ -93,7 +91,7 @@ def choose(
         kinds = _kinds(asked, may_measure)
     except RuntimeError as error:  # others hold its memory, or this PyTorch has no code for it
         if kind == "gpu":
-            raise UsageError(f"--device gpu: the GPU cannot be used ({one_line(error)})") from None
+            raise UsageError(f"the GPU cannot be used: {one_line(error)}") from None
         return Choice(resources, f"cpu; {_stay_idle(count)}: not usable ({one_line(error)})")
     if kind is None:
         if not kinds or any(it.speed is None for it in kinds):
@@ -103,7 +101,7 @@ def choose(
         gain = _seconds(kinds, on_gpu=False) / cores / (_seconds(kinds, on_gpu=True) / min(cores, _count(resources)))
         core = several(cores, "core")
         if gain < 1:
-            idle = f"{_stay_idle(count)}, {_times(1 / gain)} as slow as {core}; --device gpu uses them"
+            idle = f"{_stay_idle(count)}, {_times(1 / gain)} as slow as {core}; override with --device gpu"
             return Choice(resources, f"cpu; {idle}")
         because = f"{_times(gain)} as fast as {core}"
     return _on_gpus(resources, kinds, runs, because)
@@ -141,33 +139,27 @@ def _computed_on(store: RunStore, finished: Collection[str]) -> str | None:
 
 
 def _kinds(asked: Request, may_measure: bool) -> list[_Kind]:
-    """Return the runs asked for by network, batch size and frames, as far as their data are prepared."""
-    counts: Counter[tuple[object, ...]] = Counter()
-    firsts: dict[tuple[object, ...], RunConfig] = {}
-    for config in asked.selection.configs:
-        options = tuple(sorted(config.network_options.items()))
-        key: tuple[object, ...] = (config.network, options, config.batch_size, config.data_key, config.precision)
-        key = (*key, is_alone(config))
-        counts[key] += 1
-        firsts.setdefault(key, config)
-    speeds, found = dict(known_speeds(asked.data.root)), []
-    for key, config in firsts.items():
-        if config.task_order in BY_DIFFICULTY:
-            config = config.replace(task_order="sequential")
-        if asked.data_hash(config) is None:
-            continue
-        frames = asked.data.frames(config.data_key)
-        name = speed_key(config, frames)
-        if name not in speeds and may_measure:
-            speeds[name] = measure(config, frames, GPU)
-            keep_speed(asked.data.root, name, speeds[name])
-        found.append(_Kind(config, frames, counts[key], speeds.get(name)))
-    return found
+    """Return the runs asked for by network, batch size and shape of frames, as far as their data are prepared."""
+    configs = [config for config in asked.selection.configs if asked.data_hash(config) is not None]
+    frames = {key: asked.data.frames(key) for key in {config.data_key for config in configs}}
+    names = [speed_key(config, frames[config.data_key]) for config in configs]
+    counts, before = Counter(names), known_speeds(asked.data.root)
+    firsts, speeds = dict(zip(reversed(names), reversed(configs), strict=True)), dict(before)
+    for name, config in firsts.items():
+        if may_measure and name not in speeds:
+            known = config.replace(task_order="sequential") if config.task_order in BY_DIFFICULTY else config
+            speeds[name] = measure(known, frames[config.data_key], GPU)
+    if speeds != before:
+        keep_speeds(asked.data.root, speeds)
+    return [
+        _Kind(counts[name], config.batch_size, frames[config.data_key].frames.nbytes, speeds.get(name))
+        for name, config in firsts.items()
+    ]
 
 
 def _seconds(kinds: Collection[_Kind], *, on_gpu: bool) -> float:
     """Return the seconds that all runs take for an instance each, one run after another."""
-    of_kinds = ((it.runs / it.config.batch_size, it.speed) for it in kinds)
+    of_kinds = ((it.runs / it.batch_size, it.speed) for it in kinds)
     return sum(share * (speed.gpu if on_gpu else speed.cpu) for share, speed in of_kinds if speed is not None)
 
 
@@ -178,7 +170,7 @@ def _on_gpus(resources: Resources, kinds: Collection[_Kind], runs: int, because:
     lockstep, share = resources.lockstep or RUNS_ON_A_GPU, resources.gpus_per_trial or 1.0
     if gpus:
         on_each = -(-runs // len(gpus))
-        taken = _CONTEXT + max((it.frames.frames.nbytes for it in kinds), default=0)
+        taken = _CONTEXT + max((it.frame_bytes for it in kinds), default=0)
         of_run = max([1, *(math.ceil(_MARGIN * speed.run_bytes) for speed in speeds)])
         memory = min(gpu.memory for gpu in gpus)
         lockstep = resources.lockstep or max(1, min(RUNS_ON_A_GPU, (memory - taken) // of_run, runs // len(gpus)))

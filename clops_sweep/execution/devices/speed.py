@@ -8,9 +8,9 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.experiment.config import RunConfig
@@ -62,36 +62,30 @@ def speed_key(config: RunConfig, frames: FrameSet) -> str:
     return ", ".join([config.network, *options, shape, *more, *([f"code {str(origin.code)[:8]}"] if origin else [])])
 
 
-def known_speeds(prepared_root: Path) -> Mapping[str, Speed]:
-    """Return the speeds that were measured on this machine, by `speed_key`."""
-    found = _read(prepared_root / _FILE).get(_machine(), {})
-    with contextlib.suppress(TypeError, AttributeError):  # a file that something else has written
-        return {key: Speed(**speed) for key, speed in found.items()}
+def known_speeds(prepared_root: Path) -> dict[str, Speed]:
+    """Return the speeds that were measured on this machine, by `speed_key`; none if the file cannot be read."""
+    of_machine = _machine()
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+        found = json.loads((prepared_root / _FILE).read_text())
+        return {key.removeprefix(of_machine): Speed(*it) for key, it in found.items() if key.startswith(of_machine)}
     return {}
 
 
-def keep_speed(prepared_root: Path, key: str, speed: Speed) -> None:
-    """Add a speed to those of this machine. A folder that cannot be written to keeps none."""
-    path = prepared_root / _FILE
-    everything = _read(path)
-    everything[_machine()] = {**everything.get(_machine(), {}), key: asdict(speed)}
+def keep_speeds(prepared_root: Path, speeds: Mapping[str, Speed]) -> None:
+    """Add speeds of this machine to those of others. A folder that cannot be written to keeps none."""
+    path, everything = prepared_root / _FILE, {}
+    with contextlib.suppress(OSError, ValueError):
+        everything = dict(json.loads(path.read_text()))
+    everything |= {_machine() + key: astuple(speed) for key, speed in speeds.items()}
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f"{path.name}.{os.getpid()}")
         new.write_text(json.dumps(everything, indent=1))
         new.replace(path)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    with contextlib.suppress(OSError, ValueError):
-        found = json.loads(path.read_text())
-        return found if isinstance(found, dict) else {}
-    return {}
-
-
 def _machine() -> str:
     gpus = usable_gpus()
-    return f"{socket.gethostname()}, {gpus[0].name if gpus else 'no GPU'}, PyTorch {installed_version('torch')}"
+    return f"{socket.gethostname()}, {gpus[0].name if gpus else 'no GPU'}, PyTorch {installed_version('torch')}: "
 
 
 def measure(config: RunConfig, frames: FrameSet, device: str) -> Speed:
@@ -127,9 +121,9 @@ def _step(
     count = min(len(train.rows), _STEPS * config.batch_size)
     with torch_state_kept(), one_thread(), GlobalStreams(device).kept():
         bank = FrameBank(frames, device, train.rows[:count])
-        before = torch.cuda.memory_allocated(device) if on_gpu else 0
         if on_gpu:
             torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device) if on_gpu else 0
         learner = make_learner(
             range(runs),
             "multilabel" if config.head == "per_class" else scenario.kind,
@@ -143,23 +137,21 @@ def _step(
             precision=config.precision,
             **({"together": False} if is_alone(config) else {}),
         )
-        rows = torch.from_numpy(train.rows[:count]).expand(runs, -1)
-        targets = torch.from_numpy(train.targets[:count]).expand(runs, -1, -1)
-        task = Instances(rows.to(device), targets.to(device))
+        rows, targets = torch.from_numpy(train.rows[:count]), torch.from_numpy(train.targets[:count])
+        task = Instances(rows.to(device).expand(runs, -1), targets.to(device).expand(runs, -1, -1))
         order = streams.permutations(range(runs), count, "speed").to(device)
         keys = streams.keys(range(runs), "speed").to(device)
-        epochs, began, seconds = 0, 0.0, 0.0
-        while seconds < _SECONDS:
+
+        def epoch() -> float:
             learner.train_epoch(task, None, order, config.batch_size, keys)
             if on_gpu:
                 torch.cuda.synchronize(device)
-            if began:
-                epochs, seconds = epochs + 1, time.perf_counter() - began
-            else:
-                began = time.perf_counter()
-        learner.logits(task.rows)  # evaluation needs memory as well
-        peak = torch.cuda.max_memory_allocated(device) if on_gpu else 0
-        del learner, bank
-        if on_gpu:
-            torch.cuda.empty_cache()  # for the workers
-    return seconds / epochs / -(-count // config.batch_size), max(0, peak - before) // runs
+            return time.perf_counter()
+
+        ends = [epoch()]  # the first one does not count
+        while ends[-1] - ends[0] < _SECONDS:
+            ends.append(epoch())
+        learner.logits(task.rows)  # evaluation takes memory as well
+        taken = torch.cuda.max_memory_allocated(device) - before if on_gpu else 0
+    steps = (len(ends) - 1) * -(-count // config.batch_size)
+    return (ends[-1] - ends[0]) / steps, taken // runs

@@ -84,7 +84,7 @@ def test_slow_gpus_stay_idle_and_the_launch_says_so(machine: Machine) -> None:
     machine.speed = SLOW
     found = choose(machine.asked(), Resources(), (), 640)
     assert found.resources == Resources()
-    assert found.words == "cpu; 8 GPUs stay idle, 800 times as slow as 64 cores; --device gpu uses them"
+    assert found.words == "cpu; 8 GPUs stay idle, 800 times as slow as 64 cores; override with --device gpu"
 
 
 def test_the_cores_and_gpus_of_the_machine_decide(machine: Machine) -> None:
@@ -184,7 +184,7 @@ def test_a_gpu_that_fails_is_left_alone(machine: Machine, monkeypatch: pytest.Mo
     monkeypatch.setattr(choice, "measure", fail)
     found = choose(machine.asked(), Resources(), (), 1)
     assert found.words == "cpu; 8 GPUs stay idle: not usable (CUDA error: no kernel image is available)"
-    with pytest.raises(UsageError, match=r"^--device gpu: the GPU cannot be used"):
+    with pytest.raises(UsageError, match=r"^the GPU cannot be used: CUDA error"):
         choose(machine.asked(), Resources(device="gpu"), (), 1)
 
 
