@@ -72,14 +72,14 @@ class Pages:
             if scene is not None:
                 given |= {"view": scene.view, "scene": scene}
             elif view.page not in _WITHOUT_RUNS:
-                raise UsageError(f"there is no {'search' if view.page == 'search' else 'run'} here yet")
+                raise UsageError(f"This store holds no {'search' if view.page == 'search' else 'run'} yet.")
             made = CONTEXTS[view.page](scene or Scene.empty(view, snapshot, self._followed.store))
             return _rendered(view.page, {"scene": None} | given | made)
         except (UsageError, OSError) as error:
             notice = one_line(error)
         except Exception as error:  # a store is input, and what is not shown would pass for what was there before
             logging.getLogger(__name__).exception("the page at %s", view.address())
-            notice = f"this cannot be shown: {reason(error)}"
+            notice = f"This page cannot be shown: {reason(error)}"
         return _rendered("notice", given | {"notice": notice})
 
     def csv(self, query: str) -> str:
@@ -90,7 +90,7 @@ class Pages:
         """
         scene = Scene.of(View.read(query), self._followed.snapshot, self._followed.store)
         if scene is None:
-            raise UsageError("there is no run here yet")
+            raise UsageError("This store holds no run yet.")
         view = scene.view
         return runs_csv(scene.experiment, condition=view.where, group=view.group, sort=view.sort)
 
