@@ -1,4 +1,4 @@
-"""What the page shows for an address, as HTML: text is text, and never markup, whatever it says."""
+"""The HTML page of an address. All text is escaped."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from .snapshot import FollowedStore, Snapshot
 from .view import PAGES, View
 
 _KEPT_BY_PAGES = {"experiment", "metric", "rows", "columns", "slice", "cells", "where", "group", "show"}
-"""What stays as it is when another page is gone to."""
+"""Choices that are kept when the page changes."""
 
 _WITHOUT_RUNS = {"overview", "run"}
-"""Pages that show something as long as no run has ended."""
+"""Pages with content before any run has ended."""
 
 
 class Pages:
-    """The pages of a store that is followed.
+    """The pages of a store.
 
     Args:
         followed: the store.
-        name: of the store, as it may be printed.
-        seconds: how often a browser asks for news.
+        name: name of the store for display.
+        seconds: interval at which browsers check for changes.
     """
 
     def __init__(self, followed: FollowedStore, name: str = "", seconds: float = 3.0) -> None:
@@ -77,7 +77,7 @@ class Pages:
             return _rendered(view.page, {"scene": None} | given | made)
         except (UsageError, OSError) as error:
             notice = one_line(error)
-        except Exception as error:  # a store is input, and what is not shown would pass for what was there before
+        except Exception as error:  # a store is untrusted input, and an error must not leave the previous page in place
             logging.getLogger(__name__).exception("the page at %s", view.address())
             notice = f"This page cannot be shown: {reason(error)}"
         return _rendered("notice", given | {"notice": notice})
@@ -129,12 +129,12 @@ def _address_of_page(view: View, name: str, snapshot: Snapshot) -> str:
 
 
 def _text(value: object) -> object:
-    """Text without what a terminal or a reader would obey; markup, which a template has made, as it is."""
+    """Remove control characters from text; markup made by a template is kept."""
     return printable(value) if type(value) is str else value
 
 
 def _value(value: object) -> str:
-    """A value of a table of instances."""
+    """Format a value of a table of instances."""
     if value is None or value != value:
         return DASH
     if isinstance(value, bool):

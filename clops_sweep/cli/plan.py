@@ -1,4 +1,4 @@
-"""What `plan` and `status` say: how runs stand, and what those that are left will cost."""
+"""Output of `plan` and `status`: the state of runs, and the cost of pending ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clops_sweep.search.fit import check_fit
 from clops_sweep.search.model_sizes import disk_for_models, models_in_words
 from clops_sweep.search.standing import Standing, check_samplers, finished_runs, runs_to_come, standings, unprepared
 
-_FEW_HOURS = 0.01  # less is easier to grasp in seconds
+_FEW_HOURS = 0.01  # shorter times are printed in seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def counts(plan: Plan) -> str:
-    """How the runs stand, in one line."""
+    """Return the state of the runs in one line."""
     pending = plan.count("pending", "waiting")
     shared = f" (for {plan.places} cells and seeds)" if plan.places > len(plan.asked) else ""
     return (
@@ -42,15 +42,15 @@ def counts(plan: Plan) -> str:
 
 @dataclass(frozen=True)
 class Facts:
-    """What `plan` and `status` tell of a plan, in words or as data.
+    """Facts that `plan` and `status` print about a plan.
 
     Attributes:
-        searches: how each search stands.
-        changed: a sentence for each plug-in whose code has changed since finished runs.
+        searches: the state of each search.
+        changed: a sentence for each plug-in whose code changed since finished runs.
         unprepared: data sets that are not prepared on this machine.
-        pending: the runs that are left, those that searches may still ask for included.
-        resources: what a trial takes.
-        device: what the pending runs will be computed on and why; None if that is of no interest.
+        pending: the pending runs, including those that searches may still request.
+        resources: of a trial.
+        device: the device that the pending runs will be computed on, and the reason; None if it was left out.
     """
 
     searches: list[Standing]
@@ -68,15 +68,15 @@ class Facts:
 
     @classmethod
     def of(cls, asked: Request, plan: Plan, resources: Resources | None = None) -> Facts:
-        """Looks at store and studies.
+        """Collect the facts from store and studies.
 
         Args:
-            asked: what is asked for.
-            plan: how it stands.
-            resources: what a trial takes; None if that is not known.
+            asked: the request.
+            plan: its plan.
+            resources: of a trial, as requested; None leaves out the choice of a device.
         """
         check_samplers(asked)
-        searches = standings(asked)  # what is wrong with one is said before anything else is
+        searches = standings(asked)  # report an invalid sampler first
         pending = [*plan.of("pending", "waiting"), *runs_to_come(asked)]
         not_here = list(dict.fromkeys((*plan.unprepared, *unprepared(asked))))
 
@@ -96,11 +96,11 @@ class Facts:
 
 
 def print_plan(asked: Request, resources: Resources, as_json: bool) -> None:
-    """Print what `plan` and `launch --dry-run` have to say, in words or as JSON.
+    """Print the output of `plan` and `launch --dry-run`, in words or as JSON.
 
     Args:
-        asked: what is asked for.
-        resources: what a trial takes, as far as that is asked for.
+        asked: the request.
+        resources: of a trial, as requested.
         as_json: whether as JSON.
     """
     plan = asked.plan()
@@ -123,7 +123,7 @@ def print_plan(asked: Request, resources: Resources, as_json: bool) -> None:
 
 
 def say_plan(plan: Plan, facts: Facts) -> None:
-    """Print how the runs stand and what is left."""
+    """Print the state of the runs and the pending ones."""
     if plan.asked:
         click.echo(counts(plan))
     print_searches(facts.searches)
@@ -148,7 +148,7 @@ def say_plan(plan: Plan, facts: Facts) -> None:
 
 
 def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
-    """The same as data: counts, searches, and hours of a core or GPU for what is left."""
+    """Return the plan as data: counts, searches, and hours of a core or GPU for pending runs."""
     cost = facts.cost
     hours = {} if cost is None else _hours(cost, facts.resources)
     return {
@@ -176,7 +176,7 @@ def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
 
 
 def changed_since(asked: Request, plan: Plan) -> list[str]:
-    """A sentence for each plug-in whose code is no longer what computed finished runs that are asked for."""
+    """Return a sentence for each plug-in whose code changed since it computed requested runs."""
     if not ORIGINS or not any(plugins_of(config) for config in asked.selection.configs):
         return []
     finished = [str(run.run_id) for run in plan.of("finished")]
@@ -186,7 +186,7 @@ def changed_since(asked: Request, plan: Plan) -> list[str]:
 
 
 def _changed_encoders(asked: Request) -> list[str]:
-    """A sentence for each encoder asked for that is no longer what stored runs used."""
+    """Return a sentence for each requested encoder that changed since stored runs used it."""
     encoders = asked.data.encoders
     names = {config.encoder for config in asked.selection.configs} - {None}
     if encoders is None or not names:
@@ -196,7 +196,7 @@ def _changed_encoders(asked: Request) -> list[str]:
 
 
 def say_first(plan: Plan) -> None:
-    """Prints how many runs there are for the sake of others alone, and whether others wait for one that has failed."""
+    """Print the number of runs that only others depend on, and whether one of them failed."""
     if again := plan.without_kept:
         are, they = ("is", "it is") if again == 1 else ("are", "they are")
         click.echo(f"{several(again, 'run')} {are} finished without what --keep asks for; {they} computed again")
@@ -213,10 +213,10 @@ def say_first(plan: Plan) -> None:
 
 
 def say_cost(asked: Request, plan: Plan, to_do: Sequence[PlannedRun], resources: Resources) -> None:
-    """Prints what the runs that are about to start will cost, if that is known of all of them."""
+    """Print the cost of the runs that are about to start, if it is known for all of them."""
     try:
         cost = _estimated(asked, plan, to_do, resources)
-    except DamagedStore as error:  # it holds finished runs, and is in the way of what they tell and of nothing else
+    except DamagedStore as error:  # a damaged part hides finished runs from the estimate, nothing else
         click.echo(f"no estimate: {error}", err=True)
         return
     if cost.known and not cost.unknown:
@@ -224,14 +224,14 @@ def say_cost(asked: Request, plan: Plan, to_do: Sequence[PlannedRun], resources:
 
 
 def _estimated(asked: Request, plan: Plan, pending: Sequence[PlannedRun], resources: Resources) -> Estimate:
-    """What runs will cost, from finished ones."""
+    """Estimate the cost of runs from finished ones."""
     from clops_sweep.planning.estimate import estimate
 
     return estimate(pending, plan.of("finished"), asked.store, "cuda" if resources.gpus_per_trial else None)
 
 
 def _hours(cost: Estimate, resources: Resources) -> dict[str, float]:
-    """Hours of a GPU and of a core, by unit."""
+    """Return GPU-hours and core-hours by unit."""
     if len(cost.devices) > 1:
         return {"core- or GPU": cost.hours}
     found = {"core": cost.hours * resources.cpus_per_trial}
@@ -241,7 +241,7 @@ def _hours(cost: Estimate, resources: Resources) -> dict[str, float]:
 
 
 def _in_words(cost: Estimate, resources: Resources) -> str:
-    """Cost and interval, time by the clock on this machine, and what it rests on."""
+    """Describe cost and interval, wall-clock time on this machine, and the basis of the estimate."""
     from clops_sweep.planning.estimate import CONFIDENCE
 
     (unit, hours), *others = ((unit, hours) for unit, hours in _hours(cost, resources).items() if hours)
