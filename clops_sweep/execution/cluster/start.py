@@ -157,7 +157,7 @@ def _start_here(
 
 @contextmanager
 def _worker_niceness(nice: int) -> Iterator[None]:
-    """Give the workers of a Ray that starts in the block this niceness instead of 15; a variable set by the user stays."""
+    """Give workers of a Ray that starts in the block this niceness instead of 15; a variable that is set stays."""
     before = os.environ.get(_NICENESS)
     if nice or before is None:
         os.environ[_NICENESS] = str(nice)
