@@ -99,11 +99,10 @@ class SeenAucs:
         self._made: tuple[int, TaskAucs] | None = None
 
     def __call__(self, scores: torch.Tensor, seen: int) -> torch.Tensor:
-        """Return the AUC of each run on each task: scores [S, n of all tasks, C] to float64 [S, N]; nan for later
-        tasks.
+        """Return the AUC of each run on each task, float64 [S, N]; nan for later tasks.
 
         Args:
-            scores: scores of the classes.
+            scores: scores of the classes, [S, n of all tasks, C].
             seen: number of tasks trained.
         """
         targets = np.concatenate(self._targets[:seen])
