@@ -438,7 +438,7 @@ def update_report(
         raise UsageError(f"groups = {shown(groups)}: expected names of columns")
     store = _existing(results)
     data = PreparedData.found(prepared_root, data_root, Encoders(store.models.read, data_root))
-    return make_report(store, run_id, against, [*names], criteria, data)
+    return make_report(store, run_id, against, [*names], criteria, data.groups)
 
 
 def encode(

@@ -25,7 +25,7 @@ _AT_ONCE: Final = 2_000_000
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number with its 95 % interval; NaN where there is none."""
+    """A number with its 95 % interval; NaN for no interval."""
 
     value: float
     low: float

@@ -15,11 +15,11 @@ from ..drawing.pictures import Picture, sketch
 from ..formats import DASH, TextCell, TextTable
 from ..report.page import UNSEEN, no_links, table_rows
 from .figures import draw_flips, draw_reliability
+from .findings import Findings
 from .measures import BINS, FIXED, Change, Quantity, Slice
-from .report import UpdateReport
 
 
-def render_page(report: UpdateReport) -> str:
+def render_page(report: Findings) -> str:
     """The page as HTML. All text is escaped; the same report gives the same page."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["table_rows"] = table_rows
@@ -72,7 +72,7 @@ TITLES = {
 _CRITERIA = ("criterion", "of", "limit", "measured", "holds", "the interval")
 
 
-def verdict(report: UpdateReport) -> str:
+def verdict(report: Findings) -> str:
     """Whether the criteria hold, as a sentence."""
     failed, many = sum(not it.holds for it in report.criteria), len(report.criteria)
     if not many:
@@ -98,7 +98,7 @@ def _apart(quantity: Quantity, signed: bool = False) -> tuple[str, str]:
     return value, f"95 % interval {interval.rstrip(']').replace(', ', ' to ')}" if interval else "no interval"
 
 
-def _hardest(report: UpdateReport) -> list[str]:
+def _hardest(report: Findings) -> list[str]:
     """The class and the subgroup in which most instances become wrong, if any do."""
     found = []
     for among in ([it for it in report.flips if it.column == "class"], report.groups):
@@ -122,7 +122,7 @@ def _quantities(*quantities: Quantity, signed: bool = False) -> list[TextCell]:
     return [TextCell(percent(it, signed), it.value) for it in quantities]
 
 
-def _overall(report: UpdateReport) -> list[list[TextCell]]:
+def _overall(report: Findings) -> list[list[TextCell]]:
     def row(it: Change) -> list[TextCell]:
         if it.name != "Brier score":
             cells = [*_quantities(it.before, it.after), *_quantities(it.difference, signed=True)]
@@ -133,7 +133,7 @@ def _overall(report: UpdateReport) -> list[list[TextCell]]:
     return [row(it) for it in report.overall]
 
 
-def _classes(report: UpdateReport, *, decisions: bool) -> list[list[TextCell]]:
+def _classes(report: Findings, *, decisions: bool) -> list[list[TextCell]]:
     rows = []
     for it in report.classes:
         pair = (it.sensitivity, it.specificity)
@@ -145,7 +145,7 @@ def _classes(report: UpdateReport, *, decisions: bool) -> list[list[TextCell]]:
     return rows
 
 
-def _slices(report: UpdateReport) -> list[list[TextCell]]:
+def _slices(report: Findings) -> list[list[TextCell]]:
     def row(it: Slice) -> list[TextCell]:
         return [
             TextCell(it.column, it.column),
@@ -160,7 +160,7 @@ def _slices(report: UpdateReport) -> list[list[TextCell]]:
     return [row(it) for it in report.flips]
 
 
-def _criteria(report: UpdateReport) -> list[list[TextCell]]:
+def _criteria(report: Findings) -> list[list[TextCell]]:
     rows = []
     for it in report.criteria:
         sign = "\N{LESS-THAN OR EQUAL TO}" if it.criterion.startswith("max") else "\N{GREATER-THAN OR EQUAL TO}"
@@ -178,7 +178,7 @@ def _criteria(report: UpdateReport) -> list[list[TextCell]]:
     return rows
 
 
-def _flips_picture(report: UpdateReport) -> Picture:
+def _flips_picture(report: Findings) -> Picture:
     caption = (
         "Share of instances whose decision became wrong or right, of all instances of the row, whose number is in "
         "brackets. Black lines: 95 % intervals."
@@ -186,7 +186,7 @@ def _flips_picture(report: UpdateReport) -> Picture:
     return sketch(draw_flips, report.flips, "flips", "Flips", caption, "Bars of flips for each class and group").drawn()
 
 
-def _reliability_picture(report: UpdateReport) -> Picture:
+def _reliability_picture(report: Findings) -> Picture:
     caption = (
         f"Decisions in {BINS} bins of equal width of their confidence: the share that is right, and the share of all "
         "decisions. On the dashed line, as many decisions are right as their confidence says."

@@ -130,7 +130,7 @@ class Paired:
         """Each class against the rest.
 
         Where an output is a class, the rest are all other instances. Where it is a position in a task, they are the
-        other instances of the tasks that have the class. A class that nothing is told from is left out.
+        other instances of the tasks that have the class. A class without a rest is left out.
         """
         found = []
         for name, has in self.classes.items():

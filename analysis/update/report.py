@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.declared.recording_checks import UNKNOWN, require_few_groups
-from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, several, shown
 from clops_sweep.experiment.columns import FIELDS, config_from_row
 from clops_sweep.experiment.plugins.options import OPTIONS
@@ -18,99 +19,20 @@ from clops_sweep.store.run_store import RunStore
 from ..people.patient_intervals import FEW_PEOPLE
 from ..statistics import MIN_UNITS
 from .criteria import BY_CLASS, BY_GROUP, Criteria
-from .measures import FIXED, Bin, Change, ClassMeasures, Measures, Quantity, Slice, reliability
+from .findings import Decision, Findings
+from .measures import FIXED, Measures, Quantity, reliability
+from .page import render_page
 from .paired import Paired, last_models, last_update
 
-
-@dataclass(frozen=True)
-class Decision:
-    """An acceptance criterion with what was measured.
-
-    Attributes:
-        criterion: its name in `Criteria`.
-        of: the class or subgroup that it is about; empty for all instances.
-        limit: what it allows.
-        measured: the value and its interval.
-        holds: whether the value keeps the limit; an undefined value does not.
-        certain: whether the whole interval is on the same side of the limit as the value.
-    """
-
-    criterion: str
-    of: str
-    limit: float
-    measured: Quantity
-    holds: bool
-    certain: bool
+Column = tuple[npt.NDArray[np.int32], tuple[str, ...]]
+"""Codes of all instances of a data set, and the names that they count."""
 
 
-@dataclass(frozen=True)
-class UpdateReport:
-    """A model before and after an update, measured on the same test instances.
-
-    Attributes:
-        run_id: the run whose last model is the one after.
-        against: the run whose last model is the one before; empty for the same run before its last task.
-        description: what changed, as name, before and after.
-        data: what the models are measured on, by name.
-        instances: how many are compared.
-        units: patients among them, or instances where patients are not known.
-        unit: "patient" or "instance": what intervals draw.
-        resamples: how many draws intervals are made of.
-        flips: all instances, then by class, task and subgroup.
-        changed_decisions: share of instances that the models decide differently.
-        drift: Jensen-Shannon distance of predicted probabilities.
-        overall: accuracy, Brier score and expected calibration error.
-        reliability: the reliability curves before and after.
-        classes: each class against the rest.
-        new: the instances that the update was made for; None where there are none.
-        unknown: instances without an entry, by column for subgroups.
-        criteria: what was decided.
-        limitations: sentences.
-    """
-
-    run_id: str
-    against: str
-    description: tuple[tuple[str, str, str], ...]
-    data: Mapping[str, str]
-    instances: int
-    units: int
-    unit: str
-    resamples: int
-    flips: tuple[Slice, ...]
-    changed_decisions: Quantity
-    drift: Quantity
-    overall: tuple[Change, ...]
-    reliability: tuple[tuple[Bin, ...], tuple[Bin, ...]]
-    classes: tuple[ClassMeasures, ...]
-    new: Slice | None
-    unknown: Mapping[str, int]
-    criteria: tuple[Decision, ...]
-    limitations: tuple[str, ...]
-
-    @property
-    def holds(self) -> bool:
-        """Whether every criterion holds; true without any."""
-        return all(it.holds for it in self.criteria)
-
-    @property
-    def groups(self) -> tuple[Slice, ...]:
-        """The subgroups."""
-        return tuple(it for it in self.flips if it.column not in ("all", "class", "task"))
-
-    @property
-    def worst(self) -> Slice:
-        """The subgroup of the lowest accuracy after the update; without subgroups the class."""
-        among = self.groups or [it for it in self.flips if it.column == "class"]
-        return min(among, key=lambda it: it.accuracy.after.value)
-
-    def as_data(self) -> dict[str, Any]:
-        """Everything as plain data, for JSON; what is not finite is NaN."""
-        return {**asdict(self), "holds": self.holds, "worst": asdict(self.worst)}
+class UpdateReport(Findings):
+    """What was found, with its page; attributes are those of `Findings`."""
 
     def html(self) -> str:
-        """The page, one file that needs nothing else."""
-        from .page import render_page
-
+        """Return the page, one file that needs nothing else."""
         return render_page(self)
 
 
@@ -120,7 +42,7 @@ def make_report(
     against: str | None,
     groups: Sequence[str],
     criteria: Criteria | None,
-    data: PreparedData,
+    columns: Callable[[DataKey, str], Mapping[str, Column]],
 ) -> UpdateReport:
     """Compare two models of a store.
 
@@ -130,7 +52,7 @@ def make_report(
         against: that of the run whose last model is replaced; None for the same run before its last task.
         groups: columns for subgroups.
         criteria: the limits.
-        data: where prepared data lie; opened only for subgroups.
+        columns: the columns of prepared data with a data hash, as `PreparedData.groups`; called only for subgroups.
 
     Raises:
         UsageError: as `clops_sweep.update_report`.
@@ -148,7 +70,7 @@ def make_report(
         description = _other_run(rows[1], rows[0])
     if not len(paired):
         raise UsageError(f"run {ids[0]}: no test instance belongs to earlier tasks, so there is nothing to compare")
-    paired = replace(paired, groups=_groups(paired, rows[0], groups, data))
+    paired = replace(paired, groups=_groups(paired, rows[0], groups, columns))
     measures = Measures(paired)
     if fresh is not None and len(fresh):
         new = next(Measures(fresh).slices())
@@ -197,20 +119,16 @@ def _require_same_data(after: Mapping[str, Any], before: Mapping[str, Any]) -> N
             )
 
 
-def _groups(paired: Paired, row: Mapping[str, Any], names: Sequence[str], data: PreparedData) -> dict[str, Any]:
+def _groups(
+    paired: Paired,
+    row: Mapping[str, Any],
+    names: Sequence[str],
+    columns: Callable[[DataKey, str], Mapping[str, Column]],
+) -> dict[str, Any]:
     """The columns for subgroups of the compared instances, joined by instance."""
     if not names:
         return {}
-    from clops_sweep.data.prepared.prepared_folder import know
-
-    know(row["dataset"], data.root)
-    key = config_from_row(row).data_key
-    if data.data_hash(key) != row["data_hash"]:
-        raise UsageError(
-            f"--groups: the data of run {row['run_id']} are not prepared in {data.root}, or have changed since; "
-            f"expected the prepared data set {row['dataset']!r} that the run was computed on"
-        )
-    known = data.groups(key)
+    known = columns(config_from_row(row).data_key, row["data_hash"])
     found = {}
     for name in dict.fromkeys(names):
         if name not in known:

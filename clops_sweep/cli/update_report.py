@@ -67,7 +67,7 @@ def update_report(
     store = RunStore.named(results)
     store.files.check_is_there()
     data = PreparedData.found(prepared_root, data_root, Encoders(store.models.read, data_root))
-    report = make_report(store, run_id, against, names, criteria, data)
+    report = make_report(store, run_id, against, names, criteria, data.groups)
     beside = store.files.folder
     compared = report.run_id + (f"-against-{report.against}" if report.against else "")
     page = output or (Path() if beside is None else beside) / "report" / f"update-{compared}.html"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -91,11 +93,22 @@ def test_a_page_and_json_of_an_update(made: tuple[Path, list[str]], ask: Ask, tm
 
 def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path) -> None:
     limits, page = tmp_path / "limits.toml", tmp_path / "page.html"
-    limits.write_text("min_accuracy = 1\nmax_drift = 0.0\n")
+    limits.write_text("max_flips = 1\nmax_calibration_error = 0.0\n")
     done = ask(made[1][0], "--against", made[1][1], "--criteria", limits, "--output", page)
     assert done.exit_code == 1
-    assert "FAILS  max_drift" in done.output
+    assert "FAILS  max_calibration_error" in done.output
     assert "not met" in page.read_text()
+
+
+def test_the_example_of_the_page_runs(made: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, (run_id, *_) = made
+    page = (Path(__file__).parents[2] / "docs" / "update_report.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(folder / "prepared"))
+    names: dict[str, Any] = {}
+    exec(block.replace("11c2d63a", run_id).replace('"sex", "age"', '"sex"'), names)
+    assert names["report"].html().startswith("<!DOCTYPE html>")
 
 
 def test_the_same_from_python(made: tuple[Path, list[str]]) -> None:

@@ -130,15 +130,20 @@ class PreparedData:
             return None  # its weights are elsewhere
         return None if content is None else replace(self.frames(key.signals), data_hash=content)
 
-    def groups(self, key: DataKey) -> dict[str, tuple[NDArray[np.int32], tuple[str, ...]]]:
+    def groups(self, key: DataKey, data_hash: str) -> dict[str, tuple[NDArray[np.int32], tuple[str, ...]]]:
         """The domains and the columns for subgroups of the instances [n] of some frames, as codes and their names.
 
         Raises:
-            UsageError: the frames are not prepared.
+            UsageError: the frames are not prepared, or have another data hash.
         """
         from clops_sweep.data.prepared.frame_table import FrameTable
         from clops_sweep.data.prepared.prepared_folder import required_set
 
+        if self.data_hash(key) != data_hash:
+            raise UsageError(
+                f"dataset {key.dataset!r}: is not prepared in {self.root}, or has changed since the run; expected the "
+                "prepared frames that the run was computed on, for its subgroups"
+            )
         signals = self.frames(key.signals)
         prepared = required_set(key.dataset, self.root, self.source)
         table, manifest = FrameTable(prepared.folder, prepared.manifest), prepared.manifest
