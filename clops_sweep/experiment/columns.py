@@ -29,10 +29,13 @@ distinct people by split."""
 UNSEEN = ("unseen_auc", "unseen_accuracy", "unseen_balanced_accuracy", "unseen_f1")
 """Measures of people in no task, after the last one, where a scenario holds such people out."""
 
+PREQUENTIAL = ("prequential_auc", "prequential_accuracy")
+"""Measures of all instances of an online stream, each predicted before the network was trained on it."""
+
 PHASES = ("seconds_train", "seconds_acquire", "seconds_evaluate")
 
 RESULTS: Mapping[str, type] = {
-    **dict.fromkeys((*METRICS, *(f"test_{metric}" for metric in METRICS), *UNSEEN), float),
+    **dict.fromkeys((*METRICS, *(f"test_{metric}" for metric in METRICS), *UNSEEN, *PREQUENTIAL), float),
     **dict.fromkeys(COUNTS, int),
     **dict.fromkeys(SIZES, int),
     "stores": str,

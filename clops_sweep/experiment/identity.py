@@ -11,7 +11,7 @@ from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STRAT
 
 LEFT_OUT: Mapping[str, Any] = {
     **{"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "norm": "batch", "head": "linear"},
-    "precision": "float32",
+    **{"precision": "float32", "blurry": 0.0, "stream": "epochs", "steps_per_batch": 1, "prequential_window": 500},
 }
 """Fields that are left out of the identity where they have these values: runs were stored before the fields existed."""
 
@@ -21,7 +21,7 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=F
 def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     """Return what of a config its numbers depend on, as canonical JSON.
 
-    These are its fields, without those that its scenario does not use, and the options that have an effect. Values of
+    These are its fields, without those that its scenario or `stream` does not use, and the options that have an effect. Values of
     None and the defaults in `LEFT_OUT` are left out, so that a field that is added later does not change stored ids.
 
     Args:
@@ -31,6 +31,8 @@ def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     unused = OF_SCENARIOS.difference(SCENARIOS.declaration(fields["scenario"]).fields)
     seen = {name: value for name, value in fields.items() if value is not None and name not in unused}
     seen = {name: value for name, value in seen.items() if name not in LEFT_OUT or value != LEFT_OUT[name]}
+    for name in ("epochs_per_task",) if fields["stream"] == "online" else ("steps_per_batch", "prequential_window"):
+        seen.pop(name, None)
     order = fields["task_order"]
     if isinstance(order, list) and order == list(range(len(order))):
         seen["task_order"] = "sequential"

@@ -23,7 +23,8 @@ def free_fields(strategy: str) -> frozenset[str]:
 def lockstep_key(config: RunConfig) -> str:
     """What runs of a lockstep have in common: equal for configs that may be trained together.
 
-    A run with early stopping is computed alone: only its own losses say when its tasks end.
+    A run with early stopping is computed alone: only its own losses say when its tasks end. So is an online stream.
     """
-    free = free_fields(config.strategy) if config.early_stopping is None else ()
+    alone = config.early_stopping is not None or config.stream == "online"
+    free = () if alone else free_fields(config.strategy)
     return config.model_dump_json(exclude=set(free))

@@ -86,6 +86,7 @@ class Declaration:
         per_class_outputs: of a strategy, whether it can do nothing where an output stands for several classes, or an
             instance has more than one.
         heads: of a strategy, the values of `head` that it takes.
+        online: of a strategy, whether it can do without knowing where tasks begin and end.
         canonical: of a built-in strategy, what the list of its options cannot say. Raises ValueError for values that
             do not go together.
         encoder: of an encoder, what it takes and where its weights are.
@@ -98,6 +99,7 @@ class Declaration:
     own_classes: bool | None = None
     per_class_outputs: bool = False
     heads: tuple[str, ...] = HEADS
+    online: bool = False
     canonical: Canonical = dict
     encoder: DeclaredEncoder | None = None
 
@@ -170,9 +172,9 @@ def _er(options: Values) -> Values:
     return options
 
 
-def _with_own_head(options: Options) -> Declaration:
+def _with_own_head(options: Options, *, online: bool = False) -> Declaration:
     """A strategy that computes the weights of the network's last linear layer."""
-    return Declaration(options, per_class_outputs=True, heads=("linear",))
+    return Declaration(options, per_class_outputs=True, heads=("linear",), online=online)
 
 
 def _ewc(options: Values) -> Values:
@@ -187,13 +189,16 @@ STRATEGIES: Mapping[str, Declaration] = {
         _using("storage_fraction", "acquisition_fraction", "acquisition", "acquire_every", "storage_order")
         | _using(*_BETA, "weight_replay"),
         lockstep=_LOCKSTEP,
+        online=True,
         canonical=_clops,
     ),
-    "finetune": Declaration(),
+    "finetune": Declaration(online=True),
     "multitask": Declaration(),
     "gem": Declaration(_using("storage_fraction")),
     "mir": Declaration(_using("storage_fraction", "acquisition_fraction", "replay_ratio")),
-    "replay": Declaration(_using("storage_fraction", "acquisition_fraction", "acquire_every"), canonical=_replay),
+    "replay": Declaration(
+        _using("storage_fraction", "acquisition_fraction", "acquire_every"), online=True, canonical=_replay
+    ),
     "joint": Declaration(),
     "ewc": Declaration(
         {
@@ -221,6 +226,7 @@ STRATEGIES: Mapping[str, Declaration] = {
             "er_flip_strength": FloatOption(None, gt=0),
         }
         | _using(*_BETA, "acquisition", "acquisition_fraction", "acquire_every"),
+        online=True,
         canonical=_er,
     ),
     "er_ace": Declaration(
@@ -239,14 +245,19 @@ STRATEGIES: Mapping[str, Declaration] = {
     ),
     "derpp": Declaration(
         _using("memory_fraction", "memory_size", "replay_ratio")
-        | {"derpp_alpha": FloatOption(0.1, ge=0), "derpp_beta": FloatOption(0.5, ge=0)}
+        | {"derpp_alpha": FloatOption(0.1, ge=0), "derpp_beta": FloatOption(0.5, ge=0)},
+        online=True,
     ),
-    "agem": Declaration(_using("memory_fraction", "memory_size") | {"agem_batch_size": IntOption(256, ge=1)}),
+    "agem": Declaration(
+        _using("memory_fraction", "memory_size") | {"agem_batch_size": IntOption(256, ge=1)}, online=True
+    ),
     "gdumb": Declaration(_using("memory_fraction", "memory_size")),
     "icarl": _with_own_head(_using("memory_fraction", "memory_size")),
     "ncm": _with_own_head({}),
-    "slda": _with_own_head({"slda_shrinkage": FloatOption(1e-4, gt=0, le=1, log=True)}),
-    "ranpac": _with_own_head(_using("projection_size") | {"ranpac_ridge": FloatOption(0.01, gt=0, log=True)}),
+    "slda": _with_own_head({"slda_shrinkage": FloatOption(1e-4, gt=0, le=1, log=True)}, online=True),
+    "ranpac": _with_own_head(
+        _using("projection_size") | {"ranpac_ridge": FloatOption(0.01, gt=0, log=True)}, online=True
+    ),
     "acil": _with_own_head(_using("projection_size", "acil_ridge")),
     "ts_acl": _with_own_head(_using("projection_size", "acil_ridge")),
 }
