@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.columns import STREAM
 from clops_sweep.experiment.metrics import MEASURES, words
 
 from ..drawing.labels import in_lines, in_one_size
@@ -25,6 +26,7 @@ from ..drawing.task_styles import TaskStyle, short_names, task_styles
 from ..statistics import MIN_UNITS
 
 Floats = npt.NDArray[np.float64]
+PREQUENTIAL = "prequential"
 PLOT_WIDTH = 4.2
 """Inches that the curves of a panel are wide, at least."""
 
@@ -73,6 +75,9 @@ def learning_curves(
         measure: a column of numbers of the table, one of `MEASURES` or loss.
         split: what the runs' curves are of: validation, or test where `curves="test"` was asked for.
 
+    Of online streams the curve is prequential, up to the last batch that all runs have; tasks are marked where they are
+    in the first run.
+
     Raises:
         UsageError: no such column, no rows, or runs that trained different tasks at the same epoch.
     """
@@ -80,7 +85,11 @@ def learning_curves(
         raise UsageError(f"measure {measure!r}: expected one of {', '.join((*MEASURES, 'loss'))}")
     if curves.empty:
         raise UsageError(f"{title or 'learning curves'}: no finished run with learning curves")
-    training = curves.drop_duplicates(["epoch", "training_task"]).sort_values("epoch")
+    training = curves
+    if set(curves["task"]) == {STREAM}:  # whose tasks have other numbers of batches on other splits
+        split, curves = PREQUENTIAL, curves[curves["epoch"] <= curves.groupby("run_id")["epoch"].max().min()]
+        training = curves[curves["run_id"] == curves["run_id"].iloc[0]]
+    training = training.drop_duplicates(["epoch", "training_task"]).sort_values("epoch")
     if training["epoch"].duplicated().any():
         epoch = int(training.loc[training["epoch"].duplicated(), "epoch"].iloc[0])
         raise UsageError(f"{title or 'learning curves'}: the runs train different tasks at epoch {epoch}")
@@ -135,7 +144,7 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
         if index % columns == 0:
             axes.set_ylabel(records[index].quantity)
         if index + columns >= len(records):
-            axes.set_xlabel("epoch")
+            axes.set_xlabel("batch" if records[index].split == PREQUENTIAL else "epoch")
     return figure
 
 

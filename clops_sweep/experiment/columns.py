@@ -32,6 +32,9 @@ UNSEEN = ("unseen_auc", "unseen_accuracy", "unseen_balanced_accuracy", "unseen_f
 PREQUENTIAL = ("prequential_auc", "prequential_accuracy")
 """Measures of all instances of an online stream, each predicted before the network was trained on it."""
 
+STREAM = "stream"
+"""The task of an online stream's batches, whatever task they are of, in the learning curves."""
+
 PHASES = ("seconds_train", "seconds_acquire", "seconds_evaluate")
 
 RESULTS: Mapping[str, type] = {

@@ -21,8 +21,9 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=F
 def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     """Return what of a config its numbers depend on, as canonical JSON.
 
-    These are its fields, without those that its scenario or `stream` does not use, and the options that have an effect. Values of
-    None and the defaults in `LEFT_OUT` are left out, so that a field that is added later does not change stored ids.
+    These are its fields, without those that its scenario or stream does not use, and the options that have an effect.
+    Values of None and the defaults in `LEFT_OUT` are left out, so that a field that is added later does not change
+    stored ids.
 
     Args:
         fields: the config's fields by name, as JSON has their values.

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.scenarios import LossKind, Scenario
+from clops_sweep.data.scenarios import Scenario
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import CONFIG, PHASES, PREQUENTIAL, RECORDED, RENAMED, RESULTS, UNSEEN
+from clops_sweep.experiment.columns import CONFIG, PHASES, PREQUENTIAL, RECORDED, RENAMED, RESULTS, STREAM, UNSEEN
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import MEASURES, METRICS, metrics_of
 from clops_sweep.learning.metrics import r_matrix as metrics
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 ALL_TASKS: Final = "all tasks"
 """The training task of a joint run, in the learning curves."""
-
-STREAM: Final = "stream"
-"""The task of an online stream's batches, whatever task they are of, in the learning curves."""
 
 IN_NO_TASK: Final = "people in no task"
 """The task of `Scenario.unseen`, in R and predictions: number 0."""
@@ -133,7 +130,6 @@ class History:
         predictions: of every stage of training the probabilities of the test instances of all tasks, float32
             [S, n, outputs]; none where they are not kept.
         stream: an online stream as it was predicted; None for epochs.
-        head: what the network's outputs are.
     """
 
     curves: Sequence[Evaluation]
@@ -151,7 +147,6 @@ class History:
     epochs_trained: int
     predictions: Sequence[NDArray[np.float32]] = ()
     stream: Prequential | None = None
-    head: LossKind = "softmax"
 
 
 def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario, history: History) -> RunResult:
@@ -167,7 +162,7 @@ def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario,
             "r_matrix": _r_matrix(run, scenario, history.r),
             "curves": _curves(run, scenario, history)
             if history.stream is None
-            else _stream(history.stream, history.head, scenario, config.prequential_window),
+            else _stream(history.stream, scenario, config.prequential_window),
             "instances": _instances(run, frames, scenario, history.records),
             "predictions": _predictions(run, frames, scenario, history.predictions),
         }
@@ -229,7 +224,7 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
         row |= {name: float(getattr(last, name.removeprefix("unseen_"))[run, place]) for name in UNSEEN}
     row |= dict.fromkeys(PREQUENTIAL, float("nan"))
     if history.stream is not None:
-        of_stream = history.stream.scores(scenario.kind, history.head)
+        of_stream = history.stream.scores()
         row |= {name: of_stream[name.removeprefix("prequential_")] for name in PREQUENTIAL}
     for name in history.counts:
         if not str(name).isidentifier() or name in _TAKEN:
@@ -379,14 +374,14 @@ def _curves(run: int, scenario: Scenario, history: History) -> Columns:
     }
 
 
-def _stream(stream: Prequential, head: LossKind, scenario: Scenario, window: int) -> Columns:
+def _stream(stream: Prequential, scenario: Scenario, window: int) -> Columns:
     """A row for every batch of an online stream, which `epoch` counts from 1: the last instances up to its end."""
     batches = list(map(len, stream.sizes))
     return {
         "epoch": np.arange(1, 1 + sum(batches)),
         "training_task": np.repeat([task.name for task in scenario.tasks], batches),
         "task": [STREAM] * sum(batches),
-        **stream.curve(scenario.kind, head, window),
+        **stream.curve(window),
     }
 
 

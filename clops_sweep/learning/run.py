@@ -35,9 +35,9 @@ from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator, Split
 from clops_sweep.learning.models.model_facts import ModelFacts
 from clops_sweep.learning.models.trained_model import model_bytes
 from clops_sweep.learning.networks.multitask import joint_scenario
-from clops_sweep.learning.online import OnlineStream
 from clops_sweep.learning.parameters import Parameters
 from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
+from clops_sweep.learning.strategies.online import OnlineStream
 from clops_sweep.learning.threads import one_thread
 
 
@@ -307,7 +307,7 @@ class ContinualRun:
         """The tables of a finished run."""
         if not self.finished:
             raise RuntimeError("the run is not finished")
-        with self._timed("seconds"):
+        with self._timed("seconds"), one_thread():
             records, strategy = self._records(), self._strategy
             history = result.History(
                 curves=self._curves,
@@ -324,8 +324,7 @@ class ContinualRun:
                 epochs_per_stage=self._epochs,
                 epochs_trained=self._epochs_trained,
                 predictions=self._predictions or (),
-                stream=None if self._stream is None else self._stream.predicted(),
-                head=self._training.learner.kind,
+                stream=None if self._stream is None else self._stream.predicted(self.scenario.kind),
             )
             found = result.assemble(self.configs, self.frames, self.scenario, history)
         found.models = self._model_bytes()

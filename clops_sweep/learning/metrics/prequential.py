@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -18,39 +17,42 @@ from clops_sweep.learning.metrics.evaluation import scores_of
 from clops_sweep.learning.metrics.hits import TaskHits
 
 
-@dataclass(frozen=True)
 class Prequential:
-    """A stream of one run.
+    """A stream of one run, as it was predicted.
 
-    Attributes:
+    Args:
         sizes: of the batches of each task.
         logits: float32 [1, n, C], in the order of the stream.
         targets: float32 [1, n, C].
+        kind: of the scenario.
+        head: of the network's outputs.
     """
 
-    sizes: Sequence[Sequence[int]]
-    logits: torch.Tensor
-    targets: torch.Tensor
+    def __init__(
+        self,
+        sizes: Sequence[Sequence[int]],
+        logits: torch.Tensor,
+        targets: torch.Tensor,
+        kind: LossKind,
+        head: LossKind,
+    ) -> None:
+        self.sizes, self._kind = sizes, kind
+        self._logits, self._targets = logits, targets[0].numpy()
+        self._ranked = scores_of(head, logits)
+        self._losses = losses.instance_losses(head, logits, targets)[0].double()
 
-    def curve(self, kind: LossKind, head: LossKind, window: int) -> dict[str, NDArray[np.float64]]:
-        """Loss and `MEASURES` of the last `window` instances after each batch, [batches]; fewer where fewer came.
-
-        Args:
-            kind: of the scenario.
-            head: of the network's outputs.
-            window: W.
-        """
-        ends = list(accumulate(size for of_task in self.sizes for size in of_task))
-        found = [self.scores(kind, head, max(0, end - window), end) for end in ends]
+    def curve(self, window: int) -> dict[str, NDArray[np.float64]]:
+        """Loss and `MEASURES` of the last `window` instances after each batch, [batches]; fewer where fewer came."""
+        ends = accumulate(size for of_task in self.sizes for size in of_task)
+        found = [self.scores(max(0, end - window), end) for end in ends]
         return {name: np.array([each[name] for each in found]) for name in found[0]}
 
-    def scores(self, kind: LossKind, head: LossKind, start: int = 0, stop: int | None = None) -> dict[str, float]:
+    def scores(self, start: int = 0, stop: int | None = None) -> dict[str, float]:
         """Loss and `MEASURES` of the instances from `start` to `stop`; an AUC that is not defined is nan."""
-        logits, targets = self.logits[:, start:stop], self.targets[:, start:stop]
-        truth = [targets[0].numpy()]
-        auc = TaskAucs(truth, ["stream"], logits.device, undefined=True)(scores_of(head, logits))
-        hits = TaskHits(kind, truth, logits.device)
-        of_hits = hits.scores(hits.counts(logits).double().numpy())._asdict()
-        loss = losses.instance_losses(head, logits, targets).double().mean()
-        found = {"auc": auc.item(), "loss": loss.item()}
+        part, device = slice(start, stop), self._logits.device
+        truth = [self._targets[part]]
+        auc = TaskAucs(truth, ["stream"], device, undefined=True)(self._ranked[:, part])
+        hits = TaskHits(self._kind, truth, device)
+        of_hits = hits.scores(hits.counts(self._logits[:, part]).double().numpy())._asdict()
+        found = {"auc": auc.item(), "loss": self._losses[part].mean().item()}
         return found | {name: of_hits[name].item() if name in of_hits else np.nan for name in MEASURES[1:]}

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances, Replay
 from clops_sweep.learning.metrics.prequential import Prequential
@@ -74,12 +75,11 @@ class OnlineStream(LockstepStrategy):
         self._inner.train_epoch(batch, step, replay, order, dropout_keys)
         self._inner.end_epoch()
 
-    def predicted(self) -> Prequential:
-        """The stream so far, as it was predicted."""
-        batches = self._batches[: self._first[len(self._logits)]]
-        return Prequential(
-            self._sizes, torch.cat(self._logits, dim=1).cpu(), torch.cat([it.targets for it in batches], dim=1).cpu()
-        )
+    def predicted(self, kind: LossKind) -> Prequential:
+        """The whole stream as it was predicted; `kind` is the scenario's."""
+        targets = torch.cat([batch.targets for batch in self._batches], dim=1).cpu()
+        head = self.training.learner.kind
+        return Prequential(self._sizes, torch.cat(self._logits, dim=1).cpu(), targets, kind, head)
 
     def record(self, task: int) -> InstanceRecord:
         """What the records of a task's batches say, in the order of the task's instances."""
