@@ -48,7 +48,7 @@ def test_prequential_scores_are_those_of_a_plain_loop() -> None:
     adam, z, y, expected = torch.optim.Adam(network.parameters(), config.learning_rate), [], [], []
     for task, order in zip(run.scenario.tasks, run._stream._orders, strict=True):
         for batch in np.array_split(order[0].numpy(), 3):
-            x, target = bank.gather(torch.from_numpy(task.train.rows[batch])).view(len(batch), 1, -1)
+            x = bank.gather(torch.from_numpy(task.train.rows[batch])).view(len(batch), 1, -1)
             target = torch.from_numpy(task.train.targets[batch])
             z, y = [*z, *network(x).detach().softmax(1).numpy()], [*y, *target.argmax(1).tolist()]
             for _ in range(config.steps_per_batch):
