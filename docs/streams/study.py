@@ -70,17 +70,17 @@ def table(runs: pd.DataFrame, title: str) -> str:
     compared = dict(
         zip([name for name in names if name != BASELINE], zip(differences, p_values, strict=True), strict=True)
     )
-    lines = [["", *(f"`{it}`" if it in MEASURES else it for it in (measure, *more)), "minus fine-tuning", "p"]]
+    heads = [f"`{it}`" if it in MEASURES else it for it in (measure, *more)]
+    lines = [["", heads[0], "minus fine-tuning", "p", *heads[1:]]]
     lines.append(["---", *["---:"] * (len(lines[0]) - 1)])
     for name in names:
         cells = [
             estimate(here.loc[here["method"] == name, it].groupby(level="split_seed").mean()) for it in (measure, *more)
         ]
-        line = [name, *(f"{it.mean:.3f} ± {it.sd:.3f}" for it in cells)]
-        if name in compared:
-            found, p = compared[name]
-            line += [f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]", f"{p:.3f}"]
-        lines.append(line + [""] * (len(lines[0]) - len(line)))
+        values = [f"{it.mean:.3f} ± {it.sd:.3f}" for it in cells]
+        found, p = compared.get(name, (None, None))
+        less = ["", ""] if found is None else [f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]", f"{p:.2f}"]
+        lines.append([name, values[0], *less, *values[1:]])
     return f"**{title}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -122,6 +122,15 @@ def test_clops_replays_about_a_batch_in_each_step() -> None:
     assert result.instances["times_replayed"].sum() == result.runs["replayed"].item()
 
 
+def test_plain_replay_is_clops_at_random_in_a_stream_too() -> None:
+    replay = config_of("replay")
+    clops = config_of("clops", storage_order="random", acquisition="random")
+    assert replay.identity == clops.identity
+    frames = tiny_frames("time_il")
+    first, second = (ContinualRun(config, frames).run() for config in (replay, clops))
+    assert result_difference(first, second) is None
+
+
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
