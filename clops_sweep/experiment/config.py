@@ -348,8 +348,8 @@ class RunConfig(BaseModel):
         if not STRATEGIES.declaration(self.strategy).online:
             able = [name for name in STRATEGIES if STRATEGIES.declaration(name).online]
             raise ValueError(
-                f"stream = 'online' does not tell where a task begins or ends, and strategy {self.strategy!r} needs "
-                f"that; expected {', '.join(able[:-1])} or {able[-1]}"
+                f"strategy = {self.strategy!r}: not available with stream = 'online', which does not tell where tasks "
+                f"begin and end; expected {', '.join(able[:-1])} or {able[-1]}"
             )
         for name, free in (("early_stopping", None), ("schedule", "constant"), ("class_weights", None)):
             if (value := getattr(self, name)) != free:
