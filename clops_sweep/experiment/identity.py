@@ -31,7 +31,7 @@ def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     unused = OF_SCENARIOS.difference(SCENARIOS.declaration(fields["scenario"]).fields)
     seen = {name: value for name, value in fields.items() if value is not None and name not in unused}
     seen = {name: value for name, value in seen.items() if name not in LEFT_OUT or value != LEFT_OUT[name]}
-    for name in ("epochs_per_task",) if fields["stream"] == "online" else ("steps_per_batch", "prequential_window"):
+    for name in unused_by_stream(fields["stream"]):
         seen.pop(name, None)
     order = fields["task_order"]
     if isinstance(order, list) and order == list(range(len(order))):
@@ -39,6 +39,11 @@ def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     if fields["weight_seed"] == fields["seed"]:
         del seen["weight_seed"]
     return _canonical(seen | effective(fields["strategy"], options, [fields[kind] for kind in USERS]))
+
+
+def unused_by_stream(stream: str) -> tuple[str, ...]:
+    """Return the fields that have no effect with this value of `stream`."""
+    return ("epochs_per_task",) if stream == "online" else ("steps_per_batch", "prequential_window")
 
 
 def effective(strategy: str, options: Mapping[str, Any], plugins: list[Any]) -> dict[str, Any]:
