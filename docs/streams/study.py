@@ -76,7 +76,11 @@ def table(runs: pd.DataFrame, title: str) -> str:
         ]
         values = [f"{it.mean:.3f} ± {it.sd:.3f}" for it in cells]
         found, p = compared.get(name, (None, None))
-        less = ["", ""] if found is None else [f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]", f"{p:.2f}"]
+        less = (
+            ["", ""]
+            if found is None
+            else [f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]", "< .01" if p < 0.01 else f"{p:.2f}"]
+        )
         lines.append([name, values[0], *less, *values[1:]])
     return f"**{title}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
