@@ -11,26 +11,29 @@ import numpy as np
 from clops_sweep.data.scenarios.tasks import Subset, Task
 
 _STREAM: Final = 0xB1022
-"""Keeps the draws apart from others of the same seed."""
+"""Separates these draws from others with the same seed."""
+
+_ROUNDING: Final = 1e-9
+"""Makes 0.29 of 100 instances 29, whose product is just below in floating point."""
 
 
 def with_blurry_boundaries(tasks: Sequence[Task], share: float, seed: int) -> tuple[Task, ...]:
     """Return the tasks with a share of their training instances moved to the tasks before and after them.
 
     Of the n training instances of a task, floor(share n) are drawn at random. In the order of the draw they go in turn
-    to the task before and to the task after it; the first and the last task have one neighbour. Validation and test
-    stay as they are. In i-Blurry (Koh et al., 2022) a share M of the instances of blurry classes goes to other tasks,
-    whichever they are; here they come earlier or later by one task.
+    to the previous and the next task; the first and the last task have one neighbour. Validation and test stay the
+    same. In i-Blurry (Koh et al., 2022) a share of the instances of blurry classes goes to any other task; here all
+    classes are blurry, and instances go to neighbours only.
 
     Args:
         tasks: two or more, in the order of training.
         share: in [0, 1).
-        seed: with the place of a task it decides what moves.
+        seed: seed of the draw.
     """
     parts: list[list[Subset]] = [[] for _ in tasks]
     for place, task in enumerate(tasks):
         count = len(task.train.rows)
-        drawn = np.random.default_rng([_STREAM, seed, place]).permutation(count)[: int(share * count)]
+        drawn = np.random.default_rng([_STREAM, seed, place]).permutation(count)[: int(share * count + _ROUNDING)]
         neighbours = [it for it in (place - 1, place + 1) if 0 <= it < len(tasks)]
         stays = np.setdiff1d(np.arange(count), drawn)
         for to, chosen in [(place, stays), *((it, drawn[i :: len(neighbours)]) for i, it in enumerate(neighbours))]:
@@ -39,7 +42,7 @@ def with_blurry_boundaries(tasks: Sequence[Task], share: float, seed: int) -> tu
 
 
 def _joined(parts: Sequence[Subset]) -> Subset:
-    """Some instances in the order of their rows."""
+    """Join subsets, in the order of their rows."""
     rows, targets = (
         np.concatenate(of_parts) for of_parts in zip(*((it.rows, it.targets) for it in parts), strict=True)
     )

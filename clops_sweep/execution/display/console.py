@@ -1,4 +1,4 @@
-"""Output of the display: the standard output of before the sweep redirected it."""
+"""Output of the display: the original standard output, which the sweep redirects."""
 
 from __future__ import annotations
 

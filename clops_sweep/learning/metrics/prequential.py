@@ -1,4 +1,4 @@
-"""Prequential scores: of predictions that were made before the network was trained on what they are about."""
+"""Prequential scores: every instance is predicted before the network is trained on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clops_sweep.learning.metrics.hits import TaskHits
 
 
 class Prequential:
-    """A stream of one run, as it was predicted.
+    """The predictions of an online stream, of one run.
 
     Args:
         sizes: of the batches of each task.
@@ -42,13 +42,13 @@ class Prequential:
         self._losses = losses.instance_losses(head, logits, targets)[0].double()
 
     def curve(self, window: int) -> dict[str, NDArray[np.float64]]:
-        """Loss and `MEASURES` of the last `window` instances after each batch, [batches]; fewer where fewer came."""
+        """Return loss and `MEASURES` of the last `window` instances, or all so far, after each batch: [batches] each."""
         ends = accumulate(size for of_task in self.sizes for size in of_task)
         found = [self.scores(max(0, end - window), end) for end in ends]
         return {name: np.array([each[name] for each in found]) for name in found[0]}
 
     def scores(self, start: int = 0, stop: int | None = None) -> dict[str, float]:
-        """Loss and `MEASURES` of the instances from `start` to `stop`; an AUC that is not defined is nan."""
+        """Return loss and `MEASURES` of the instances from `start` to `stop`; an undefined AUC is NaN."""
         part, device = slice(start, stop), self._logits.device
         truth = [self._targets[part]]
         auc = TaskAucs(truth, ["stream"], device, undefined=True)(self._ranked[:, part])

@@ -26,9 +26,9 @@ class CLOPS(LockstepStrategy):
 
     Random storage has no use for beta: the loss is then not weighted either.
 
-    In an online stream, b of each batch is stored when its steps are over; a single step leaves no area under beta, so
-    that then the first of the shuffled batch are. Each step replays ceil(B / a) stored instances drawn at random, of
-    which the share a with the highest acquisition scores is kept: about B.
+    In an online stream, the share b of each batch is stored after its steps. A single step leaves no area under beta:
+    the first instances of the shuffled batch are stored then. Each step draws ceil(B / a) stored instances at random
+    and replays the share a with the highest acquisition scores, about B.
     """
 
     stores = "raw"
@@ -63,7 +63,7 @@ class CLOPS(LockstepStrategy):
         return Replay.union(parts)
 
     def _mini_batch(self, memory: LockstepMemory, batch: int, step: int) -> Replay:
-        """What is replayed in a step of an online stream."""
+        """Return the instances that a step of an online stream replays."""
         config, seeds = self.training.config, self.training.seeds
         if step % config.acquire_every == 0:
             size = min(len(memory), math.ceil(config.batch_size / config.acquisition_fraction))

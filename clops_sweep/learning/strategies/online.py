@@ -18,16 +18,16 @@ from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrateg
 
 
 class OnlineStream(LockstepStrategy):
-    """A strategy that gets the batches of a stream and is not told which task they are of.
+    """Train another strategy on the batches of a stream, without telling it which task they are of.
 
     The n training instances of a task come once, in an order drawn from the run's seed, in ceil(n / `batch_size`)
-    batches whose sizes differ by one at most. Of each batch, in this order: the network as it is predicts it, the
-    strategy takes `steps_per_batch` gradient steps on it, and then may store some of it. To the strategy each batch is
-    what a task is elsewhere, and each step an epoch.
+    batches whose sizes differ by one at most. The network predicts a batch first. Then the strategy takes
+    `steps_per_batch` gradient steps on it, and may store some of it. The strategy sees each batch as a task, and each
+    step as an epoch.
 
     Args:
-        strategy: what makes the strategy.
-        training: a single run with its tasks.
+        strategy: class of the strategy.
+        training: a single run.
     """
 
     def __init__(self, strategy: type[LockstepStrategy], training: Training) -> None:
@@ -49,7 +49,7 @@ class OnlineStream(LockstepStrategy):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """The pass over a task."""
+        """Take one pass over a task."""
         del epoch, replay, order, dropout_keys
         training, inner = self.training, self._inner
         logits = []
@@ -76,13 +76,13 @@ class OnlineStream(LockstepStrategy):
         self._inner.end_epoch()
 
     def predicted(self, kind: LossKind) -> Prequential:
-        """The whole stream as it was predicted; `kind` is the scenario's."""
+        """Return the predictions of the whole stream; `kind` is that of the scenario."""
         targets = torch.cat([batch.targets for batch in self._batches], dim=1).cpu()
         head = self.training.learner.kind
         return Prequential(self._sizes, torch.cat(self._logits, dim=1).cpu(), targets, kind, head)
 
     def record(self, task: int) -> InstanceRecord:
-        """What the records of a task's batches say, in the order of the task's instances."""
+        """Join the records of a task's batches, in the order of the task's instances."""
         records = [self._inner.record(batch) for batch in range(self._first[task], self._first[task + 1])]
         back = self._orders[task].argsort(1)
         joined = {name: torch.cat([vars(it)[name] for it in records], dim=1) for name in vars(records[0])}
@@ -90,18 +90,18 @@ class OnlineStream(LockstepStrategy):
         return InstanceRecord(**{name: values[runs, back] for name, values in joined.items()})
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """That of the strategy."""
+        """Return that of the strategy."""
         return self._inner.memory_use(records)
 
     def counts(self) -> dict[str, list[int]]:
-        """Those of the strategy."""
+        """Return those of the strategy."""
         return self._inner.counts()
 
     def state(self) -> dict[str, Any]:
-        """The strategy, and what it predicted."""
+        """Return the state of the strategy, and the predictions."""
         return {"inner": self._inner.state(), "logits": self._logits}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Takes up a state that `state` returned before the given task."""
+        """Restore a state that `state` returned before the given task."""
         self._inner.restore(state["inner"], self._first[task])
         self._logits = list(state["logits"])
