@@ -20,7 +20,7 @@ def test_the_page_has_the_tables_that_follow_from_the_runs() -> None:
     runs, page = pd.read_parquet(study.RUNS), (DOCS / "streams.md").read_text("utf-8")
     for table in study.tables(runs):
         assert table in page
-    online = runs[(runs["space"] == "online_mitbih") & (runs["blurry"] == 0)].pivot(
+    online = runs[(runs["space"] == "online_mitbih") & (runs["blurry"] == 0)].pivot_table(
         index="split_seed", columns="method", values="prequential_accuracy"
     )
     d = online["ER"] - online["Fine-tuning"]

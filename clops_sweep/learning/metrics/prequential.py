@@ -42,7 +42,7 @@ class Prequential:
         self._losses = losses.instance_losses(head, logits, targets)[0].double()
 
     def curve(self, window: int) -> dict[str, NDArray[np.float64]]:
-        """Return loss and `MEASURES` of the last `window` instances, or all so far, after each batch: [batches] each."""
+        """Return loss and `MEASURES` of the last `window` instances, or all so far, after each batch, [batches]."""
         ends = accumulate(size for of_task in self.sizes for size in of_task)
         found = [self.scores(max(0, end - window), end) for end in ends]
         return {name: np.array([each[name] for each in found]) for name in found[0]}
