@@ -103,7 +103,7 @@ def test_every_file_of_the_folder_comes_along() -> None:
         ),
         (["space.py", "--from", "__init__"], "--from '__init__': no search-space file of that name comes with"),
         (["space.py", "--from", ""], "--from '': no search-space file of that name comes with"),
-        ([], "Missing argument 'NAME.py'"),
+        ([], "Missing argument 'FILE'"),
     ],
     ids=str,
 )
