@@ -136,7 +136,9 @@ def _check(path: Path, recipe: str | None) -> None:
     if recipe is None and path.suffix != ".py":
         raise UsageError(f"{shorten(path)}: a search-space file needs a name that ends in .py")
     if recipe is not None and path.suffix == ".py":
-        raise UsageError(f"{shorten(path)}: a job is no Python file; name it {path.with_suffix('.sh').name}, for example")
+        raise UsageError(
+            f"{shorten(path)}: a job is no Python file; name it {path.with_suffix('.sh').name}, for example"
+        )
     if not path.parent.is_dir():
         raise UsageError(f"{shorten(path)}: there is no folder {shorten(path.parent)}; make it first or name another")
     if os.path.lexists(path):

@@ -14,7 +14,9 @@
 space=space.py
 results=results
 
-head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)
+head=$(getent ahostsv4 "$head" | awk '$1 !~ /^127/ {print $1; exit}')
+head=${head:-$(hostname -I | cut -d " " -f 1)}
 answers() { (: >"/dev/tcp/$head/$1") 2>/dev/null; }
 port=$((10000 + SLURM_JOB_ID % 10000 * 2)) # and the next one; other jobs may run on the same node
 while answers "$port" || answers "$((port + 1))"; do port=$((port + 2)); done
@@ -29,9 +31,10 @@ srun --cpus-per-task="$SLURM_CPUS_PER_TASK" --kill-on-bad-exit=0 --wait=0 bash -
   mkdir -p "$RAY_TMPDIR"
   trap "kill \$ray; wait \$ray; rm -rf \$RAY_TMPDIR; exit" TERM
   if [ "$SLURM_PROCID" -eq 0 ]; then
-    ray start --head --port "$port" --ray-client-server-port "$((port + 1))" --include-dashboard=false "${node[@]}" &
+    ray start --head --node-ip-address "$head" --port "$port" --ray-client-server-port "$((port + 1))" \
+      --include-dashboard=false "${node[@]}" &
   else
-    until (: >"/dev/tcp/$head/$port") 2>/dev/null; do sleep 1; done
+    for _ in {1..300}; do (: >"/dev/tcp/$head/$port") 2>/dev/null && break || sleep 1; done
     ray start --address "$head:$port" "${node[@]}" &
   fi
   ray=$!
@@ -39,7 +42,7 @@ srun --cpus-per-task="$SLURM_CPUS_PER_TASK" --kill-on-bad-exit=0 --wait=0 bash -
 ' &
 cluster=$!
 until answers "$port"; do
-  kill -0 "$cluster" || exit 1
+  kill -0 "$cluster" 2>/dev/null || exit 1 # Ray has not started
   sleep 1
 done
 
