@@ -38,30 +38,14 @@ class Machine:
         hub.run(*f"ip link add {self._port} type veth peer name eth0 netns {self._holder.pid}".split())
         hub.run(*f"ip link set {self._port} master bridge up".split())
         self.run(*f"ip address add {self.address}/24 dev eth0".split())
-        self.run(*"ip link set eth0 up".split())
+        self.run(*["ip", "link", "set", "eth0", "up"])
         self.run(*f"ip route add default via {hub.address}".split())
 
     def become_hub(self) -> None:
         """Make a bridge that others can be connected to."""
-        self.run(*"ip link add bridge type bridge".split())
+        self.run(*["ip", "link", "add", "bridge", "type", "bridge"])
         self.run(*f"ip address add {self.address}/24 dev bridge".split())
-        self.run(*"ip link set bridge up".split())
-
-    def cut_off(self, hub: Machine) -> None:
-        """Drop all packets from and to it, without a word to anyone."""
-        hub.run(*f"ip link set {self._port} nomaster".split())
-
-    def reconnect(self, hub: Machine) -> None:
-        """Let its packets pass again."""
-        hub.run(*f"ip link set {self._port} master bridge".split())
-
-    def slow_down(self, rate: str) -> None:
-        """Limit what it sends, for example to `2mbit`, each packet half a second late."""
-        self.run(*f"tc qdisc replace dev eth0 root tbf rate {rate} burst 32k latency 500ms".split())
-
-    def speed_up(self) -> None:
-        """Take the limit away."""
-        self.run(*"tc qdisc del dev eth0 root".split())
+        self.run(*["ip", "link", "set", "bridge", "up"])
 
     def inside(self, folder: Path, *command: str) -> list[str]:
         """The arguments of a process that runs a command in it, in a folder."""
@@ -93,12 +77,12 @@ def network(folder: Path, names: Sequence[str]) -> Iterator[tuple[Machine, list[
     if (done := subprocess.run(["unshare", "--net", "--mount", "true"], capture_output=True, text=True)).returncode:
         pytest.skip(f"network namespaces are not permitted here: {done.stderr.strip()}")
     hosts = folder / "hosts"
-    numbers = range(1, len(names) + 2)
-    lines = ["127.0.0.1 localhost", *(f"{SUBNET}.{number} {name}" for number, name in zip(numbers, ("hub", *names)))]
+    numbered = list(enumerate(("hub", *names), 1))
+    lines = ["127.0.0.1 localhost", *(f"{SUBNET}.{number} {name}" for number, name in numbered)]
     hosts.write_text("\n".join(lines) + "\n")
     with contextlib.ExitStack() as at_the_end:
         machines = []
-        for number, name in zip(numbers, ("hub", *names), strict=True):
+        for number, name in numbered:
             machines.append(Machine(name, number, hosts))
             at_the_end.callback(machines[-1].close)
         hub, *others = machines

@@ -22,7 +22,7 @@ port=$((10000 + SLURM_JOB_ID % 10000 * 2)) # and the next one; other jobs may ru
 while answers "$port" || answers "$((port + 1))"; do port=$((port + 2)); done
 
 RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
-export head port RAY_AUTH_TOKEN RAY_AUTH_MODE=token RAY_TMPDIR="/tmp/clops-sweep-$SLURM_JOB_ID"
+export head port RAY_AUTH_TOKEN RAY_AUTH_MODE=token RAY_worker_niceness=0 RAY_TMPDIR="/tmp/clops-sweep-$SLURM_JOB_ID"
 
 # shellcheck disable=SC2016
 srun --cpus-per-task="$SLURM_CPUS_PER_TASK" --kill-on-bad-exit=0 --wait=0 bash -c '

@@ -84,7 +84,7 @@ TEMPLATE = _closed(
     ),
 )
 START = {"rayStartParams": {"type": "object", "additionalProperties": {"type": "string"}}, "template": TEMPLATE}
-REPLICAS = {name: COUNT for name in ("replicas", "minReplicas", "maxReplicas")}
+REPLICAS = dict.fromkeys(("replicas", "minReplicas", "maxReplicas"), COUNT)
 RAY_CLUSTER = _closed(
     "headGroupSpec",
     rayVersion=TEXT,

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from launching import assert_same, kill_all, runs_alone, tagged, wait_for
 from network import Machine, network
