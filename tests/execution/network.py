@@ -24,8 +24,8 @@ class Machine:
 
     def __init__(self, name: str, number: int, hosts: Path) -> None:
         self.name, self.address, self._port = name, f"{SUBNET}.{number}", f"port{number}"
-        arguments = ["unshare", "--net", "--mount", "--uts", "sleep", "infinity"]
-        self._holder = subprocess.Popen(arguments, stdin=subprocess.DEVNULL)
+        arguments = ["unshare", "--net", "--mount", "--uts", "cat"]  # ends with this process, which holds its input
+        self._holder = subprocess.Popen(arguments, stdin=subprocess.PIPE)
         pid = self._holder.pid
         while os.readlink(f"/proc/{pid}/ns/uts") == os.readlink("/proc/self/ns/uts"):  # until it has unshared all three
             pass
@@ -62,8 +62,7 @@ class Machine:
         self.run("mount", "-t", "tmpfs", "tmpfs", str(folder))
 
     def close(self) -> None:
-        self._holder.kill()
-        self._holder.wait()
+        self._holder.communicate()
 
 
 @contextlib.contextmanager

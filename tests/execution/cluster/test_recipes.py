@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -141,9 +143,10 @@ def test_a_job_on_two_nodes_takes_its_cpus_and_gpus_and_a_port_that_is_free(
     (tmp_path / "space.py").write_text(SPACE.format(folder=str(tmp_path), runs=2, waits=True))
     write("--slurm", nodes="2", cpus_per_task="1", gpus_per_node="3")
     number = 7_000_001  # its port would be 10002
-    other = subprocess.Popen(
-        machines[0].inside(tmp_path, "python3", "-c", OTHER_JOB, machines[0].address, "10002"), stdin=subprocess.PIPE
-    )
+    command = machines[0].inside(tmp_path, sys.executable, "-c", OTHER_JOB, machines[0].address, "10002")
+    other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    assert other.stdout.readline() == b"listening\n"
     with closing(_job_on_machines(tmp_path, environment, machines, number, "bin")) as job:
         wait_for(lambda: len(list(tmp_path.glob("*-1"))) == 2, "two runs in their second task", seconds=400)
         seen = [json.loads((tmp_path / f"{seed}-0").read_text()) for seed in (0, 1)]
@@ -159,8 +162,37 @@ def test_a_job_on_two_nodes_takes_its_cpus_and_gpus_and_a_port_that_is_free(
     assert_same(tmp_path / "results", runs_alone(configs, prepared_root))
 
 
+@pytest.mark.slow
+def test_two_jobs_share_their_nodes_and_one_that_is_signalled_is_requeued(
+    write: Write, environment: dict[str, str], machines: list[Machine], prepared_root: Path, tmp_path: Path
+) -> None:
+    write("--slurm", nodes="2", cpus_per_task="1")
+    jobs = []
+    with contextlib.ExitStack() as at_the_end:
+        for name, number in (("a", 7_000_002), ("b", 7_010_002)):  # the same port by their ids
+            folder = tmp_path / name
+            folder.mkdir()
+            (folder / "space.py").write_text(SPACE.format(folder=str(folder), runs=2, waits=False))
+            shutil.copy(tmp_path / "job.sh", folder)
+            jobs.append(_job_on_machines(folder, environment, machines, number, "bin"))
+            at_the_end.callback(jobs[-1].close)
+            wait_for(lambda folder=folder: list(folder.glob("*-0")), "a run that begins", seconds=400)
+        first, second = jobs
+        os.kill(batch_shell(second.state, second.number), signal.SIGUSR1)
+        wait_for(lambda: second.printed().count("runs to do") == 2, "the second launch", seconds=400)
+        for name in ("a", "b"):
+            (tmp_path / name / "fast").touch()
+        assert (first.ended(), second.ended()) == ("0:0", "0:0"), first.printed() + second.printed()
+        wait_for(lambda: not tagged(first.tag) and not tagged(second.tag), "the end of all processes of the jobs")
+    assert second.printed().count("stopping: running trials are being checkpointed") == 1
+    configs = [request.config for request in all_requests(load_spaces(tmp_path / "a" / "space.py"))]
+    for name in ("a", "b"):
+        assert_same(tmp_path / name / "results", runs_alone(configs, prepared_root))
+
+
 OTHER_JOB = """
 import socket, sys
 with socket.create_server((sys.argv[1], int(sys.argv[2]))):
+    print("listening", flush=True)
     sys.stdin.read()
 """
