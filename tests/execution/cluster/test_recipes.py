@@ -120,7 +120,7 @@ def test_a_job_array_whose_task_is_signalled_and_requeued_gives_what_one_sweep_g
 def machines(tmp_path: Path) -> Iterator[list[Machine]]:
     with network(tmp_path, ["node-a", "node-b"]) as (_, machines):
         yield machines
-    for left in Path("/tmp").glob("clops-sweep-7000*"):
+    for left in Path("/tmp").glob("clops-sweep-70[01]0*"):
         shutil.rmtree(left, ignore_errors=True)
 
 
