@@ -60,7 +60,7 @@ def task_titles(frames: FrameSet, config: RunConfig) -> dict[str, str]:
     have one title. Empty where the scenario is not known here or does not go with the frames.
     """
     try:
-        tasks = scenario_of(config.model_copy(update={"task_order": "sequential"}), frames).tasks
+        tasks = scenario_of(config.model_copy(update={"task_order": "sequential", "first_tasks": None}), frames).tasks
     except (UsageError, KeyError):  # what cannot be built here was built where the run took place
         return {}
     times = Counter(task.title for task in tasks)

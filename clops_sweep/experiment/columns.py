@@ -78,6 +78,7 @@ Other options have columns of their own beside these, in the rows of the runs th
 DEFAULTS: Mapping[str, Any] = {
     **{"task_classes": None, "domain": LEAD, "leads": "single", "network": PAPER_NETWORK, "weight_seed": None},
     **dict.fromkeys(("class_weights", "augment", "split", "validation", "curves", "encoder", "early_stopping")),
+    "first_tasks": None,
     **{"split_within": "people", "people_per_task": None, "people_order": None},
     **LEFT_OUT,
     **dict.fromkeys(BUILT_IN),

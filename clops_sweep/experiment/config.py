@@ -128,6 +128,8 @@ class RunConfig(BaseModel):
         description="as the scenario has them, a seed for a shuffle, a permutation from 0, or by difficulty",
     )
 
+    first_tasks: PositiveInt | None = Field(None, description="only so many tasks, the first of the order")
+
     epochs_per_task: PositiveInt = Field(
         default_factory=lambda data: (
             _epochs_per_task(data["dataset"], data["scenario"]) if data.keys() >= {"dataset", "scenario"} else 1
@@ -428,7 +430,7 @@ class RunConfig(BaseModel):
         """What decides, beside the data and `task_order`, which tasks a run has."""
         fields = SCENARIOS.declaration(self.scenario).fields
         of_scenario = (getattr(self, name) for name in sorted(fields))
-        return self.scenario, *of_scenario, *self.options_of("scenario").items()
+        return self.scenario, self.first_tasks, *of_scenario, *self.options_of("scenario").items()
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy that finds out its identity anew; unlike `replace`, it does not look at what it is updated with."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, several
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import SCENARIOS, STRATEGIES
 from clops_sweep.experiment.plugins.values import count_of
@@ -18,9 +19,10 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     """The tasks of a config's scenario on its frames, in its task order.
 
     Raises:
-        UsageError: data and scenario do not fit, see `build_scenario`, the strategy cannot do with its outputs,
-            nor with its `head`, `memory_size` is more than all training instances, `curves` are of the test set where
-            there is a validation set, or `early_stopping` has none to watch.
+        UsageError: data and scenario do not fit, see `build_scenario`, `first_tasks` is more than there are, the
+            strategy cannot do with its outputs, nor with its `head`, `memory_size` is more than all training
+            instances, `curves` are of the test set where there is a validation set, or `early_stopping` has none to
+            watch.
     """
     from clops_sweep.data.scenarios import build_scenario
 
@@ -28,6 +30,13 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     options = {name: getattr(config, name) for name in taken} | config.options_of("scenario")
     function = SCENARIOS[config.scenario] if config.scenario in SCENARIOS.added else None
     scenario = build_scenario(frames, config.scenario, config.task_order, function=function, **options)
+    if config.first_tasks is not None:
+        if config.first_tasks > len(scenario.tasks):
+            raise UsageError(
+                f"first_tasks = {config.first_tasks}: {config.scenario} of {config.dataset} has "
+                f"{several(len(scenario.tasks), 'task')}; expected no more"
+            )
+        scenario = replace(scenario, tasks=scenario.tasks[: config.first_tasks])
     declared = STRATEGIES.declaration(config.strategy)
     if config.head not in declared.heads:
         taken_heads = " or ".join(map(repr, declared.heads))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -38,7 +39,8 @@ def settings_of(fields: Fields) -> Settings:
 def kind_of(fields: Fields) -> Kind:
     """Return the kind of a run with these config fields; its epochs as far as they are known without the data."""
     tasks = DATASETS[fields["dataset"]].task_count(fields["scenario"], fields["task_classes"], fields["domain"])
-    return Kind(settings_of(fields), (tasks or _USUAL_TASKS) * int(fields["epochs_per_task"]))
+    tasks = min(tasks or _USUAL_TASKS, fields["first_tasks"] or math.inf)
+    return Kind(settings_of(fields), int(tasks * fields["epochs_per_task"]))
 
 
 class Costs:

@@ -13,6 +13,7 @@ from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied, ends
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.search.study import OpenTrial, SearchStudy
@@ -88,7 +89,7 @@ class SearchFeed:
         retry_failed: bool,
         display: Display,
     ) -> None:
-        assert space.search is not None
+        assert isinstance(space.search, OptunaSearch)
         self._space, self._search, self._study, self._store = space, space.search, study, store
         self._data_hash, self._make_jobs, self._retries = data_hash, make_jobs, retries
         self._retry_failed, self._display = retry_failed, display
@@ -185,10 +186,10 @@ class SearchFeed:
     def _begin(self, trial: OpenTrial) -> None:
         try:
             base = self._space.base.replace(**self._search.settings(trial.labels))
-            configs = [base.replace(seed=seed) for seed in self._space.seeds]
+            configs = [base.replace(**replicate) for replicate in self._space.replicates()]
         except UsageError as error:  # categories that each are valid, but not together
             trial.fail(str(error))
-            ended = [f"seed {seed} of trial {trial.number}" for seed in self._space.seeds]
+            ended = [f"{in_words(it)} of trial {trial.number}" for it in self._space.replicates()]
             self._display.trial_ended(f"trial {trial.number} failed: {error}", ended)
             return
         runs = {config.run_id(str(self._data_hash(config))): config for config in configs}

@@ -20,8 +20,19 @@ from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice,
 from clops_sweep.experiment.spaces.claims import Claim, check_claims
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.grid import OfAnySeed
+from clops_sweep.experiment.spaces.grid_search import GridSearch, combinations
 from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
+from clops_sweep.experiment.spaces.tuning import (
+    CANDIDATE,
+    METHOD,
+    SPLIT_AXES,
+    Method,
+    fields_set,
+    methods_of,
+    setting_while_tuning,
+    settings_of,
+)
 
 _LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
 _LONGEST_SAID = 200
@@ -46,6 +57,25 @@ class RunRequest:
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A combination of values that a `GridSearch` may choose.
+
+    Attributes:
+        method: the method that it is one of; empty for the only one.
+        label: its name on the axis of the grid; empty if there is nothing to choose.
+        labels: its values by parameter.
+        settings: the config fields that it sets, those that the method fixes included.
+        chosen: those that are tuned.
+    """
+
+    method: str
+    label: str
+    labels: Mapping[str, Any] = field(hash=False)
+    settings: Mapping[str, Any] = field(hash=False)
+    chosen: Mapping[str, Any] = field(hash=False)
+
+
+@dataclass(frozen=True)
 class SearchSpace:
     """A base configuration, axes or a search that vary it, and seeds.
 
@@ -66,14 +96,19 @@ class SearchSpace:
     Runs come in this order: seeds vary slowest (seed 0 of every cell before seed 1 of any), then the axes as they
     are written, the last one fastest. Which runs a search asks for is found out while it runs (see `OptunaSearch`).
 
+    A search that chooses a configuration (`GridSearch`, or an `OptunaSearch` with `tune_on` or `methods`) goes through
+    two phases. `phases` are the spaces that choose; `reported` is the space of the chosen configuration, over the axes
+    and seeds.
+
     Args:
         name: names the experiment in reports and logs.
         base: what every run has in common.
-        axes: from a field's name to its values, or from a free name to named variants.
+        axes: from a field's name to its values, or from a free name to named variants. Beside a search that chooses
+            nothing, `split_seed` or `split`: a trial is the mean over them.
         seeds: the seeds that every cell, or every trial of a search, is run with.
         where: keeps only the configs for which it returns True.
         resolve: what becomes of a config whose task order has been found out meanwhile (see `curriculum`).
-        search: an Optuna search instead of axes.
+        search: a search over config fields.
 
     Raises:
         UsageError: an unknown field, an axis or a seed list without values, a value twice or out of bounds, or a search
@@ -86,7 +121,7 @@ class SearchSpace:
     seeds: Sequence[int] = range(5)
     where: Callable[[RunConfig], bool] | None = None
     resolve: Callable[[RunConfig], RunConfig] | None = None
-    search: OptunaSearch | None = None
+    search: OptunaSearch | GridSearch | None = None
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -112,7 +147,10 @@ class SearchSpace:
             self._check_axis(axis, values)
         with gc_paused():
             self.__dict__["_validated"] = list(self._requests())  # now, and not when the turn of each comes
-        of_search = () if self.search is None else self.search.fields
+        if self.is_tuned:
+            self._check_tuned()
+            return
+        of_search = self.search.fields if isinstance(self.search, OptunaSearch) else ()
         of_axes = (key for _, settings in self._cells() for key in settings)
         given = self.base.explicit
         of_base = (name for name in given if may_use(name, given))  # others are left from `replace`
@@ -161,24 +199,45 @@ class SearchSpace:
 
     def _check_search(self, search: OptunaSearch) -> None:
         where = f"search space {self.name!r}"
-        if not isinstance(search, OptunaSearch):
-            raise UsageError(f"{where}: search: expected an OptunaSearch")
-        if self.axes:
-            raise UsageError(f"{where} has axes and a search; expected one of them")
-        self._check_count(
-            f"{search.n_trials:,} trials of {several(len(self.seeds), 'seed')} make", search.n_trials * len(self.seeds)
-        )
-        if self.where is not None:
-            raise UsageError(f"{where}: where goes with axes; bound the distributions of a search instead")
+        if not isinstance(search, OptunaSearch | GridSearch):
+            raise UsageError(f"{where}: search: expected an OptunaSearch or a GridSearch")
+        if isinstance(search, OptunaSearch) and not self.is_tuned:
+            self._check_trials(search)
         scenario = self.base.scenario
         for name in search.objectives:
             if not has_metric(scenario, name):
                 known = ", ".join(it for it in MEASURES if has_metric(scenario, it))
                 raise UsageError(f"{where}: objective {name!r}: {scenario} has no such metric; it has those of {known}")
+
+    def _check_trials(self, search: OptunaSearch) -> None:
+        """Refuse what a search that chooses nothing cannot have."""
+        where = f"search space {self.name!r}"
+        if not set(self.axes) <= set(SPLIT_AXES):
+            raise UsageError(
+                f"{where} has axes and a search; expected one of them, axes over patient splits alone, or tune_on"
+            )
+        replicates = len(self.seeds) * math.prod(map(len, self.axes.values()))
+        self._check_count(
+            f"{search.n_trials:,} trials of {several(replicates, 'split and seed' if self.axes else 'seed')} make",
+            search.n_trials * replicates,
+        )
+        if self.where is not None:
+            raise UsageError(f"{where}: where goes with axes; bound the distributions of a search instead")
         try:
             search.check(self.base)
         except UsageError as error:
             raise UsageError(f"{where}: {error}") from None
+
+    def _check_tuned(self) -> None:
+        """Refuse a search that chooses no configuration that can be reported."""
+        where = f"search space {self.name!r}"
+        if len(self.objectives) != 1:
+            raise UsageError(f"{where}: tune_on and methods choose one configuration; expected one objective")
+        methods = self.methods
+        if methods[0].name and METHOD in self.axes:
+            raise UsageError(f"{where}: axis {METHOD!r} is that of the search's methods; expected another name")
+        self.reported_at_bounds()
+        self.phases()
 
     def _check_axis(self, axis: str, values: Axis) -> None:
         where = f"search space {self.name!r}, axis {axis!r}"
@@ -209,7 +268,9 @@ class SearchSpace:
         Args:
             base: what the base config is given, by name.
         """
-        if self.search is None:
+        if self.is_tuned:
+            return set().union(*(space.used_options(base) for space in (*self.phases(), *self._at_bounds())))
+        if not isinstance(self.search, OptunaSearch):
             settings = [settings for _, settings in self._cells()]
         else:
             settings = [self.search.settings(corner) for corner in self.search.corners()]
@@ -224,6 +285,94 @@ class SearchSpace:
         """The objectives of its search: unless it names some, the first headline metric of the scenario."""
         given = self.search.objectives if self.search is not None else {}
         return given or {headline(self.base.scenario)[0]: "maximize"}
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether its search chooses a configuration, which is then reported."""
+        it = self.search
+        return isinstance(it, GridSearch) or (it is not None and (bool(it.methods) or it.tune_on != "same"))
+
+    @property
+    def methods(self) -> list[Method]:
+        """The methods that are tuned, one without a name if there is no choice among several."""
+        assert self.search is not None
+        return methods_of(type(self.search).__name__, self.search.methods, self.search.parameters)
+
+    def phases(self) -> list[SearchSpace]:
+        """The spaces that choose a configuration: a grid, or a study for each method; itself if nothing is chosen."""
+        if self.search is None or not self.is_tuned:
+            return [self]
+        try:
+            base, axes, seeds = setting_while_tuning(self.search.tune_on, self.base, self.axes, self.seeds)
+        except UsageError as error:
+            raise UsageError(f"search space {self.name!r}: {error}") from None
+        tuned = replace(
+            self, name=f"{self.name}_selection", base=base, axes=axes, seeds=seeds, where=None, resolve=None, search=None
+        )
+        if isinstance(self.search, GridSearch):
+            variants = {c.label: c.settings for c in self.candidates() if c.label}
+            axis = METHOD if self.methods[0].name else CANDIDATE
+            return [replace(tuned, axes={axis: variants, **axes})] if variants else []
+        return [
+            replace(
+                tuned,
+                name="_".join(filter(None, (tuned.name, method.name))),
+                base=base.replace(**method.fixed),
+                search=self.search.of(method),
+            )
+            for method in self.methods
+            if method.parameters
+        ]
+
+    def candidates(self) -> list[Candidate]:
+        """The combinations that a grid tries, those of one method together; empty labels where there is one alone."""
+        found = []
+        for method in (it for it in self.methods if not it.like):
+            tried = list(combinations(method))
+            for labels in tried:
+                words = ", ".join(filter(None, (method.name, in_words(labels))))
+                settings = settings_of(method.parameters, labels)
+                label = words if len(tried) > 1 else ""
+                found.append(Candidate(method.name, label, labels, method.fixed | settings, settings))
+        return found
+
+    def reported(
+        self, chosen: Mapping[str, Mapping[str, Any]], seeds: Sequence[int] | None = None
+    ) -> SearchSpace:
+        """The space that is reported, whose runs are ordinary ones.
+
+        Args:
+            chosen: the config fields that were chosen, by method; "" is the only one.
+            seeds: by default all.
+        """
+        seeds = self.seeds if seeds is None else seeds
+        settings = {it.name: {**it.fixed, **chosen[it.like or it.name]} for it in self.methods}
+        if "" in settings:
+            return replace(self, base=self.base.replace(**settings[""]), search=None, seeds=seeds)
+        return replace(self, axes={METHOD: settings, **self.axes}, search=None, seeds=seeds)
+
+    def _at_bounds(self) -> Iterator[SearchSpace]:
+        """The spaces that may be reported, as far as data and tasks depend on the choice; of the first seed."""
+        bounds: dict[str, list[Mapping[str, Any]]] = {}
+        for method in self.methods:
+            if isinstance(self.search, OptunaSearch) and method.parameters:
+                search = self.search.of(method)
+                bounds[method.name] = [search.settings(corner) for corner in search.corners()]
+            elif not method.like:
+                bounds[method.name] = [settings_of(method.parameters, it) for it in combinations(method)]
+        for place in range(max(map(len, bounds.values()))):
+            chosen = {name: of[min(place, len(of) - 1)] for name, of in bounds.items()}
+            yield self.reported(chosen, self.seeds[:1])
+
+    def reported_at_bounds(self) -> list[RunConfig]:
+        """The configs of the first seed that may be reported, of a search at its bounds; none if nothing is chosen."""
+        if not self.is_tuned:
+            return []
+        return [request.config for space in self._at_bounds() for request in space.requests()]
+
+    def replicates(self) -> list[dict[str, Any]]:
+        """The patient splits and seeds that each trial of a search is run with, as config fields."""
+        return [{**settings, "seed": seed} for seed in self.seeds for _, settings in self._cells()]
 
     def requests(self) -> Iterator[RunRequest]:
         """Every run asked for, in the documented order; none for a search, whose study knows them."""
@@ -305,7 +454,7 @@ class SearchSpace:
             return self
         for key in settings:
             known_key(key)
-            if self.search is not None and key in self.search.fields:
+            if self.search is not None and key in fields_set(self.methods):
                 raise UsageError(
                     f"search space {self.name!r} searches over {key!r} itself; change its distribution instead"
                 )
@@ -376,9 +525,8 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
         raise UsageError(f"{path} has two search spaces of the name {sorted(twice)[0]!r}")
     if "CLAIMS" not in names:
         return list(spaces), ()
-    configs = {
-        request.config.replace(seed=0) for space in spaces if space.search is None for request in space.requests()
-    }
+    asked = [*(request.config for space in spaces for request in space.requests())]
+    configs = {it.replace(seed=0) for it in (*asked, *(c for space in spaces for c in space.reported_at_bounds()))}
     try:
         return list(spaces), check_claims(names["CLAIMS"], configs)
     except UsageError as error:
