@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clops_sweep.cli.options import print_json
-from clops_sweep.cli.search import print_searches, search_as_data
+from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_encoders, plugins_of
@@ -24,6 +24,7 @@ _FEW_HOURS = 0.01  # less is easier to grasp in seconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from clops_sweep.analysis.tables.tuning import TunedMethod
     from clops_sweep.planning.estimate import Estimate
     from clops_sweep.planning.plan import Plan, PlannedRun
     from clops_sweep.planning.request import Request
@@ -45,12 +46,14 @@ class Facts:
 
     Attributes:
         searches: how each search stands.
+        tuned: how the tuning of each method of a tuned space stands.
         changed: a sentence for each plug-in whose code has changed since finished runs.
         unprepared: data sets that are not prepared on this machine.
         pending: the runs that are left, those that searches may still ask for included.
     """
 
     searches: list[Standing]
+    tuned: list[TunedMethod]
     changed: list[str]
     unprepared: list[str]
     pending: list[PlannedRun]
@@ -79,7 +82,7 @@ class Facts:
             return _estimated(asked, plan, pending, gpus_per_trial) if pending else None
 
         changed = [*changed_since(asked, plan), *_changed_encoders(asked)]
-        return cls(searches, changed, not_here, pending, estimated)
+        return cls(searches, tuned_rows(asked), changed, not_here, pending, estimated)
 
 
 def print_plan(asked: Request, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
@@ -122,6 +125,7 @@ def say_plan(plan: Plan, facts: Facts, *, cpus_per_trial: float = 1, gpus_per_tr
     if plan.asked:
         click.echo(counts(plan))
     print_searches(facts.searches)
+    print_tuned(facts.tuned)
     for sentence in facts.changed:
         click.echo(sentence)
     for name in facts.unprepared:
@@ -153,6 +157,7 @@ def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
         "unprepared": facts.unprepared,
         "changed_code": facts.changed,
         "searches": [search_as_data(it) for it in facts.searches],
+        "tuned": tuned_as_data(facts.tuned),
         "estimate": None
         if cost is None or not cost.known
         else {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -38,9 +37,10 @@ def settings_of(fields: Fields) -> Settings:
 
 def kind_of(fields: Fields) -> Kind:
     """Return the kind of a run with these config fields; its epochs as far as they are known without the data."""
-    tasks = DATASETS[fields["dataset"]].task_count(fields["scenario"], fields["task_classes"], fields["domain"])
-    tasks = min(tasks or _USUAL_TASKS, fields["first_tasks"] or math.inf)
-    return Kind(settings_of(fields), int(tasks * fields["epochs_per_task"]))
+    known = DATASETS[fields["dataset"]].task_count(fields["scenario"], fields["task_classes"], fields["domain"])
+    tasks = known or _USUAL_TASKS
+    tasks = min(tasks, fields["first_tasks"] or tasks)
+    return Kind(settings_of(fields), tasks * int(fields["epochs_per_task"]))
 
 
 class Costs:

@@ -206,7 +206,11 @@ class SearchFeed:
         rungs = (tasks for tasks in pruner.rungs() if tasks > reported) if pruner else iter(())
         trial = _Trial(open_trial, runs, rungs)
         trial.finished = {run_id for run_id in runs if statuses.get(run_id) == "finished"}
-        stored = [PlannedRun(it, config, "finished", trial.name) for it, config in runs.items() if it in trial.finished]
+        stored = [
+            PlannedRun(it, config, "finished", self._called(trial, config))
+            for it, config in runs.items()
+            if it in trial.finished
+        ]
         trial.counted = set(trial.finished)
         for job in self._make_jobs(stored):
             self._display.report(job, FoundFinished(elsewhere=False))
@@ -217,10 +221,13 @@ class SearchFeed:
         else:
             self._go_on(trial)
 
+    def _called(self, trial: _Trial, config: RunConfig) -> str:
+        return ", ".join([trial.name, *(f"{axis} {config.get(axis)}" for axis in self._space.axes)])
+
     def _go_on(self, trial: _Trial) -> None:
         """The trial's next jobs; or its values, if all of its runs are finished."""
         pending = [
-            PlannedRun(run_id, config, "pending", trial.name)
+            PlannedRun(run_id, config, "pending", self._called(trial, config))
             for run_id, config in trial.runs.items()
             if run_id not in trial.finished
         ]

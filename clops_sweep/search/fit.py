@@ -18,8 +18,8 @@ from clops_sweep.search.standing import standings
 
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
-    from clops_sweep.data.scenarios import Scenario
     from clops_sweep.data.frames import FrameSet
+    from clops_sweep.data.scenarios import Scenario
     from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 
@@ -40,7 +40,7 @@ def check_fit(asked: Request, plan: Plan) -> None:
     for key in dict.fromkeys(config.data_key for config in left):
         asked.data.check_encoder(key)
     frames = fitting_frames(asked, [_in_order(config) for config in left if asked.data_hash(config) is not None])
-    for space in (*searches, *(phase for space in asked.selection.tuned for phase in space.phases())):
+    for space in (*searches, *(phase for it in asked.selection.tuned for phase in it.phases())):
         _check_validation(space, frames)
 
 
@@ -93,9 +93,7 @@ def configs_of(space: SearchSpace) -> list[RunConfig]:
 
 def tasks_of(asked: Request, configs: Iterable[RunConfig]) -> list[tuple[Scenario, FrameSet]]:
     """The different tasks of some configs, as far as their data are prepared here, with these."""
-    found = {
-        (config.data_key, *config.tasks_key): config for config in configs if asked.data_hash(config) is not None
-    }
+    found = {(config.data_key, *config.tasks_key): config for config in configs if asked.data_hash(config) is not None}
     kept = [(_in_order(config), asked.data.frames(config.data_key)) for config in found.values()]
     return [(scenario_of(config, frames), frames) for config, frames in kept]
 

@@ -118,10 +118,18 @@ def launch(
     Raises:
         UsageError: anything that is asked for, the data, a study's database or the cluster.
     """
-    rest = {"retry_failed": retry_failed, "starting": starting, "warn": warn}
+    once = partial(
+        _launch_once,
+        resources=resources,
+        make_display=make_display,
+        retry_failed=retry_failed,
+        starting=starting,
+        warn=warn,
+    )
     asked, ran = with_reported(asked), False
     while True:
-        outcome = replace(found := _launch_once(asked, resources, make_display, **rest), ran=ran or found.ran)
+        outcome = once(asked)
+        outcome = replace(outcome, ran=ran or outcome.ran)
         chosen = asked if outcome.interrupted or outcome.stopped else with_reported(asked)
         if chosen.selection.reported == asked.selection.reported:
             return outcome
@@ -130,9 +138,9 @@ def launch(
 
 def _launch_once(
     asked: Request,
+    *,
     resources: Resources,
     make_display: MakeDisplay,
-    *,
     retry_failed: bool,
     starting: Starting,
     warn: Callable[[str], None],

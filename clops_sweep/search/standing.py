@@ -91,12 +91,16 @@ def unprepared(asked: Request) -> list[str]:
 
 
 def runs_to_come(asked: Request) -> Iterator[PlannedRun]:
-    """The runs that the trials of all searches may still take, for an estimate; their parameters are not known yet."""
+    """The runs that searches and tuning may still ask for, for an estimate; their parameters are not known yet."""
     for standing in standings(asked):
         base = standing.space.base
         of_a_trial = [PlannedRun(None, base.replace(**it), "pending") for it in standing.space.replicates()]
         for _ in range(standing.left):
             yield from of_a_trial
+    reported = {space.name for space in asked.selection.reported}
+    for space in (it for it in asked.selection.tuned if it.name not in reported):
+        for request in next(space.at_bounds()).requests():
+            yield from [PlannedRun(None, request.config, "pending")] * len(space.seeds)
 
 
 def failed_runs(asked: Request) -> set[str]:

@@ -66,8 +66,8 @@ def check_leaks(
             )
     if recur:
         _refuse_overlaps(where, rows, frames)
-    for other, of_other in tuned_on:
-        _refuse_tuning(where, (scenario, frames), (other, of_other))
+    for tuning in tuned_on:
+        _refuse_tuning(where, (scenario, frames), tuning)
     if frames.encoded is not None:
         seen = {*seen, *frames.encoded.people}
     if not seen:

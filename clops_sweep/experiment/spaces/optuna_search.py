@@ -49,6 +49,7 @@ MAX_COMBINATIONS = 2_000
 
 _LIMITS = {"sampler_seed": IntOption(0, ge=0), "max_concurrent": IntOption(1, ge=1)}
 
+
 @dataclass(frozen=True)
 class SuccessiveHalving:
     """Pruning between tasks by asynchronous successive halving (ASHA; Li et al., 2020), the resource being tasks.
@@ -184,9 +185,14 @@ class OptunaSearch:
 
     def of(self, method: Method) -> OptunaSearch:
         """Return the search over the parameters of one method, on the setting that it is part of."""
-        trials = self.trials_each or self.n_trials
-        changes = {"parameters": method.parameters, "methods": {}, "tune_on": "same", "trials_each": None}
-        return replace(self, n_trials=trials, **changes)
+        return replace(
+            self,
+            parameters=method.parameters,
+            n_trials=self.trials_each or self.n_trials,
+            tune_on="same",
+            methods={},
+            trials_each=None,
+        )
 
     @property
     def pruner(self) -> SuccessiveHalving | None:

@@ -197,7 +197,7 @@ class SearchSpace:
             variants[name] = {key: as_python(value) for key, value in settings.items()}
         return variants
 
-    def _check_search(self, search: OptunaSearch) -> None:
+    def _check_search(self, search: OptunaSearch | GridSearch) -> None:
         where = f"search space {self.name!r}"
         if not isinstance(search, OptunaSearch | GridSearch):
             raise UsageError(f"{where}: search: expected an OptunaSearch or a GridSearch")
@@ -269,7 +269,7 @@ class SearchSpace:
             base: what the base config is given, by name.
         """
         if self.is_tuned:
-            return set().union(*(space.used_options(base) for space in (*self.phases(), *self._at_bounds())))
+            return set().union(*(space.used_options(base) for space in (*self.phases(), *self.at_bounds())))
         if not isinstance(self.search, OptunaSearch):
             settings = [settings for _, settings in self._cells()]
         else:
@@ -307,7 +307,14 @@ class SearchSpace:
         except UsageError as error:
             raise UsageError(f"search space {self.name!r}: {error}") from None
         tuned = replace(
-            self, name=f"{self.name}_selection", base=base, axes=axes, seeds=seeds, where=None, resolve=None, search=None
+            self,
+            name=f"{self.name}_selection",
+            base=base,
+            axes=axes,
+            seeds=seeds,
+            where=None,
+            resolve=None,
+            search=None,
         )
         if isinstance(self.search, GridSearch):
             variants = {c.label: c.settings for c in self.candidates() if c.label}
@@ -333,12 +340,10 @@ class SearchSpace:
                 words = ", ".join(filter(None, (method.name, in_words(labels))))
                 settings = settings_of(method.parameters, labels)
                 label = words if len(tried) > 1 else ""
-                found.append(Candidate(method.name, label, labels, method.fixed | settings, settings))
+                found.append(Candidate(method.name, label, labels, {**method.fixed, **settings}, settings))
         return found
 
-    def reported(
-        self, chosen: Mapping[str, Mapping[str, Any]], seeds: Sequence[int] | None = None
-    ) -> SearchSpace:
+    def reported(self, chosen: Mapping[str, Mapping[str, Any]], seeds: Sequence[int] | None = None) -> SearchSpace:
         """The space that is reported, whose runs are ordinary ones.
 
         Args:
@@ -351,7 +356,7 @@ class SearchSpace:
             return replace(self, base=self.base.replace(**settings[""]), search=None, seeds=seeds)
         return replace(self, axes={METHOD: settings, **self.axes}, search=None, seeds=seeds)
 
-    def _at_bounds(self) -> Iterator[SearchSpace]:
+    def at_bounds(self) -> Iterator[SearchSpace]:
         """The spaces that may be reported, as far as data and tasks depend on the choice; of the first seed."""
         bounds: dict[str, list[Mapping[str, Any]]] = {}
         for method in self.methods:
@@ -368,7 +373,7 @@ class SearchSpace:
         """The configs of the first seed that may be reported, of a search at its bounds; none if nothing is chosen."""
         if not self.is_tuned:
             return []
-        return [request.config for space in self._at_bounds() for request in space.requests()]
+        return [request.config for space in self.at_bounds() for request in space.requests()]
 
     def replicates(self) -> list[dict[str, Any]]:
         """The patient splits and seeds that each trial of a search is run with, as config fields."""

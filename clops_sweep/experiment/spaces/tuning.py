@@ -148,7 +148,9 @@ def _method(where: str, name: str, settings: Mapping[str, Any], others: Mapping[
     if like not in known:
         raise UsageError(f"{where}: like = {shown(like)}: no method before it{nearest_or_all(str(like), known)}")
     if tuned:
-        raise UsageError(f"{where}: it is like {like!r}, whose choice it takes; expected no list for {sorted(tuned)[0]!r}")
+        raise UsageError(
+            f"{where}: it is like {like!r}, whose choice it takes; expected no list for {sorted(tuned)[0]!r}"
+        )
     return Method(name, {**known[like].fixed, **fixed}, {}, like)
 
 
