@@ -7,6 +7,7 @@ import math
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -236,8 +237,13 @@ class SearchSpace:
         methods = self.methods
         if methods[0].name and METHOD in self.axes:
             raise UsageError(f"{where}: axis {METHOD!r} is that of the search's methods; expected another name")
-        self.reported_at_bounds()
-        self.phases()
+        try:
+            self.phases()
+            self.reported_at_bounds()
+        except UsageError as error:
+            if str(error).startswith("search space "):  # of a phase
+                raise
+            raise UsageError(f"{where}: {error}") from None
 
     def _check_axis(self, axis: str, values: Axis) -> None:
         where = f"search space {self.name!r}, axis {axis!r}"
@@ -302,29 +308,18 @@ class SearchSpace:
         """The spaces that choose a configuration: a grid, or a study for each method; itself if nothing is chosen."""
         if self.search is None or not self.is_tuned:
             return [self]
-        try:
-            base, axes, seeds = setting_while_tuning(self.search.tune_on, self.base, self.axes, self.seeds)
-        except UsageError as error:
-            raise UsageError(f"search space {self.name!r}: {error}") from None
-        tuned = replace(
-            self,
-            name=f"{self.name}_selection",
-            base=base,
-            axes=axes,
-            seeds=seeds,
-            where=None,
-            resolve=None,
-            search=None,
-        )
+        base, axes, seeds = setting_while_tuning(self.search.tune_on, self.base, self.axes, self.seeds)
+        tuned = partial(replace, self, seeds=seeds, where=None, resolve=None)
+        name = f"{self.name}_selection"
         if isinstance(self.search, GridSearch):
-            variants = {c.label: c.settings for c in self.candidates() if c.label}
+            variants = {it.label: it.settings for it in self.candidates() if it.label}
             axis = METHOD if self.methods[0].name else CANDIDATE
-            return [replace(tuned, axes={axis: variants, **axes})] if variants else []
+            return [tuned(name=name, base=base, axes={axis: variants, **axes}, search=None)] if variants else []
         return [
-            replace(
-                tuned,
-                name="_".join(filter(None, (tuned.name, method.name))),
+            tuned(
+                name="_".join(filter(None, (name, method.name))),
                 base=base.replace(**method.fixed),
+                axes=axes,
                 search=self.search.of(method),
             )
             for method in self.methods

@@ -140,6 +140,9 @@ class Selection:
         Raises:
             UsageError: no run and no search is left; or the spaces or options are invalid.
         """
+        for space in self.tuned:
+            for config in space.reported_at_bounds():
+                _check_declared(space.name, config)
         requests = all_requests(self.spaces)
         if self.where is not None and requests:
             holds = Where(self.where)
