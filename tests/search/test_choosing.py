@@ -135,13 +135,19 @@ def test_optimism_is_the_score_while_tuning_minus_the_reported_one(
 ) -> None:
     row, choice = rows(world, space := grid(tune_on=tune_on, objectives={"auc": "maximize"}), prepared_root)
     runs = world.store.read("runs").set_index("run_id")
-    configs = [RunConfig(strategy="er", split_seed=s, seed=i, **(choice.chosen or {})) for s in range(3) for i in (0, 1)]
+    configs = [
+        RunConfig(strategy="er", split_seed=s, seed=i, **(choice.chosen or {})) for s in range(3) for i in (0, 1)
+    ]
     reported = runs.loc[world.run_ids(configs)]
     while_tuning = [worth(world, it) for it in configs] if tune_on == "same" else [choice.score] * 6
     assert row.while_tuning.mean == pytest.approx(choice.score)
     assert row.reported.mean == pytest.approx(reported["test_auc"].mean())
     expected = paired_difference(
-        while_tuning, reported["test_auc"], [(it.split_seed, it.seed) for it in configs], partitions(reported), "test_auc"
+        while_tuning,
+        reported["test_auc"],
+        [(it.split_seed, it.seed) for it in configs],
+        partitions(reported),
+        "test_auc",
     )
     assert row.optimism.n == 3
     assert row.optimism.each == pytest.approx(expected.each)

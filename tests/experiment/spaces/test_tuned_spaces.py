@@ -125,7 +125,10 @@ def test_options_change_both_phases() -> None:
         (lambda: optuna(parameters=RATE, n_trials=2, trials_each=3), "OptunaSearch: trials_each = 3 without methods"),
         (lambda: optuna(methods={"er": RATE}, n_trials=2), "OptunaSearch: methods take trials_each"),
         (lambda: optuna(methods={"er": RATE}), "OptunaSearch: methods take trials_each"),
-        (lambda: optuna(methods={"er": {"replay_ratoi": [1]}}, trials_each=1), "search space 'it_selection_er': unknown"),
+        (
+            lambda: optuna(methods={"er": {"replay_ratoi": [1]}}, trials_each=1),
+            "search space 'it_selection_er': unknown",
+        ),
     ],
 )
 def test_what_is_refused(make: Any, sentence: str) -> None:
