@@ -12,8 +12,7 @@ from clops_sweep.experiment.columns import RESULTS
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.tuning import METHOD
 from clops_sweep.planning.request import Request
-from clops_sweep.search.choosing import Tuned
-from clops_sweep.search.fit import configs_of, tasks_of
+from clops_sweep.search.choosing import Tuned, configs_of, tasks_of
 
 from ..collect import Experiment
 from ..formats import DASH, TextCell, TextTable, as_csv, duration, number, plural, plus_minus, with_interval

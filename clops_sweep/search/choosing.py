@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import Candidate, RunRequest, SearchSpace, in_words
+from clops_sweep.experiment.spaces.selection import configs_at_bounds
+from clops_sweep.experiment.tasks import scenario_of
+from clops_sweep.planning.curriculum import BY_DIFFICULTY
 from clops_sweep.planning.request import Request
 from clops_sweep.search.standing import Standing, standings
+
+if TYPE_CHECKING:
+    from clops_sweep.data.frames import FrameSet
+    from clops_sweep.data.scenarios import Scenario
 
 
 @dataclass(frozen=True)
@@ -138,3 +146,21 @@ def _of_studies(space: SearchSpace, studies: Mapping[str, Standing]) -> list[Cho
             choice = replace(choice, chosen=chosen, words=words, score=score, best=best.run_ids)
         choices.append(choice)
     return choices
+
+
+def configs_of(space: SearchSpace) -> list[RunConfig]:
+    """The configs of a space; of a search, those at its bounds."""
+    return configs_at_bounds(space) or [request.config for request in space.requests()]
+
+
+def tasks_of(asked: Request, configs: Iterable[RunConfig]) -> list[tuple[Scenario, FrameSet]]:
+    """The different tasks of some configs, as far as their data are prepared here, with these."""
+    prepared = [config for config in configs if asked.data_hash(config) is not None]
+    found = {(config.data_key, config.task_order, *config.tasks_key): config for config in prepared}
+    kept = [(in_order(config), asked.data.frames(config.data_key)) for config in found.values()]
+    return [(scenario_of(config, frames), frames) for config, frames in kept]
+
+
+def in_order(config: RunConfig) -> RunConfig:
+    """A config whose task order is known: an order by difficulty follows from runs that are not finished yet."""
+    return config.replace(task_order="sequential") if config.task_order in BY_DIFFICULTY else config

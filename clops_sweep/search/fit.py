@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import UsageError, several
@@ -10,16 +10,14 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.network_input import is_tried
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
-from clops_sweep.experiment.tasks import scenario_of
-from clops_sweep.planning.curriculum import BY_DIFFICULTY
 from clops_sweep.planning.plan import Plan
 from clops_sweep.planning.request import Request
+from clops_sweep.search.choosing import configs_of, in_order, tasks_of
 from clops_sweep.search.standing import standings
 
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
     from clops_sweep.data.frames import FrameSet
-    from clops_sweep.data.scenarios import Scenario
     from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 
@@ -39,7 +37,7 @@ def check_fit(asked: Request, plan: Plan) -> None:
         left += configs_at_bounds(space)
     for key in dict.fromkeys(config.data_key for config in left):
         asked.data.check_encoder(key)
-    frames = fitting_frames(asked, [_in_order(config) for config in left if asked.data_hash(config) is not None])
+    frames = fitting_frames(asked, [in_order(config) for config in left if asked.data_hash(config) is not None])
     for space in (*searches, *(phase for it in asked.selection.tuned for phase in it.phases())):
         _check_validation(space, frames)
 
@@ -86,18 +84,6 @@ def _check_tuning(asked: Request, space: SearchSpace) -> None:
         raise UsageError(f"search space {space.name!r}: {error}") from None
 
 
-def configs_of(space: SearchSpace) -> list[RunConfig]:
-    """The configs of a space; of a search, those at its bounds."""
-    return configs_at_bounds(space) or [request.config for request in space.requests()]
-
-
-def tasks_of(asked: Request, configs: Iterable[RunConfig]) -> list[tuple[Scenario, FrameSet]]:
-    """The different tasks of some configs, as far as their data are prepared here, with these."""
-    found = {(config.data_key, *config.tasks_key): config for config in configs if asked.data_hash(config) is not None}
-    kept = [(_in_order(config), asked.data.frames(config.data_key)) for config in found.values()]
-    return [(scenario_of(config, frames), frames) for config, frames in kept]
-
-
 def fitting_frames(asked: Request, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:
     """The prepared data of some configs, after their networks have been tried on the shapes of these.
 
@@ -110,8 +96,3 @@ def fitting_frames(asked: Request, configs: Sequence[RunConfig]) -> Mapping[Data
 
         check_networks(configs, frames)
     return frames
-
-
-def _in_order(config: RunConfig) -> RunConfig:
-    """A config whose task order is known: an order by difficulty follows from runs that are not finished yet."""
-    return config.replace(task_order="sequential") if config.task_order in BY_DIFFICULTY else config
