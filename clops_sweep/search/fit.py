@@ -1,4 +1,4 @@
-"""Checks that data, scenario, strategy and network of a selection fit together: the same for plan and launch."""
+"""Checks that data, scenario, strategy and network fit together, for plan and launch."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def check_fit(asked: Request, plan: Plan) -> None:
-    """Check all runs and trials that are left, on the data that are prepared on this machine.
+    """Check all pending runs and trials on the data that are prepared on this machine.
 
     Raises:
-        UsageError: data, scenario, strategy and network of one do not fit, a network cannot be trained, or a search
-            would choose on test data.
+        UsageError: data, scenario, strategy and network of a run do not fit, a network cannot be trained, or a search
+            would select on test data.
     """
     for space in asked.selection.tuned:
         _check_tuning(asked, space)
@@ -43,7 +43,7 @@ def check_fit(asked: Request, plan: Plan) -> None:
 
 
 def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) -> None:
-    """See whether a search over metrics has a validation set to choose on."""
+    """Check that a search has a validation set to select on."""
     from clops_sweep.data.frames import VALIDATION
 
     if not any(name.removeprefix("test_") in METRICS for name in space.objectives):
@@ -85,7 +85,7 @@ def _check_tuning(asked: Request, space: SearchSpace) -> None:
 
 
 def fitting_frames(asked: Request, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:
-    """The prepared data of some configs, after their networks have been tried on the shapes of these.
+    """Return the prepared data of some configs, after trying their networks on the shapes of the data.
 
     Raises:
         UsageError: data, scenario, strategy and network do not fit, or a network cannot be trained.
