@@ -161,7 +161,7 @@ def write_report(
 
 
 def _tuning_section(rows: Sequence[TunedMethod], taken: Sequence[str], files: SectionFiles) -> Section:
-    """A table for each tuned space."""
+    """Return the section with a table for each tuned space."""
     anchor, tables = "tuning", []
     while anchor in taken:
         anchor += "-of-all"

@@ -34,7 +34,7 @@ def print_searches(searches: Sequence[Standing]) -> None:
 
 
 def tuned_rows(asked: Request) -> list[TunedMethod]:
-    """What tuned spaces have chosen, with scores and cost; empty without one, for which pandas is not loaded."""
+    """Return the choices of tuned spaces, with scores and cost; without such a space, pandas is not loaded."""
     if not asked.selection.tuned:
         return []
     from clops_sweep.analysis.tables.tuning import tuned_methods
@@ -43,7 +43,7 @@ def tuned_rows(asked: Request) -> list[TunedMethod]:
 
 
 def print_tuned(rows: Sequence[TunedMethod]) -> None:
-    """How the tuning of every method stands, a line each."""
+    """Print the state of the tuning of each method, a line each."""
     if rows:
         from clops_sweep.analysis.tables.tuning import tuning_in_words
 
@@ -52,7 +52,7 @@ def print_tuned(rows: Sequence[TunedMethod]) -> None:
 
 
 def tuned_as_data(rows: Sequence[TunedMethod]) -> list[dict[str, object]]:
-    """The same as data."""
+    """Return the same as data."""
     if not rows:
         return []
     from clops_sweep.analysis.tables.tuning import tuning_as_data

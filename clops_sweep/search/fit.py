@@ -57,10 +57,10 @@ def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) ->
 
 
 def _check_tuning(asked: Request, space: SearchSpace) -> None:
-    """See that a space is tuned on something else than what it reports, where it says so.
+    """Check that a space with a `TuneOn` is not tuned on what it reports.
 
     Raises:
-        UsageError: all tasks are tuned on, or people or signals that are reported (`check_leaks`).
+        UsageError: it is tuned on all tasks, or on people or signals that are reported (see `check_leaks`).
     """
     from clops_sweep.data.scenarios.leaks import check_leaks
 

@@ -39,9 +39,9 @@ def check_leaks(
         frames: the data set that they are made of.
         seen: people by `person_hash` that a run has seen before its first task, such as in tuning; none of them, nor
             of those that the encoder of the frames has seen, may be evaluated.
-        tuned_on: what a configuration was chosen on, instead of on this. Of the same data set, it must not have the
-            same test people: then the split is not another one. Another data set must not hold a signal that is
-            evaluated here: a stored frame of equal samples, under whatever name; constant ones aside.
+        tuned_on: tasks that the configuration was tuned on instead of these. Tasks of the same data set must not have
+            the same test people. Tasks of another data set must not contain a signal that is evaluated here, that is a
+            stored frame with equal samples, except constant ones.
 
     Raises:
         UsageError: names the data set and one such person.
@@ -83,7 +83,7 @@ def check_leaks(
 
 
 def share_seen(scenario: Scenario, frames: FrameSet, tuned_on: Sequence[Tasks]) -> float:
-    """Return the share of the test people whose score was looked at while tuning: as validation people.
+    """Return the share of the test people who were validation people while tuning.
 
     Args:
         scenario: the tasks that are reported.
@@ -102,7 +102,7 @@ def _people(scenario: Scenario, frames: FrameSet, part: str) -> set[str]:
 
 
 def _refuse_tuning(where: str, reported: Tasks, tuned_on: Tasks) -> None:
-    """Raises for tuning on the same split, or on a data set that holds signals that are evaluated."""
+    """Refuse tuning on the same split, or on a data set with signals that are evaluated."""
     (scenario, frames), (other, of_other) = reported, tuned_on
     if of_other.name == frames.name:
         if _people(other, of_other, "test") == _people(scenario, frames, "test"):
@@ -122,7 +122,7 @@ def _refuse_tuning(where: str, reported: Tasks, tuned_on: Tasks) -> None:
 
 
 def _signals(frames: FrameSet, task: Task, part: str) -> Iterator[tuple[int, bytes]]:
-    """Each instance of a part of a task with the SHA-256 of the samples of each of its channels, unless constant."""
+    """Yield each instance of a part of a task with the SHA-256 of each of its channels that is not constant."""
     instances = getattr(task, part).rows
     for instance, rows in zip(instances.tolist(), _samples(frames, instances), strict=True):
         for samples in np.asarray(frames.frames[rows]):

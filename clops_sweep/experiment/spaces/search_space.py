@@ -30,6 +30,7 @@ from clops_sweep.experiment.spaces.tuning import (
     SPLIT_AXES,
     Method,
     fields_set,
+    label_of,
     methods_of,
     setting_while_tuning,
     settings_of,
@@ -55,25 +56,6 @@ class RunRequest:
     space: str
     labels: Mapping[str, Any] = field(hash=False)
     written: RunConfig
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A combination of values that a `GridSearch` may choose.
-
-    Attributes:
-        method: the method that it is one of; empty for the only one.
-        label: its name on the axis of the grid; empty if there is nothing to choose.
-        labels: its values by parameter.
-        settings: the config fields that it sets, those that the method fixes included.
-        chosen: those that are tuned.
-    """
-
-    method: str
-    label: str
-    labels: Mapping[str, Any] = field(hash=False)
-    settings: Mapping[str, Any] = field(hash=False)
-    chosen: Mapping[str, Any] = field(hash=False)
 
 
 @dataclass(frozen=True)
@@ -211,7 +193,7 @@ class SearchSpace:
                 raise UsageError(f"{where}: objective {name!r}: {scenario} has no such metric; it has those of {known}")
 
     def _check_trials(self, search: OptunaSearch) -> None:
-        """Refuse what a search that chooses nothing cannot have."""
+        """Check a search that chooses nothing."""
         where = f"search space {self.name!r}"
         if not set(self.axes) <= set(SPLIT_AXES):
             raise UsageError(
@@ -230,7 +212,7 @@ class SearchSpace:
             raise UsageError(f"{where}: {error}") from None
 
     def _check_tuned(self) -> None:
-        """Refuse a search that chooses no configuration that can be reported."""
+        """Check a search that chooses a configuration."""
         where = f"search space {self.name!r}"
         if len(self.objectives) != 1:
             raise UsageError(f"{where}: tune_on and methods choose one configuration; expected one objective")
@@ -299,25 +281,30 @@ class SearchSpace:
 
     @property
     def is_tuned(self) -> bool:
-        """Whether its search chooses a configuration, which is then reported."""
+        """Whether the search chooses a configuration, which is then reported."""
         it = self.search
         return isinstance(it, GridSearch) or (it is not None and (bool(it.methods) or it.tune_on != "same"))
 
     @property
     def methods(self) -> list[Method]:
-        """The methods that are tuned, one without a name if there is no choice among several."""
+        """The tuned methods; a single one without a name if the search has parameters."""
         assert self.search is not None
         return methods_of(type(self.search).__name__, self.search.methods, self.search.parameters)
 
     def phases(self) -> list[SearchSpace]:
-        """The spaces that choose a configuration: a grid, or a study for each method; itself if nothing is chosen."""
+        """Return the spaces that choose: a grid, or a study for each method; the space itself if nothing is chosen."""
         if self.search is None or not self.is_tuned:
             return [self]
         base, axes, seeds = setting_while_tuning(self.search.tune_on, self.base, self.axes, self.seeds)
         tuned = partial(replace, self, seeds=seeds, where=None, resolve=None)
         name = f"{self.name}_selection"
         if isinstance(self.search, GridSearch):
-            variants = {it.label: it.settings for it in self.candidates() if it.label}
+            tried, fixed = self.candidates(), {it.name: it.fixed for it in self.methods}
+            variants = {
+                label_of(method, words): {**fixed[method], **settings}
+                for method, of in tried.items()
+                for words, settings in (of.items() if len(of) > 1 else ())
+            }
             axis = METHOD if self.methods[0].name else CANDIDATE
             return [tuned(name=name, base=base, axes={axis: variants, **axes}, search=None)] if variants else []
         return [
@@ -331,24 +318,23 @@ class SearchSpace:
             if method.parameters
         ]
 
-    def candidates(self) -> list[Candidate]:
-        """The combinations that a grid tries, those of one method together; empty labels where there is one alone."""
-        found = []
-        for method in (it for it in self.methods if not it.like):
-            tried = list(combinations(method))
-            for labels in tried:
-                words = ", ".join(filter(None, (method.name, in_words(labels))))
-                settings = settings_of(method.parameters, labels)
-                label = words if len(tried) > 1 else ""
-                found.append(Candidate(method.name, label, labels, {**method.fixed, **settings}, settings))
-        return found
+    def candidates(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return the config fields of each combination that a grid tries, by method and name of the combination."""
+        found = {it.name: (it.parameters, list(combinations(it))) for it in self.methods if not it.like}
+        return {
+            method: {
+                ", ".join(f"{name} {label}" for name, label in labels.items()): settings_of(parameters, labels)
+                for labels in tried
+            }
+            for method, (parameters, tried) in found.items()
+        }
 
     def reported(self, chosen: Mapping[str, Mapping[str, Any]], seeds: Sequence[int] | None = None) -> SearchSpace:
-        """The space that is reported, whose runs are ordinary ones.
+        """Return the space of the chosen configurations, whose runs are ordinary runs.
 
         Args:
-            chosen: the config fields that were chosen, by method; "" is the only one.
-            seeds: by default all.
+            chosen: the chosen config fields by method; "" is a single method.
+            seeds: seeds of its runs; by default those of this space.
         """
         seeds = self.seeds if seeds is None else seeds
         settings = {it.name: {**it.fixed, **chosen[it.like or it.name]} for it in self.methods}
@@ -357,7 +343,7 @@ class SearchSpace:
         return replace(self, axes={METHOD: settings, **self.axes}, search=None, seeds=seeds)
 
     def at_bounds(self) -> Iterator[SearchSpace]:
-        """The spaces that may be reported, as far as data and tasks depend on the choice; of the first seed."""
+        """Yield spaces of the first seed that may be reported; together they cover all data and tasks of a choice."""
         bounds: dict[str, list[Mapping[str, Any]]] = {}
         for method in self.methods:
             if isinstance(self.search, OptunaSearch) and method.parameters:
@@ -370,13 +356,13 @@ class SearchSpace:
             yield self.reported(chosen, self.seeds[:1])
 
     def reported_at_bounds(self) -> list[RunConfig]:
-        """The configs of the first seed that may be reported, of a search at its bounds; none if nothing is chosen."""
+        """Return the configs of `at_bounds`; none if nothing is chosen."""
         if not self.is_tuned:
             return []
         return [request.config for space in self.at_bounds() for request in space.requests()]
 
     def replicates(self) -> list[dict[str, Any]]:
-        """The patient splits and seeds that each trial of a search is run with, as config fields."""
+        """Return the patient splits and seeds of each trial of a search, as config fields."""
         return [{**settings, "seed": seed} for seed in self.seeds for _, settings in self._cells()]
 
     def requests(self) -> Iterator[RunRequest]:

@@ -192,6 +192,11 @@ def setting_while_tuning(
     return base, splits, tuned_seeds
 
 
+def label_of(method: str, words: str) -> str:
+    """Return the label of a combination on the axis of a grid that chooses: "er, replay_ratio 0.5"."""
+    return ", ".join(filter(None, (method, words)))
+
+
 def settings_of(parameters: Mapping[str, Any], labels: Mapping[str, Any]) -> dict[str, Any]:
     """Return a choice of parameters as config fields; the label of named variants is a name."""
     found: dict[str, Any] = {}
