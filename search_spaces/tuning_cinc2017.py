@@ -1,7 +1,7 @@
 """Five methods on the CinC Challenge 2017, tuned on their first task and on what is reported: 20 trials each.
 
-The reported runs are on five patient splits. `docs/tuning.md` has the outcome; the sweep takes about ten minutes on two
-cores. One trial at a time, so that the same trials come again.
+The reported runs are on five patient splits. `docs/tuning.md` has the outcome; the sweep takes about eight minutes of
+processor time. One trial at a time makes the trials reproducible.
 """
 
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -136,3 +138,16 @@ def test_what_is_refused(make: Any, sentence: str) -> None:
         make()
     assert str(raised.value).startswith(sentence)
     assert "\n" not in str(raised.value)
+
+
+def test_the_examples_of_the_page_are_tuned_spaces() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "tuning.md").read_text()
+    spaces = []
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        names: dict[str, Any] = {}
+        exec(block, names)
+        spaces.append(names["SPACE"])
+    assert [[phase.name for phase in space.phases()] for space in spaces] == [
+        [f"compared_selection_{method}" for method in ("er", "ewc", "finetune")],
+        ["tuned_selection"],
+    ]
