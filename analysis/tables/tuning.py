@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import RESULTS
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.tuning import METHOD
@@ -113,8 +114,11 @@ def _by_replicate(runs: pd.DataFrame, column: str) -> dict[Replicate, float]:
 def _seen(space: SearchSpace, asked: Request) -> float:
     from clops_sweep.data.scenarios.leaks import share_seen
 
-    tuned_on = tasks_of(asked, [config for phase in space.phases() for config in configs_of(phase)])
-    reported = tasks_of(asked, space.reported_at_bounds())
+    try:
+        tuned_on = tasks_of(asked, [config for phase in space.phases() for config in configs_of(phase)])
+        reported = tasks_of(asked, space.reported_at_bounds())
+    except UsageError:  # `check_fit` reports tasks that cannot be built
+        return np.nan
     return float(np.mean([share_seen(*it, tuned_on) for it in reported])) if tuned_on and reported else np.nan
 
 

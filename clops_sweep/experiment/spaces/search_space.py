@@ -305,6 +305,9 @@ class SearchSpace:
                 for method, of in tried.items()
                 for words, settings in (of.items() if len(of) > 1 else ())
             }
+            used = {name for settings in variants.values() for name in base.replace(**settings).options}
+            given = {name: it for name, it in base.explicit.items() if name not in OPTIONS or name in used}
+            base = RunConfig.of(given)  # without options of methods that have nothing to choose
             axis = METHOD if self.methods[0].name else CANDIDATE
             return [tuned(name=name, base=base, axes={axis: variants, **axes}, search=None)] if variants else []
         return [

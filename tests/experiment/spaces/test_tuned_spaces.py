@@ -85,6 +85,19 @@ def test_every_method_of_optuna_has_a_study_with_as_many_trials() -> None:
     assert (tuned.name, tuned.base.first_tasks) == ("it_selection", 1)
 
 
+def test_the_base_may_have_options_of_a_method_that_is_not_tuned() -> None:
+    methods: dict[str, Any] = {"er": {"replay_ratio": [0.5, 1]}, "clops": {}}
+    base = RunConfig(storage_fraction=0.5, memory_fraction=0.2)
+    space = SearchSpace("it", base, search=GridSearch(methods=methods))
+    assert {it.config.memory_fraction for it in space.phases()[0].requests()} == {0.2}
+    assert {it.config.get("storage_fraction") for it in space.reported({"er": {}, "clops": {}}).requests()} == {
+        None,
+        0.5,
+    }
+    with pytest.raises(UsageError, match="no run of it uses 'derpp_alpha'"):
+        SearchSpace("it", base.replace(derpp_alpha=0.5), search=GridSearch(methods=methods))
+
+
 def test_options_change_both_phases() -> None:
     space = grid(tune_on=TuneOn(tasks=1)).overridden({"epochs_per_task": 3}).with_seeds(1)
     reported = space.reported({"er": {}, "plain": {}})
