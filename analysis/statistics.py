@@ -199,7 +199,7 @@ def units_of(replicates: Sequence[Replicate], known: Partitions, measure: str = 
     Args:
         replicates: (patient split, seed) of the values, one or more.
         known: partitions by patient split, from `partitions`.
-        measure: the compared column.
+        measure: the compared column. Columns `prequential_*` evaluate the training people.
 
     Raises:
         UsageError: folds and random splits, or folds of different numbers of parts.
@@ -222,6 +222,8 @@ def units_of(replicates: Sequence[Replicate], known: Partitions, measure: str = 
     part = "test" if measure.startswith("test_") else "validation"
     unknown = Partition("")
     overlap = float(np.mean([getattr(known.get(replicates[group[0]][0], unknown), part) for group in members]))
+    if measure.startswith("prequential_") and overlap > 0:
+        overlap = 1.0
     same = all(it == seeds[0] for it in seeds)
     return Units(
         members,

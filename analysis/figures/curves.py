@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.columns import STREAM
 from clops_sweep.experiment.metrics import MEASURES, words
 
 from ..drawing.labels import in_lines, in_one_size
@@ -25,6 +26,7 @@ from ..drawing.task_styles import TaskStyle, short_names, task_styles
 from ..statistics import MIN_UNITS
 
 Floats = npt.NDArray[np.float64]
+PREQUENTIAL = "prequential"
 PLOT_WIDTH = 4.2
 """Minimum width of a panel's curves in inches."""
 
@@ -73,6 +75,9 @@ def learning_curves(
         measure: a numeric column of the table: one of `MEASURES`, or loss.
         split: split of the curves: validation, or test with `curves="test"`.
 
+    The curve of online streams is prequential, up to the last batch that all runs have. It has no blocks if runs train
+    different tasks at the same batch, as on other splits.
+
     Raises:
         UsageError: no such column, no rows, or runs that trained different tasks at the same epoch.
     """
@@ -80,11 +85,14 @@ def learning_curves(
         raise UsageError(f"measure {measure!r}: expected one of {', '.join((*MEASURES, 'loss'))}")
     if curves.empty:
         raise UsageError(f"{title or 'learning curves'}: no finished run with learning curves")
+    is_stream = set(curves["task"]) == {STREAM}
+    if is_stream:
+        split, curves = PREQUENTIAL, curves[curves["epoch"] <= curves.groupby("run_id")["epoch"].max().min()]
     training = curves.drop_duplicates(["epoch", "training_task"]).sort_values("epoch")
-    if training["epoch"].duplicated().any():
+    if training["epoch"].duplicated().any() and not is_stream:
         epoch = int(training.loc[training["epoch"].duplicated(), "epoch"].iloc[0])
         raise UsageError(f"{title or 'learning curves'}: the runs train different tasks at epoch {epoch}")
-    blocks = _blocks(training)
+    blocks = [] if training["epoch"].duplicated().any() else _blocks(training)
     trained = list(dict.fromkeys(block.task for block in blocks))
     evaluated = list(dict.fromkeys(curves["task"]))
     tasks = [task for task in trained if task in evaluated] + [task for task in evaluated if task not in trained]
@@ -115,7 +123,8 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
     """
     if not records:
         raise UsageError("learning curves: nothing to draw")
-    styles = task_styles(task for record in records for task in record.tasks)
+    blocks = [block.task for record in records if record.split == PREQUENTIAL for block in record.blocks]
+    styles = task_styles([*(task for record in records for task in record.tasks), *blocks])
     columns = min(len(records), 2)
     rows = math.ceil(len(records) / columns)
     height = max(2.1, LINE_HEIGHT * 1.3 * len(styles))
@@ -135,14 +144,15 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
         if index % columns == 0:
             axes.set_ylabel(records[index].quantity)
         if index + columns >= len(records):
-            axes.set_xlabel("epoch")
+            axes.set_xlabel("batch" if records[index].split == PREQUENTIAL else "epoch")
     return figure
 
 
 def describe_learning_curves(records: Sequence[LearningCurves]) -> str:
     """Describe the figure in words: the final value of every task, for each configuration."""
     quantities = " and ".join(dict.fromkeys(record.quantity for record in records))
-    text = f"Learning curves: {quantities or 'validation AUC'} of each task after each epoch."
+    of = "the stream after each batch" if records and records[0].split == PREQUENTIAL else "each task after each epoch"
+    text = f"Learning curves: {quantities or 'validation AUC'} of {of}."
     for record in records:
         ends = ", ".join(f"{task} {value:.3f}" for task, value in zip(record.tasks, record.mean[:, -1], strict=True))
         text += f" {record.title or 'Runs'} (n = {record.n}) end at: {ends}."
@@ -209,6 +219,8 @@ def _draw_blocks(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskSt
     Returns:
         Height above the axes in points.
     """
+    if not record.blocks:
+        return 6
     other = TaskStyle("#777777", "solid", "")  # all tasks are trained together
     inch = PLOT_WIDTH / float(np.ptp(axes.get_xlim()))
     widths = [0.94 * inch * (block.last - block.first + 1) for block in record.blocks]

@@ -17,7 +17,7 @@ from ..drawing.pictures import Sketch, sketch
 from ..metrics import words
 from ..results import Reference
 from ..selection import chosen_how, typical_cell, variants
-from .curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
+from .curves import PREQUENTIAL, LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
 from .forgetting import describe_forgetting, draw_forgetting, forgetting
 from .r_matrices import describe_r_matrices, draw_r_matrices, r_matrix
 from .task_titles import TaskTitles
@@ -70,9 +70,12 @@ def task_figures(
 
     split = "Test" if experiment.on_test else "Validation"
     if curves := records("curves", curves_of):
+        of = f"{split} {metric} of every task after every epoch"
+        if curves[0].split == PREQUENTIAL:
+            of = f"Prequential {metric}: of the last instances of the stream, predicted before they were trained on"
         caption = (
-            f"{split} {metric} of every task after every epoch: mean over n runs, from three on with one standard "
-            f"deviation. Coloured blocks: the task being trained.{which}"
+            f"{of}: mean over n runs, from three on with one standard deviation. Coloured blocks: the task being "
+            f"trained.{which}"
         )
         alt = describe_learning_curves(curves)
         yield sketch(draw_learning_curves, curves, f"{prefix}-curves", "Learning curves", caption, alt)

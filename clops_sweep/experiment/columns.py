@@ -28,10 +28,16 @@ SIZES = (
 UNSEEN = ("unseen_auc", "unseen_accuracy", "unseen_balanced_accuracy", "unseen_f1")
 """Measures of held-out people, who are in no task, after the last task; for scenarios with such people."""
 
+PREQUENTIAL = ("prequential_auc", "prequential_accuracy")
+"""Measures of all instances of an online stream, each predicted before the network was trained on it."""
+
+STREAM = "stream"
+"""The task of an online stream's batches, whatever task they are of, in the learning curves."""
+
 PHASES = ("seconds_train", "seconds_acquire", "seconds_evaluate")
 
 RESULTS: Mapping[str, type] = {
-    **dict.fromkeys((*METRICS, *(f"test_{metric}" for metric in METRICS), *UNSEEN), float),
+    **dict.fromkeys((*METRICS, *(f"test_{metric}" for metric in METRICS), *UNSEEN, *PREQUENTIAL), float),
     **dict.fromkeys(COUNTS, int),
     **dict.fromkeys(SIZES, int),
     "stores": str,

@@ -40,6 +40,7 @@ from clops_sweep.experiment.plugins.registry import (
     PAPER_NETWORK,
     REGISTRIES,
     SCENARIOS,
+    STRATEGIES,
     USERS,
     is_stored_run,
     may_use,
@@ -57,6 +58,7 @@ PositiveInt = Annotated[int, BeforeValidator(IntOption(1, ge=1, le=LARGEST).chec
 PositiveFloat = Annotated[float, BeforeValidator(FloatOption(1, gt=0).checked)]
 NonNegativeFloat = Annotated[float, BeforeValidator(FloatOption(0, ge=0).checked)]
 Share = Annotated[float, BeforeValidator(FloatOption(0.2, gt=0, lt=1).checked)]
+ShareOrNone = Annotated[float, BeforeValidator(FloatOption(0, ge=0, lt=1).checked)]
 SEED = IntOption(0, ge=0, le=2**32 - 1)
 Seed = Annotated[int, BeforeValidator(SEED.checked)]
 
@@ -124,6 +126,16 @@ class RunConfig(BaseModel):
     task_order: Literal["sequential", "curriculum", "anti_curriculum"] | Seed | tuple[int, ...] = Field(
         "sequential",
         description="as the scenario has them, a seed for a shuffle, a permutation from 0, or by difficulty",
+    )
+    blurry: ShareOrNone = Field(
+        0.0, description="share of each task's training instances that come with the tasks before and after it"
+    )
+    stream: Literal["epochs", "online"] = Field(
+        "epochs", description="online: one pass, task-free; every batch is predicted, then trained on"
+    )
+    steps_per_batch: PositiveInt = Field(1, description="online: gradient steps on each batch")
+    prequential_window: PositiveInt = Field(
+        500, description="online: the curves are of so many instances before each point"
     )
 
     first_tasks: PositiveInt | None = Field(None, description="only so many tasks, the first of the order")
@@ -330,6 +342,24 @@ class RunConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _stream_is_told_no_tasks(self) -> Self:
+        if self.stream != "online":
+            return self
+        if not STRATEGIES.declaration(self.strategy).online:
+            able = [name for name in STRATEGIES if STRATEGIES.declaration(name).online]
+            raise ValueError(
+                f"strategy = {self.strategy!r}: not available with stream = 'online', which does not tell where tasks "
+                f"begin and end; expected {', '.join(able[:-1])} or {able[-1]}"
+            )
+        for name, free in (("early_stopping", None), ("schedule", "constant"), ("class_weights", None)):
+            if (value := getattr(self, name)) != free:
+                raise ValueError(
+                    f"{name} = {value!r} needs whole tasks, and stream = 'online' has one pass over batches; leave it "
+                    "out"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _options_are_valid(self) -> Self:
         given = {name: _checked(name, value) for name, value in (self.__pydantic_extra__ or {}).items()}
         for name, instead_of in IN_PLACE_OF.items():
@@ -346,6 +376,9 @@ class RunConfig(BaseModel):
                 "expected another acquisition function, such as 'bald_mcd', or no encoder"
             )
         effective(self.strategy, self.options, [getattr(self, kind) for kind in USERS])
+        for name, value in self.options.items() if self.stream == "online" else ():
+            if (name, value) == ("memory_division", "task_balanced") or (name == "er_flip_strength" and value):
+                raise ValueError(f"{name} = {shown(value)} needs whole tasks, which stream = 'online' does not tell")
         return self
 
     def _set_options(self, given: Mapping[str, Any]) -> None:
@@ -428,7 +461,8 @@ class RunConfig(BaseModel):
         """The settings, besides data and `task_order`, that determine the tasks."""
         fields = SCENARIOS.declaration(self.scenario).fields
         of_scenario = (getattr(self, name) for name in sorted(fields))
-        return self.scenario, self.first_tasks, *of_scenario, *self.options_of("scenario").items()
+        others = *self.options_of("scenario").items(), self.blurry, self.first_tasks
+        return self.scenario, *of_scenario, *others
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy without a cached identity; unlike `replace`, it does not validate the update."""
@@ -493,6 +527,10 @@ class _AnyCombination(RunConfig):
 
     @model_validator(mode="after")
     def _changes_no_features(self) -> Self:
+        return self
+
+    @model_validator(mode="after")
+    def _stream_is_told_no_tasks(self) -> Self:
         return self
 
     @model_validator(mode="after")

@@ -11,7 +11,7 @@ from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STRAT
 
 LEFT_OUT: Mapping[str, Any] = {
     **{"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "norm": "batch", "head": "linear"},
-    "precision": "float32",
+    **{"precision": "float32", "blurry": 0.0, "stream": "epochs", "steps_per_batch": 1, "prequential_window": 500},
 }
 """Fields that are left out of the identity at these values, because runs were stored before the fields existed."""
 
@@ -21,8 +21,8 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=F
 def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     """Return everything that a config's numbers depend on, as canonical JSON.
 
-    These are its fields, except those that its scenario does not use, and the options with an effect. None and the
-    defaults in `LEFT_OUT` are left out, so that new fields do not change stored ids.
+    These are its fields, except those that its scenario or stream does not use, and the options with an effect. None
+    and the defaults in `LEFT_OUT` are left out, so that new fields do not change stored ids.
 
     Args:
         fields: the config's fields by name, as JSON values.
@@ -31,12 +31,19 @@ def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     unused = OF_SCENARIOS.difference(SCENARIOS.declaration(fields["scenario"]).fields)
     seen = {name: value for name, value in fields.items() if value is not None and name not in unused}
     seen = {name: value for name, value in seen.items() if name not in LEFT_OUT or value != LEFT_OUT[name]}
+    for name in unused_by_stream(fields["stream"]):
+        seen.pop(name, None)
     order = fields["task_order"]
     if isinstance(order, list) and order == list(range(len(order))):
         seen["task_order"] = "sequential"
     if fields["weight_seed"] == fields["seed"]:
         del seen["weight_seed"]
     return _canonical(seen | effective(fields["strategy"], options, [fields[kind] for kind in USERS]))
+
+
+def unused_by_stream(stream: str) -> tuple[str, ...]:
+    """Return the fields that have no effect with this value of `stream`."""
+    return ("epochs_per_task",) if stream == "online" else ("steps_per_batch", "prequential_window")
 
 
 def effective(strategy: str, options: Mapping[str, Any], plugins: list[Any]) -> dict[str, Any]:

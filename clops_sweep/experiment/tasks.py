@@ -28,7 +28,15 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     taken = SCENARIOS.declaration(config.scenario).fields
     options = {name: getattr(config, name) for name in taken} | config.options_of("scenario")
     function = SCENARIOS[config.scenario] if config.scenario in SCENARIOS.added else None
-    scenario = build_scenario(frames, config.scenario, config.task_order, function=function, **options)
+    scenario = build_scenario(
+        frames,
+        config.scenario,
+        config.task_order,
+        function=function,
+        blurry=config.blurry,
+        blur_seed=config.split_seed,
+        **options,
+    )
     if config.first_tasks is not None:
         if config.first_tasks > len(scenario.tasks):
             raise UsageError(

@@ -23,7 +23,9 @@ def free_fields(strategy: str) -> frozenset[str]:
 def lockstep_key(config: RunConfig) -> str:
     """Return a key that is equal for configs that may be trained in lockstep.
 
-    A run with early stopping is computed alone, because its own losses decide when its tasks end.
+    A run with early stopping is computed alone, because its own losses decide when its tasks end. So is an online
+    stream.
     """
-    free = free_fields(config.strategy) if config.early_stopping is None else ()
+    alone = config.early_stopping is not None or config.stream == "online"
+    free = () if alone else free_fields(config.strategy)
     return config.model_dump_json(exclude=set(free))

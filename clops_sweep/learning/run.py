@@ -37,6 +37,7 @@ from clops_sweep.learning.models.trained_model import model_bytes
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.parameters import Parameters
 from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
+from clops_sweep.learning.strategies.online import OnlineStream
 from clops_sweep.learning.threads import one_thread
 
 
@@ -90,6 +91,8 @@ class ContinualRun:
             raise UsageError(f"strategy {common.strategy!r} is written as a loss, and computes one run at a time")
         if len(self.configs) > 1 and common.early_stopping is not None:
             raise UsageError("runs with early_stopping end their tasks at different epochs; expected one run at a time")
+        if len(self.configs) > 1 and common.stream == "online":
+            raise UsageError("stream = 'online' computes one run at a time; expected one config")
         if len({lockstep_key(each) for each in self.configs}) > 1:
             free = ", ".join(sorted(free_fields(common.strategy)))
             raise UsageError(f"runs in lockstep with strategy {common.strategy!r} may differ in nothing but {free}")
@@ -99,7 +102,8 @@ class ContinualRun:
         strategy = STRATEGIES[common.strategy]
         scenario = scenario_of(common, frames)
         self.scenario = joint_scenario(scenario) if strategy.joint else scenario
-        self._epochs = common.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
+        online = common.stream == "online"
+        self._epochs = 1 if online else common.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
         runs = len(self.configs)
         parts = [part.rows for task in scenario.tasks for part in (task.train, task.validation, task.test)]
         parts += [] if scenario.unseen is None else [scenario.unseen.rows]
@@ -115,7 +119,7 @@ class ContinualRun:
             optimizer=common.optimizer,
             weight_decay=common.weight_decay,
             precision=common.precision,
-            **({"together": False} if computed_alone(common.strategy) or common.augment is not None else {}),
+            **({"together": False} if online or computed_alone(common.strategy) or common.augment is not None else {}),
         )
         if common.augment is not None:
             seeds = [each.seed for each in self.configs]
@@ -127,7 +131,8 @@ class ContinualRun:
         ]
         self._stages = [Instances.union(tasks)] if strategy.joint else tasks
         self._training = Training(self.configs, learner, self._stages, self.scenario.by_position)
-        self._strategy: LockstepStrategy = strategy(self._training)
+        self._stream = OnlineStream(strategy, self._training) if online else None
+        self._strategy: LockstepStrategy = self._stream or strategy(self._training)
         self._evaluators = {
             split: Evaluator(self.scenario, split, learner, runs, joint=strategy.joint)
             for split in result.EVALUATED_SPLITS
@@ -302,7 +307,7 @@ class ContinualRun:
         """Return the tables of a finished run."""
         if not self.finished:
             raise RuntimeError("the run is not finished")
-        with self._timed("seconds"):
+        with self._timed("seconds"), one_thread():
             records, strategy = self._records(), self._strategy
             history = result.History(
                 curves=self._curves,
@@ -319,6 +324,7 @@ class ContinualRun:
                 epochs_per_stage=self._epochs,
                 epochs_trained=self._epochs_trained,
                 predictions=self._predictions or (),
+                stream=None if self._stream is None else self._stream.predicted(self.scenario.kind),
             )
             found = result.assemble(self.configs, self.frames, self.scenario, history)
         found.models = self._model_bytes()

@@ -16,7 +16,7 @@ _USUAL_TASKS = 5
 
 
 Settings = tuple[str | int | None, ...]
-"""Scenario, data set, strategy, batch size, network, leads and early stopping of a run."""
+"""Scenario, data set, strategy, batch size, network, leads, early stopping and stream of a run."""
 
 
 class Kind(NamedTuple):
@@ -31,7 +31,7 @@ def settings_of(fields: Fields) -> Settings:
     scenario = fields["scenario"]
     if scenario == "domain_il" and fields["domain"] != LEAD:
         scenario += f" by {fields['domain']}"
-    names = ("dataset", "strategy", "batch_size", "network", "leads", "early_stopping")
+    names = ("dataset", "strategy", "batch_size", "network", "leads", "early_stopping", "stream")
     return scenario, *(fields[name] for name in names)
 
 
@@ -40,7 +40,12 @@ def kind_of(fields: Fields) -> Kind:
     known = DATASETS[fields["dataset"]].task_count(fields["scenario"], fields["task_classes"], fields["domain"])
     tasks = known or _USUAL_TASKS
     tasks = min(tasks, fields["first_tasks"] or tasks)
-    return Kind(settings_of(fields), tasks * int(fields["epochs_per_task"]))
+    return Kind(settings_of(fields), tasks * epochs_of(fields))
+
+
+def epochs_of(fields: Fields) -> int:
+    """Return the passes over each task: of an online stream, steps on each batch."""
+    return int(fields["steps_per_batch" if fields["stream"] == "online" else "epochs_per_task"])
 
 
 class Costs:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import SPLIT_NAMES, TEST, TRAINING, VALIDATION, FrameSet
+from clops_sweep.data.scenarios.blurry import with_blurry_boundaries
 from clops_sweep.data.scenarios.class_incremental import class_il, class_il_union
 from clops_sweep.data.scenarios.domains import domain_il
 from clops_sweep.data.scenarios.leaks import check_leaks
@@ -41,6 +42,8 @@ def build_scenario(
     task_order: str | int | tuple[int, ...] = "sequential",
     *,
     function: ScenarioFunction | None = None,
+    blurry: float = 0.0,
+    blur_seed: int = 0,
     **options: Any,
 ) -> Scenario:
     """Return the tasks of a scenario on `frames`, in the order of `task_order`.
@@ -52,6 +55,8 @@ def build_scenario(
         scenario: name of the scenario.
         task_order: "sequential", a seed, or a permutation of the tasks.
         function: the function of the scenario; by default that of the built-in scenario.
+        blurry: share of each task's training instances that come with its neighbours, in training order.
+        blur_seed: seed of the draw, see `with_blurry_boundaries`.
         options: keyword arguments of the function.
 
     Raises:
@@ -68,6 +73,14 @@ def build_scenario(
         _check_task(task, made, frames)
     order = _order(task_order, len(tasks))
     ordered = tuple(tasks[position] for position in order)
+    if blurry:
+        if made.by_position or len(ordered) == 1:
+            has = "one task" if len(ordered) == 1 else "outputs that mean other classes in other tasks"
+            raise UsageError(
+                f"blurry = {blurry:g}: scenario {scenario!r} has {has}, so no instance can come with a neighbouring "
+                "task; expected blurry = 0, or two or more tasks whose outputs mean the same, as in class_il_union"
+            )
+        ordered = with_blurry_boundaries(ordered, blurry, blur_seed)
     unseen = None
     if made.unseen is not None:
         rows = np.flatnonzero(made.unseen.instances).astype(np.int64)

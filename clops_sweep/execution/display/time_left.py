@@ -19,7 +19,7 @@ from clops_sweep.execution.reports import (
     ends,
 )
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.planning.costs import Costs, Kind, kind_of
+from clops_sweep.planning.costs import Costs, Kind, epochs_of, kind_of
 
 
 @dataclass
@@ -72,7 +72,7 @@ class TimeLeft:
             case Running():
                 self._advance(it, _share(report, report.epoch), now)
             case Paused():
-                done = (job.until or 1) * job.configs[0].epochs_per_task / it.kinds[0].epochs
+                done = (job.until or 1) * epochs_of(vars(job.configs[0])) / it.kinds[0].epochs
                 self._advance(it, min(1.0, done), now)
             case Finished():
                 self._advance(it, 1.0, now)

@@ -85,6 +85,7 @@ class Declaration:
         own_classes: scenarios: whether each task has its own outputs; None if it depends on the tasks.
         per_class_outputs: strategies: whether it needs one class per output and one class per instance.
         heads: strategies: the values of `head` that it supports.
+        online: strategies: whether it works without knowing where tasks begin and end.
         canonical: built-in strategies: maps options to those with an effect. Raises ValueError for values that are
             invalid together.
         encoder: encoders: the signals that it takes and its weights.
@@ -97,6 +98,7 @@ class Declaration:
     own_classes: bool | None = None
     per_class_outputs: bool = False
     heads: tuple[str, ...] = HEADS
+    online: bool = False
     canonical: Canonical = dict
     encoder: DeclaredEncoder | None = None
 
@@ -169,9 +171,9 @@ def _er(options: Values) -> Values:
     return options
 
 
-def _with_own_head(options: Options) -> Declaration:
+def _with_own_head(options: Options, *, online: bool = False) -> Declaration:
     """Declare a strategy that computes the weights of the network's last linear layer."""
-    return Declaration(options, per_class_outputs=True, heads=("linear",))
+    return Declaration(options, per_class_outputs=True, heads=("linear",), online=online)
 
 
 def _ewc(options: Values) -> Values:
@@ -186,13 +188,16 @@ STRATEGIES: Mapping[str, Declaration] = {
         _using("storage_fraction", "acquisition_fraction", "acquisition", "acquire_every", "storage_order")
         | _using(*_BETA, "weight_replay"),
         lockstep=_LOCKSTEP,
+        online=True,
         canonical=_clops,
     ),
-    "finetune": Declaration(),
+    "finetune": Declaration(online=True),
     "multitask": Declaration(),
     "gem": Declaration(_using("storage_fraction")),
     "mir": Declaration(_using("storage_fraction", "acquisition_fraction", "replay_ratio")),
-    "replay": Declaration(_using("storage_fraction", "acquisition_fraction", "acquire_every"), canonical=_replay),
+    "replay": Declaration(
+        _using("storage_fraction", "acquisition_fraction", "acquire_every"), online=True, canonical=_replay
+    ),
     "joint": Declaration(),
     "ewc": Declaration(
         {
@@ -220,6 +225,7 @@ STRATEGIES: Mapping[str, Declaration] = {
             "er_flip_strength": FloatOption(None, gt=0),
         }
         | _using(*_BETA, "acquisition", "acquisition_fraction", "acquire_every"),
+        online=True,
         canonical=_er,
     ),
     "er_ace": Declaration(
@@ -238,14 +244,19 @@ STRATEGIES: Mapping[str, Declaration] = {
     ),
     "derpp": Declaration(
         _using("memory_fraction", "memory_size", "replay_ratio")
-        | {"derpp_alpha": FloatOption(0.1, ge=0), "derpp_beta": FloatOption(0.5, ge=0)}
+        | {"derpp_alpha": FloatOption(0.1, ge=0), "derpp_beta": FloatOption(0.5, ge=0)},
+        online=True,
     ),
-    "agem": Declaration(_using("memory_fraction", "memory_size") | {"agem_batch_size": IntOption(256, ge=1)}),
+    "agem": Declaration(
+        _using("memory_fraction", "memory_size") | {"agem_batch_size": IntOption(256, ge=1)}, online=True
+    ),
     "gdumb": Declaration(_using("memory_fraction", "memory_size")),
     "icarl": _with_own_head(_using("memory_fraction", "memory_size")),
     "ncm": _with_own_head({}),
-    "slda": _with_own_head({"slda_shrinkage": FloatOption(1e-4, gt=0, le=1, log=True)}),
-    "ranpac": _with_own_head(_using("projection_size") | {"ranpac_ridge": FloatOption(0.01, gt=0, log=True)}),
+    "slda": _with_own_head({"slda_shrinkage": FloatOption(1e-4, gt=0, le=1, log=True)}, online=True),
+    "ranpac": _with_own_head(
+        _using("projection_size") | {"ranpac_ridge": FloatOption(0.01, gt=0, log=True)}, online=True
+    ),
     "acil": _with_own_head(_using("projection_size", "acil_ridge")),
     "ts_acl": _with_own_head(_using("projection_size", "acil_ridge")),
 }

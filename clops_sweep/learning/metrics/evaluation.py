@@ -131,7 +131,7 @@ class Evaluator:
 
     def _evaluation(self, logits: torch.Tensor, seen: int | None) -> Evaluation:
         judged = self._of_own_classes(logits) if self._group else logits
-        scores = _scores(self._scored_kind, judged)
+        scores = scores_of(self._scored_kind, judged)
         auc = self._aucs(scores)
         runs, tasks = auc.shape
         auc_seen = self._seen(scores, seen or tasks) if self._seen else torch.full_like(auc, torch.nan)
@@ -146,7 +146,7 @@ class Evaluator:
         if self._union:
             aucs, hits = self._union
             of_tasks = logits[:, : self._of_tasks]
-            found += [aucs(_scores(self._kind, of_tasks)), hits.counts(of_tasks).flatten(1)]
+            found += [aucs(scores_of(self._kind, of_tasks)), hits.counts(of_tasks).flatten(1)]
         # A single transfer: on a GPU, the host waits here for the epoch.
         arrived = torch.cat([part.double() for part in found], dim=1).cpu().numpy()
         ends = list(accumulate(part.shape[1] for part in found))
@@ -196,6 +196,6 @@ def _all_equal(subsets: Sequence[Subset]) -> bool:
     return all(np.array_equal(it.rows, first.rows) and np.array_equal(it.targets, first.targets) for it in subsets[1:])
 
 
-def _scores(kind: LossKind, logits: torch.Tensor) -> torch.Tensor:
+def scores_of(kind: LossKind, logits: torch.Tensor) -> torch.Tensor:
     """What instances are ranked by: in the order of the probabilities, which saturate and would then be ties."""
     return losses.log_odds(logits) if kind == "softmax" else logits

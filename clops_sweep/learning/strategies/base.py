@@ -23,12 +23,14 @@ class Training:
         learner: their networks.
         tasks: each task's training instances in training order, with equal rows for all runs.
         by_position: whether an output means another class in each task; see `ScenarioTasks`.
+        pretraining: of how many tasks, or batches of an online stream, methods with a closed-form head train features.
     """
 
     configs: Sequence[RunConfig]
     learner: Learner
     tasks: Sequence[Instances]
     by_position: bool = False
+    pretraining: int = 1
 
     @property
     def config(self) -> RunConfig:
