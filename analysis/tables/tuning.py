@@ -18,7 +18,16 @@ from clops_sweep.search.choosing import Tuned, configs_of, tasks_of
 from ..collect import Experiment
 from ..formats import DASH, TextCell, TextTable, as_csv, duration, number, plural, plus_minus, with_interval
 from ..metrics import metric_named
-from ..statistics import Estimate, PairedDifference, Replicate, estimate, paired_difference, partitions, units_in_words
+from ..statistics import (
+    Estimate,
+    PairedDifference,
+    Replicate,
+    estimate,
+    ordered,
+    paired_difference,
+    partitions,
+    units_in_words,
+)
 
 
 @dataclass(frozen=True)
@@ -99,9 +108,10 @@ def _optimism(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test: 
         return PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)
     then, now = (_by_replicate(*it) for it in ((tuning, measure), (reported, test)))
     paired = now.keys() <= then.keys()
-    theirs = [sign * value for value in now.values()]
-    ours = [sign * (then[it] if paired else float(np.mean(list(then.values())))) for it in now]
-    return paired_difference(ours, theirs, list(now), partitions(reported), test)
+    replicates = ordered(now)
+    theirs = [sign * now[it] for it in replicates]
+    ours = [sign * (then[it] if paired else float(np.mean(list(then.values())))) for it in replicates]
+    return paired_difference(ours, theirs, replicates, partitions(reported), test)
 
 
 def _by_replicate(runs: pd.DataFrame, column: str) -> dict[Replicate, float]:
