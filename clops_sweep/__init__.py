@@ -46,8 +46,10 @@ if TYPE_CHECKING:
     )
     from clops_sweep.experiment.plugins.options import BoolOption, ChoiceOption, FloatOption, IntOption
     from clops_sweep.experiment.spaces.claims import Claim, Contrast, Side
+    from clops_sweep.experiment.spaces.grid_search import GridSearch
     from clops_sweep.experiment.spaces.optuna_search import OptunaSearch, SuccessiveHalving
     from clops_sweep.experiment.spaces.search_space import SearchSpace
+    from clops_sweep.experiment.spaces.tuning import TuneOn
     from clops_sweep.learning import losses, streams
     from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay
     from clops_sweep.learning.by_loss.batch import FrameBatch
@@ -95,6 +97,7 @@ __all__ = [
     "FrameBatch",
     "FrameSet",
     "Frozen",
+    "GridSearch",
     "InstanceRecord",
     "Instances",
     "IntDistribution",
@@ -124,6 +127,7 @@ __all__ = [
     "TaskInstances",
     "TrainedModel",
     "Training",
+    "TuneOn",
     "UpdateReport",
     "UsageError",
     "__version__",
@@ -185,6 +189,8 @@ _LAZY = {
     "UsageError": "clops_sweep.errors",
     "Buffer": "clops_sweep.learning.replay.buffer",
     "ContinualRun": "clops_sweep.learning.run",
+    "GridSearch": "clops_sweep.experiment.spaces.grid_search",
+    "TuneOn": "clops_sweep.experiment.spaces.tuning",
     "Criteria": "clops_sweep.analysis.update.criteria",
     "FixedMemory": "clops_sweep.learning.strategies.fixed_memory",
     "FrameBatch": "clops_sweep.learning.by_loss.batch",

@@ -1,11 +1,11 @@
 """Every built-in method on the MIT-BIH Arrhythmia Database, and what CLOPS's parts add to experience replay.
 
-Three spaces. The selection tries three values of each method's main option on three splits of the patients; what it
-chose stands in `CHOSEN`. The study takes it over to ten other splits, and the last space to other sizes of memory.
-`docs/methods.md` has the outcome. The selection alone: --where "split_seed >= 10"; the rest: --where "split_seed < 10".
+Each method's main option is chosen among three values on three splits of the patients; the chosen ones are then run on
+ten other splits, and some of them with memories of other sizes. `docs/methods.md` has the outcome. The tuning alone:
+--where "split_seed >= 10".
 """
 
-from clops_sweep import RunConfig, SearchSpace
+from clops_sweep import GridSearch, RunConfig, SearchSpace, TuneOn
 
 METHODS = {
     "Fine-tuning": {"strategy": "finetune"},
@@ -22,10 +22,10 @@ METHODS = {
     "DER++": {"strategy": "derpp"},
     "ER": {"strategy": "er"},
     # What CLOPS adds to ER: beta in the loss and in what is stored, the easiest or the hardest; BALD; both.
-    "ER, beta, easiest": {"strategy": "er", "er_storage_order": "top"},
-    "ER, beta, hardest": {"strategy": "er", "er_storage_order": "bottom"},
-    "ER, BALD": {"strategy": "er", "er_acquire": True},
-    "ER, beta and BALD": {"strategy": "er", "er_storage_order": "top", "er_acquire": True},
+    "ER, beta, easiest": {"like": "ER", "er_storage_order": "top"},
+    "ER, beta, hardest": {"like": "ER", "er_storage_order": "bottom"},
+    "ER, BALD": {"like": "ER", "er_acquire": True},
+    "ER, beta and BALD": {"like": "ER", "er_storage_order": "top", "er_acquire": True},
     "Joint": {"strategy": "joint"},
     "Multi-task": {"strategy": "multitask"},
 }
@@ -52,57 +52,31 @@ def memory(share):
     return {"storage_fraction": share, "memory_fraction": share}
 
 
-def candidates(methods):
-    """Each method that has an option with each value of it."""
-    return {
-        f"{method}, {option} {value}": settings | {option: value}
-        for method, settings in methods.items()
-        for option, values in OPTIONS.get(method, {}).items()
-        for value in values
-    }
+def tuned(methods, tune_on, **objectives):
+    """The choice of each method's main option."""
+    return GridSearch(
+        methods={name: settings | OPTIONS.get(name, {}) for name, settings in methods.items()},
+        tune_on=tune_on,
+        objectives=objectives,
+    )
 
 
-def with_chosen(methods, chosen):
-    """Each method with the option that was chosen for it; variants of ER with that of ER, to differ in nothing else."""
-    return {method: settings | chosen.get(method.split(",")[0], {}) for method, settings in methods.items()}
-
-
-CHOSEN = {  # by the selection's mean AUC on validation: python docs/methods/study.py chosen
-    "EWC": {"ewc_strength": 400},
-    "SI": {"si_strength": 0.1},
-    "MAS": {"mas_strength": 0.1},
-    "LwF": {"lwf_strength": 1},
-    "Replay": {"acquisition_fraction": 1},
-    "CLOPS": {"acquisition_fraction": 0.25},
-    "A-GEM": {"agem_batch_size": 16},
-    "MIR": {"replay_ratio": 0.5},
-    "DER++": {"derpp_alpha": 0.1},
-    "ER": {"replay_ratio": 2},
-}
 BASE = RunConfig(scenario="class_il", dataset="mitbih", **memory(0.1))
-ALL = with_chosen(METHODS, CHOSEN)
+TUNE_ON = TuneOn(splits=(10, 11, 12), seeds=(0,))
 WITH_A_MEMORY = [*(name for name in METHODS if name.startswith("ER")), "Replay", "CLOPS", "GDumb", "DER++"]
 SPACE = [
     SearchSpace(
-        name="methods_mitbih_selection",
-        base=BASE,
-        axes={"method": candidates(METHODS), "split_seed": [10, 11, 12]},
-        seeds=range(1),
-    ),
-    SearchSpace(
         name="methods_mitbih",
         base=BASE,
-        axes={"method": ALL, "split_seed": range(10)},
+        axes={"split_seed": range(10)},
+        search=tuned(METHODS, TUNE_ON),
         seeds=range(3),
     ),
     SearchSpace(
         name="methods_mitbih_memory",
         base=BASE,
-        axes={
-            "memory": {"5 %": memory(0.05), "25 %": memory(0.25)},
-            "method": {name: ALL[name] for name in WITH_A_MEMORY},
-            "split_seed": range(10),
-        },
+        axes={"memory": {"5 %": memory(0.05), "25 %": memory(0.25)}, "split_seed": range(10)},
+        search=tuned({name: METHODS[name] for name in WITH_A_MEMORY}, TUNE_ON),
         seeds=range(3),
     ),
 ]

@@ -60,7 +60,7 @@ def task_titles(frames: FrameSet, config: RunConfig) -> dict[str, str]:
     Empty if the scenario is not registered or does not fit the frames.
     """
     try:
-        tasks = scenario_of(config.model_copy(update={"task_order": "sequential"}), frames).tasks
+        tasks = scenario_of(config.model_copy(update={"task_order": "sequential", "first_tasks": None}), frames).tasks
     except (UsageError, KeyError):  # tasks that cannot be built here were built where the run took place
         return {}
     times = Counter(task.title for task in tasks)

@@ -6,8 +6,11 @@ from collections.abc import Collection, Sequence
 from os import PathLike
 from pathlib import Path
 
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.planning.request import Request
+from clops_sweep.search.choosing import with_reported
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
@@ -21,7 +24,7 @@ def open_sweep(
 ) -> list[Experiment]:
     """Return one experiment per search space, with its results in the store.
 
-    The cells of a search are its trials.
+    The cells of a search are its trials. A space that is tuned makes several: what it tries, and what it reports.
 
     Args:
         space: a search space, several, or the path of a search-space file.
@@ -31,5 +34,5 @@ def open_sweep(
     Raises:
         UsageError: the file does not exist or defines no SPACE, the store cannot be read, or a data hash is unknown.
     """
-    spaces = Selection.of(space).spaces
-    return [experiment for experiment, _ in collect_with_searches(spaces, RunStore(results), data_hashes)]
+    asked = with_reported(Request(Selection.of(space), PreparedData.found(), RunStore(results)))
+    return [experiment for experiment, _ in collect_with_searches(asked.selection.spaces, asked.store, data_hashes)]

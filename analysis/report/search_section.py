@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.run_store import RunStore
@@ -73,7 +74,7 @@ def build_search_section(
 
 
 def _progress(space: SearchSpace, record: StudyRecord | None) -> str:
-    assert space.search is not None
+    assert isinstance(space.search, OptunaSearch)
     states = [(state, len(record.of(state)) if record else 0) for state in ("complete", "pruned", "failed")]
     counted = [f"{count:,} {state}" for state, count in states if count or state == "complete"]
     return f"{', '.join(counted)} of {space.search.n_trials:,} trials."
@@ -137,7 +138,7 @@ def _table(record: StudyRecord, best: BestTrials, space: SearchSpace, prefix: st
     several = len(record.objectives) > 1
     which = "The trials on the Pareto front" if several else "The best trials"
     notes = (
-        f"Mean ± standard deviation (n - 1) over {plural(len(space.seeds), 'seed')}. The CSV file has every trial.",
+        f"Mean ± standard deviation (n - 1) over {_replicates_in_words(space)}. The CSV file has every trial.",
         "The best of many trials is best by luck as well: on seeds that the search has not seen, expect less.",
     )
     text = best_trials_text(best, f"{prefix}-trials", f"{which} of {record.name}", notes)
@@ -148,7 +149,14 @@ def _table(record: StudyRecord, best: BestTrials, space: SearchSpace, prefix: st
 def _run_lists(best: BestTrials, space: SearchSpace, prefix: str) -> Iterator[RunList]:
     for trial in best.trials:
         entries = tuple(
-            RunEntry(f"seed {seed}", run_id) for seed, run_id in zip(space.seeds, trial.run_ids, strict=True)
+            RunEntry(in_words(of), run_id) for of, run_id in zip(space.replicates(), trial.run_ids, strict=True)
         )
         title = f"Trial {trial.number}: {in_words(trial.labels)}"
         yield RunList(f"{prefix}-runs-{trial.number}", title, str(len(entries)), entries)
+
+
+def _replicates_in_words(space: SearchSpace) -> str:
+    seeds = plural(len(space.seeds), "seed")
+    return (
+        f"{plural(len(space.replicates()) // len(space.seeds), 'patient split')} and {seeds}" if space.axes else seeds
+    )

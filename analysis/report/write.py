@@ -32,8 +32,9 @@ from ..search_trials import collect_with_searches
 from ..selection import cell_name, departures
 from ..tables.best import best_configurations, best_csv, best_text
 from ..tables.strategies import training
+from ..tables.tuning import TunedMethod, tuning_csv, tuning_text
 from .claims_section import claims_section
-from .page import MOST_OPEN, LinkedTable, render_page
+from .page import MOST_OPEN, LinkedTable, Section, no_links, render_page
 from .provenance import distinct_runs, files_of_plugins, provenance
 from .search_section import build_search_section
 from .sections import SectionFiles, build_section
@@ -67,6 +68,7 @@ def write_report(
     as_stored: Sequence[Experiment] = (),
     claims: Sequence[Claim] = (),
     seal: str = "not sealed",
+    tuned: Sequence[TunedMethod] = (),
 ) -> ReportPaths:
     """Write `index.html`, `figures/` and `tables/` into a folder, from the store alone.
 
@@ -87,6 +89,7 @@ def write_report(
         as_stored: further experiments with unregistered plug-ins; claims are not decided on them.
         claims: the claims that the search-space files declare, decided instead of the paper's.
         seal: whether the claims are sealed, in words.
+        tuned: the methods of tuned spaces, with their scores while tuning and when reported.
 
     Raises:
         UsageError: no search space, two of the same name, an unknown axis, metric or data hash, or a folder that cannot
@@ -135,6 +138,8 @@ def write_report(
     title = title or " · ".join(section.title for section in sections[:3]) + " · …" * (len(sections) > 3)
     if compared is not None:
         sections.append(compared)
+    if tuned:
+        sections.append(_tuning_section(tuned, [section.anchor for section in sections], files))
     if claims:
         claimed = claims_section(own_verdicts(written, store, claims, frames), sections, files, seal)
     else:
@@ -153,6 +158,19 @@ def write_report(
     except OSError as error:
         raise UsageError(f"report folder {str(folder)!r}: cannot be written to ({error.strerror})") from None
     return ReportPaths(index, tuple(figures), tuple(tables))
+
+
+def _tuning_section(rows: Sequence[TunedMethod], taken: Sequence[str], files: SectionFiles) -> Section:
+    """Return the section with a table for each tuned space."""
+    anchor, tables = "tuning", []
+    while anchor in taken:
+        anchor += "-of-all"
+    for space in dict.fromkeys(row.space for row in rows):
+        of_space = [row for row in rows if row.space == space]
+        text = tuning_text(of_space, f"{anchor}-{file_name(space)}")
+        tables.append(no_links(text, files.add_table(text, tuning_csv(of_space))))
+    chosen = sum(row.chosen is not None for row in rows)
+    return Section(anchor, "Tuning", f"{chosen} of {plural(len(rows), 'choice')} made.", (), (), tuple(tables), (), ())
 
 
 def check_folder(folder: Path, store: RunStore) -> None:

@@ -20,7 +20,7 @@ from .comparisons import Comparisons, Kind, paired
 
 TRAINING = (
     *("dataset", "scenario", "task_classes", "domain", "split_within", "people_per_task", "people_order"),
-    *("encoder", "leads", "normalize", "task_order", "network", "norm", "head"),
+    *("encoder", "leads", "normalize", "task_order", "first_tasks", "network", "norm", "head"),
     *("epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
     *("precision", "early_stopping", "stream", "steps_per_batch", "blurry"),
 )

@@ -15,6 +15,7 @@ from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError
 from clops_sweep.planning.request import Request
+from clops_sweep.search.choosing import with_reported
 
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
@@ -45,7 +46,7 @@ def dashboard(asked: Request, port: int, host: str | None) -> None:
         raise click.UsageError("a dashboard shows whole search spaces: it takes neither --limit nor --where")
     _ = asked.selection.spaces  # report an invalid search-space file first
     token = (os.environ.get(TOKEN) or secrets.token_urlsafe(24)) if host is not None else None
-    spaces = asked.resolved_spaces if asked.selection.given else None
+    spaces = (lambda: with_reported(asked).resolved_spaces()) if asked.selection.given else None
     source = StoreSource(asked.store, partial(_frames, asked.data), spaces)
     server = make_server(asked.store, source, host=host, port=port, token=token)
     click.echo(f"dashboard: {server.address}")

@@ -29,7 +29,7 @@ from clops_sweep.cli.options import (
 from clops_sweep.cli.plan import counts, print_plan, say_cost, say_first
 from clops_sweep.cli.report import render
 from clops_sweep.cli.request_options import request_options
-from clops_sweep.cli.search import print_searches, search_as_data
+from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.errors import UsageError, masked, several
 from clops_sweep.experiment.limits import (
     CHECKPOINT_EVERY,
@@ -174,13 +174,13 @@ def launch(
             except UsageError as error:  # the results are complete; the report can be made later
                 click.echo(f"clops-sweep: no report: {error}", err=True)
     if as_json:
-        print_json(_as_data(outcome) | {"report": report, "resume": resume_command(sys.argv[1:])})
+        print_json(_as_data(asked, outcome) | {"report": report, "resume": resume_command(sys.argv[1:])})
     if outcome.interrupted:
         raise Ended(stop_status)
     raise Ended(EXIT_FINISHED if outcome.complete else EXIT_FAILED)
 
 
-def _as_data(outcome: Outcome) -> dict[str, Any]:
+def _as_data(asked: Request, outcome: Outcome) -> dict[str, Any]:
     """Return the outcome of a launch as data."""
     return {
         "results": outcome.store.files.shown,
@@ -190,6 +190,7 @@ def _as_data(outcome: Outcome) -> dict[str, Any]:
         **outcome.counts,
         "failures": {} if outcome.stopped else outcome.failures,
         "searches": [search_as_data(it) for it in outcome.searches],
+        "tuned": tuned_as_data(tuned_rows(asked)),
     }
 
 
@@ -216,6 +217,7 @@ def _say_outcome(asked: Request, outcome: Outcome) -> None:
         if not outcome.ran and plan.count("failed"):
             click.echo("--retry failed takes up again what has failed")
     print_searches(outcome.searches)
+    print_tuned(tuned_rows(asked))
     click.echo(f"results: {asked.store.files.shown}")
 
 

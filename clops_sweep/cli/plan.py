@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clops_sweep.cli.options import print_json
-from clops_sweep.cli.search import print_searches, search_as_data
+from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_encoders, plugins_of
@@ -24,6 +24,7 @@ _FEW_HOURS = 0.01  # shorter times are printed in seconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from clops_sweep.analysis.tables.tuning import TunedMethod
     from clops_sweep.execution.jobs import Resources
     from clops_sweep.planning.estimate import Estimate
     from clops_sweep.planning.plan import Plan, PlannedRun
@@ -46,6 +47,7 @@ class Facts:
 
     Attributes:
         searches: the state of each search.
+        tuned: the state of the tuning of each method of a tuned space.
         changed: a sentence for each plug-in whose code changed since finished runs.
         unprepared: data sets that are not prepared on this machine.
         pending: the pending runs, including those that searches may still request.
@@ -54,6 +56,7 @@ class Facts:
     """
 
     searches: list[Standing]
+    tuned: list[TunedMethod]
     changed: list[str]
     unprepared: list[str]
     pending: list[PlannedRun]
@@ -92,7 +95,7 @@ class Facts:
             return _estimated(asked, plan, pending, taken) if pending else None
 
         changed = [*changed_since(asked, plan), *_changed_encoders(asked)]
-        return cls(searches, changed, not_here, pending, taken, device, estimated)
+        return cls(searches, tuned_rows(asked), changed, not_here, pending, taken, device, estimated)
 
 
 def print_plan(asked: Request, resources: Resources, as_json: bool) -> None:
@@ -127,6 +130,7 @@ def say_plan(plan: Plan, facts: Facts) -> None:
     if plan.asked:
         click.echo(counts(plan))
     print_searches(facts.searches)
+    print_tuned(facts.tuned)
     for sentence in facts.changed:
         click.echo(sentence)
     for name in facts.unprepared:
@@ -161,6 +165,7 @@ def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
         "unprepared": facts.unprepared,
         "changed_code": facts.changed,
         "searches": [search_as_data(it) for it in facts.searches],
+        "tuned": tuned_as_data(facts.tuned),
         "estimate": None
         if cost is None or not cost.known
         else {

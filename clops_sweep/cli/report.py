@@ -13,12 +13,14 @@ import click
 
 from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, plugins_option, print_json
 from clops_sweep.cli.request_options import request_options
+from clops_sweep.cli.search import tuned_rows
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.request import Request
+from clops_sweep.search.choosing import with_reported
 
 if TYPE_CHECKING:
     from clops_sweep.analysis.collect import Experiment
@@ -100,6 +102,7 @@ def render(
     data_hashes: Sequence[str] = (),
 ) -> Path:
     """Render the report, unless it is up to date, and return the path of its page."""
+    asked = with_reported(asked)  # the launch may have chosen configurations meanwhile
     folder = output or _default_folder(asked)
     index = folder / "index.html"
     if not (keep and index.exists()):
@@ -128,6 +131,7 @@ def render(
                 as_stored=as_stored,
                 claims=asked.selection.claims,
                 seal=seal_in_words(asked),
+                tuned=tuned_rows(asked),
             ).index
     return index.resolve()
 

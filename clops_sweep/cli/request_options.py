@@ -89,6 +89,7 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
             from clops_sweep.experiment.spaces.selection import Selection
             from clops_sweep.learning.encoders.encoders import Encoders
             from clops_sweep.planning.request import Request
+            from clops_sweep.search.choosing import with_reported
             from clops_sweep.store.run_store import RunStore
 
             changes = {"--set": settings, "--seeds": seeds, "--limit": limit, "--where": where}
@@ -106,7 +107,7 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
                 click.echo(f"clops-sweep: results {store.files.shown}: {store.parts['runs'].from_0_2}", err=True)
             encoders = Encoders(store.models.read, data_root)
             asked = Request(selection, PreparedData.found(prepared_root, data_root, encoders), store, shard)
-            function(asked, **others)
+            function(with_reported(asked), **others)
 
         for option in reversed(options):
             with_asked = option(with_asked)

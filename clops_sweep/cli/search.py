@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from clops_sweep.errors import several
 from clops_sweep.experiment.spaces.search_space import in_words
+from clops_sweep.planning.request import Request
+from clops_sweep.search.choosing import tuned
 from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState, studies_file
 from clops_sweep.search.standing import Standing
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
+
+if TYPE_CHECKING:
+    from clops_sweep.analysis.tables.tuning import TunedMethod
 
 
 def print_searches(searches: Sequence[Standing]) -> None:
@@ -26,6 +31,33 @@ def print_searches(searches: Sequence[Standing]) -> None:
         )
         if it.record is not None and it.record.best:
             click.echo(f"  {printable(best_in_words(it.record))}")
+
+
+def tuned_rows(asked: Request) -> list[TunedMethod]:
+    """Return the choices of tuned spaces, with scores and cost; without such a space, pandas is not loaded."""
+    if not asked.selection.tuned:
+        return []
+    from clops_sweep.analysis.tables.tuning import tuned_methods
+
+    return tuned_methods(tuned(asked), asked)
+
+
+def print_tuned(rows: Sequence[TunedMethod]) -> None:
+    """Print the state of the tuning of each method, a line each."""
+    if rows:
+        from clops_sweep.analysis.tables.tuning import tuning_in_words
+
+        for row in rows:
+            click.echo(printable(tuning_in_words(row)))
+
+
+def tuned_as_data(rows: Sequence[TunedMethod]) -> list[dict[str, object]]:
+    """Return the same as data."""
+    if not rows:
+        return []
+    from clops_sweep.analysis.tables.tuning import tuning_as_data
+
+    return [tuning_as_data(row) for row in rows]
 
 
 def search_as_data(standing: Standing) -> dict[str, Any]:

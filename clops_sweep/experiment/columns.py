@@ -83,6 +83,7 @@ Options of other plug-ins have additional columns.
 DEFAULTS: Mapping[str, Any] = {
     **{"task_classes": None, "domain": LEAD, "leads": "single", "network": PAPER_NETWORK, "weight_seed": None},
     **dict.fromkeys(("class_weights", "augment", "split", "validation", "curves", "encoder", "early_stopping")),
+    "first_tasks": None,
     **{"split_within": "people", "people_per_task": None, "people_order": None},
     **LEFT_OUT,
     **dict.fromkeys(BUILT_IN),

@@ -138,6 +138,8 @@ class RunConfig(BaseModel):
         500, description="online: the curves are of so many instances before each point"
     )
 
+    first_tasks: PositiveInt | None = Field(None, description="only so many tasks, the first of the order")
+
     epochs_per_task: PositiveInt = Field(
         default_factory=lambda data: (
             _epochs_per_task(data["dataset"], data["scenario"]) if data.keys() >= {"dataset", "scenario"} else 1
@@ -459,7 +461,8 @@ class RunConfig(BaseModel):
         """The settings, besides data and `task_order`, that determine the tasks."""
         fields = SCENARIOS.declaration(self.scenario).fields
         of_scenario = (getattr(self, name) for name in sorted(fields))
-        return self.scenario, *of_scenario, *self.options_of("scenario").items(), self.blurry
+        others = *self.options_of("scenario").items(), self.blurry, self.first_tasks
+        return self.scenario, *of_scenario, *others
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy without a cached identity; unlike `replace`, it does not validate the update."""

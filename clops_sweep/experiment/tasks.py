@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, several
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import SCENARIOS, STRATEGIES
 from clops_sweep.experiment.plugins.values import count_of
@@ -18,9 +19,9 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     """Return the tasks of a config's scenario on its frames, in its task order.
 
     Raises:
-        UsageError: data and scenario do not fit (see `build_scenario`), the strategy does not support the scenario's
-            outputs or its `head`, `memory_size` exceeds all training instances, `curves="test"` despite a validation
-            set, or `early_stopping` without one.
+        UsageError: data and scenario do not fit (see `build_scenario`), `first_tasks` exceeds the number of tasks, the
+            strategy does not support the scenario's outputs or its `head`, `memory_size` exceeds all training
+            instances, `curves="test"` despite a validation set, or `early_stopping` without one.
     """
     from clops_sweep.data.scenarios import build_scenario
 
@@ -36,6 +37,13 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
         blur_seed=config.split_seed,
         **options,
     )
+    if config.first_tasks is not None:
+        if config.first_tasks > len(scenario.tasks):
+            raise UsageError(
+                f"first_tasks = {config.first_tasks}: {config.scenario} of {config.dataset} has "
+                f"{several(len(scenario.tasks), 'task')}; expected no more"
+            )
+        scenario = replace(scenario, tasks=scenario.tasks[: config.first_tasks])
     declared = STRATEGIES.declaration(config.strategy)
     if config.head not in declared.heads:
         taken_heads = " or ".join(map(repr, declared.heads))

@@ -37,8 +37,10 @@ def settings_of(fields: Fields) -> Settings:
 
 def kind_of(fields: Fields) -> Kind:
     """Return the kind of a run with these config fields; epochs are None if only the data can tell them."""
-    tasks = DATASETS[fields["dataset"]].task_count(fields["scenario"], fields["task_classes"], fields["domain"])
-    return Kind(settings_of(fields), (tasks or _USUAL_TASKS) * epochs_of(fields))
+    known = DATASETS[fields["dataset"]].task_count(fields["scenario"], fields["task_classes"], fields["domain"])
+    tasks = known or _USUAL_TASKS
+    tasks = min(tasks, fields["first_tasks"] or tasks)
+    return Kind(settings_of(fields), tasks * epochs_of(fields))
 
 
 def epochs_of(fields: Fields) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.tasks import capacity_of, scenario_of, training_instances
 from clops_sweep.planning.request import Request
 
@@ -49,7 +50,7 @@ def memories(asked: Request) -> list[Memories]:
     of_trials = (
         space.base.replace(**space.search.settings(labels))
         for space in asked.selection.spaces
-        if space.search is not None
+        if isinstance(space.search, OptunaSearch)
         for labels in space.search.corners()
     )
     for config in _distinct(itertools.chain(asked.selection.configs, of_trials)):

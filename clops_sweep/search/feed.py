@@ -13,6 +13,7 @@ from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied, ends
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.search.study import OpenTrial, SearchStudy
@@ -88,7 +89,7 @@ class SearchFeed:
         retry_failed: bool,
         display: Display,
     ) -> None:
-        assert space.search is not None
+        assert isinstance(space.search, OptunaSearch)
         self._space, self._search, self._study, self._store = space, space.search, study, store
         self._data_hash, self._make_jobs, self._retries = data_hash, make_jobs, retries
         self._retry_failed, self._display = retry_failed, display
@@ -185,10 +186,10 @@ class SearchFeed:
     def _begin(self, trial: OpenTrial) -> None:
         try:
             base = self._space.base.replace(**self._search.settings(trial.labels))
-            configs = [base.replace(seed=seed) for seed in self._space.seeds]
+            configs = [base.replace(**replicate) for replicate in self._space.replicates()]
         except UsageError as error:  # values that are valid, but not together
             trial.fail(str(error))
-            ended = [f"seed {seed} of trial {trial.number}" for seed in self._space.seeds]
+            ended = [f"{in_words(it)} of trial {trial.number}" for it in self._space.replicates()]
             self._display.trial_ended(f"trial {trial.number} failed: {error}", ended)
             return
         runs = {config.run_id(str(self._data_hash(config))): config for config in configs}
@@ -205,7 +206,11 @@ class SearchFeed:
         rungs = (tasks for tasks in pruner.rungs() if tasks > reported) if pruner else iter(())
         trial = _Trial(open_trial, runs, rungs)
         trial.finished = {run_id for run_id in runs if statuses.get(run_id) == "finished"}
-        stored = [PlannedRun(it, config, "finished", trial.name) for it, config in runs.items() if it in trial.finished]
+        stored = [
+            PlannedRun(it, config, "finished", self._called(trial, config))
+            for it, config in runs.items()
+            if it in trial.finished
+        ]
         trial.counted = set(trial.finished)
         for job in self._make_jobs(stored):
             self._display.report(job, FoundFinished(elsewhere=False))
@@ -216,10 +221,13 @@ class SearchFeed:
         else:
             self._go_on(trial)
 
+    def _called(self, trial: _Trial, config: RunConfig) -> str:
+        return ", ".join([trial.name, *(f"{axis} {config.get(axis)}" for axis in self._space.axes)])
+
     def _go_on(self, trial: _Trial) -> None:
         """Queue the trial's next jobs, or set its values if all its runs are finished."""
         pending = [
-            PlannedRun(run_id, config, "pending", trial.name)
+            PlannedRun(run_id, config, "pending", self._called(trial, config))
             for run_id, config in trial.runs.items()
             if run_id not in trial.finished
         ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, several
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.network_input import is_tried
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
-from clops_sweep.planning.curriculum import BY_DIFFICULTY
 from clops_sweep.planning.plan import Plan
 from clops_sweep.planning.request import Request
+from clops_sweep.search.choosing import configs_of, in_order, tasks_of
 from clops_sweep.search.standing import standings
 
 if TYPE_CHECKING:
@@ -28,14 +28,17 @@ def check_fit(asked: Request, plan: Plan) -> None:
         UsageError: data, scenario, strategy and network of a run do not fit, a network cannot be trained, or a search
             would select on test data.
     """
+    for space in asked.selection.tuned:
+        _check_tuning(asked, space)
     left = [run.config for run in plan.of("pending", "waiting", "failed")]
+    left += [config for space in asked.selection.tuned for config in space.reported_at_bounds()]
     searches = [standing.space for standing in standings(asked) if standing.left]
     for space in searches:
         left += configs_at_bounds(space)
     for key in dict.fromkeys(config.data_key for config in left):
         asked.data.check_encoder(key)
-    frames = fitting_frames(asked, [_in_order(config) for config in left if asked.data_hash(config) is not None])
-    for space in searches:
+    frames = fitting_frames(asked, [in_order(config) for config in left if asked.data_hash(config) is not None])
+    for space in (*searches, *(phase for it in asked.selection.tuned for phase in it.phases())):
         _check_validation(space, frames)
 
 
@@ -43,15 +46,42 @@ def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) ->
     """Check that a search has a validation set to select on."""
     from clops_sweep.data.frames import VALIDATION
 
-    assert space.search is not None
     if not any(name.removeprefix("test_") in METRICS for name in space.objectives):
         return
-    for key in {config.data_key for config in configs_at_bounds(space)} & frames.keys():
+    for key in {config.data_key for config in configs_of(space)} & frames.keys():
         if not (frames[key].split == VALIDATION).any():
             raise UsageError(
                 f"search space {space.name!r}: dataset {key.dataset!r} has no validation set, and a search does not "
                 "choose on test data; give its base config validation=0.2, a share of the training people"
             )
+
+
+def _check_tuning(asked: Request, space: SearchSpace) -> None:
+    """Check that a space with a `TuneOn` is not tuned on what it reports.
+
+    Raises:
+        UsageError: it is tuned on all tasks, or on people or signals that are reported (see `check_leaks`).
+    """
+    from clops_sweep.data.scenarios.leaks import check_leaks
+
+    tune_on = space.search.tune_on if space.search is not None else "same"
+    if isinstance(tune_on, str):
+        return
+    try:
+        reported = tasks_of(asked, space.reported_at_bounds())
+        for scenario, _ in reported if tune_on.tasks is not None else ():
+            if (tasks := len(scenario.tasks)) <= (tune_on.tasks or 0):
+                raise UsageError(
+                    f"{tune_on}: {scenario.name} of {space.base.dataset} has {several(tasks, 'task')}, and all of them "
+                    f"are reported; expected fewer to tune on, or tune_on='same'"
+                )
+        if tune_on.splits is None and tune_on.dataset is None:
+            return
+        tuned_on = tasks_of(asked, [config for phase in space.phases() for config in configs_of(phase)])
+        for scenario, frames in reported:
+            check_leaks(scenario, frames, tuned_on=tuned_on)
+    except UsageError as error:
+        raise UsageError(f"search space {space.name!r}: {error}") from None
 
 
 def fitting_frames(asked: Request, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:
@@ -66,8 +96,3 @@ def fitting_frames(asked: Request, configs: Sequence[RunConfig]) -> Mapping[Data
 
         check_networks(configs, frames)
     return frames
-
-
-def _in_order(config: RunConfig) -> RunConfig:
-    """Return a config with a known task order: an order by difficulty depends on unfinished runs."""
-    return config.replace(task_order="sequential") if config.task_order in BY_DIFFICULTY else config

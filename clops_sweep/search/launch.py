@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan, nan
 from pathlib import Path
@@ -16,6 +16,7 @@ from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
+from clops_sweep.search.choosing import Tuned, tuned, with_reported
 from clops_sweep.search.fit import check_fit, fitting_frames
 from clops_sweep.search.standing import (
     Standing,
@@ -56,6 +57,7 @@ class Outcome:
         stopped: what ended it early, such as a full disk; the same launch continues once this is fixed.
         under_way: number of runs that were running when the user stopped it.
         checkpointed: number of these that continue from a checkpoint.
+        tuned: the tuned spaces, with their choices.
     """
 
     plan: Plan
@@ -66,11 +68,12 @@ class Outcome:
     stopped: str | None = None
     under_way: int = 0
     checkpointed: int = 0
+    tuned: tuple[Tuned, ...] = ()
 
     @property
     def complete(self) -> bool:
         """Whether all requested runs and trials are finished."""
-        runs = not self.plan.of("failed", "pending", "waiting")
+        runs = not self.plan.of("failed", "pending", "waiting") and all(it.reported for it in self.tuned)
         return runs and all(search.complete for search in self.searches) and not self.stopped
 
     @property
@@ -107,7 +110,7 @@ def launch(
     starting: Starting = lambda plan, runs, resources: None,
     warn: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
-    """Compute the unfinished runs of a request, on this machine or a cluster.
+    """Compute the unfinished runs of a request, on this machine or a cluster; the tuning before the reported runs.
 
     Invalid requests are reported before a worker starts and before anything is computed.
 
@@ -122,6 +125,34 @@ def launch(
     Raises:
         UsageError: the request, the data, a study's database or the cluster is invalid.
     """
+    once = partial(
+        _launch_once,
+        resources=resources,
+        make_display=make_display,
+        retry_failed=retry_failed,
+        starting=starting,
+        warn=warn,
+    )
+    asked, ran = with_reported(asked), False
+    while True:
+        outcome = once(asked)
+        outcome = replace(outcome, ran=ran or outcome.ran)
+        chosen = asked if outcome.interrupted or outcome.stopped else with_reported(asked)
+        if chosen.selection.reported == asked.selection.reported:
+            return outcome
+        asked, ran = chosen, outcome.ran
+
+
+def _launch_once(
+    asked: Request,
+    *,
+    resources: Resources,
+    make_display: MakeDisplay,
+    retry_failed: bool,
+    starting: Starting,
+    warn: Callable[[str], None],
+) -> Outcome:
+    """Run what can be asked for by now, first the grids, then the searches."""
     _check(asked, resources)
     finish_interrupted(asked.store)
     plan = _plan_without_damage(asked, warn)
@@ -156,6 +187,7 @@ def launch(
             with suppress(StoreError):  # else the earlier plan stays
                 plan = _plan(asked)
         unfinished = plan.of("pending", "waiting") or not all(it.complete for it in standings(asked))
+        unfinished = unfinished or len(asked.selection.reported) < len(asked.selection.tuned)
         if at_once or (display.interrupted and unfinished):
             return _outcome(asked, plan, ran=True, left=display.unfinished())
     for space in asked.selection.searches:
@@ -224,11 +256,12 @@ def _outcome(
 ) -> Outcome:
     """Return the outcome; `left` are the jobs that an interrupt ended."""
     found = () if stopped else tuple(standings(asked))
+    choices = () if stopped or asked.shard else tuple(tuned(asked))
     jobs = [job for job in left or () if not _finished_meanwhile(asked.store, job)]
     kept = [asked.store.has_checkpoint(job.run_ids) for job in jobs]
     runs = [len(job.run_ids) for job in jobs]
     checkpointed = sum(count for count, has in zip(runs, kept, strict=True) if has)
-    return Outcome(plan, found, asked.store, ran, left is not None, stopped, sum(runs), checkpointed)
+    return Outcome(plan, found, asked.store, ran, left is not None, stopped, sum(runs), checkpointed, choices)
 
 
 def _finished_meanwhile(store: RunStore, job: Job) -> bool:
@@ -253,7 +286,6 @@ def _search(
     from clops_sweep.search.storage import only_driver
     from clops_sweep.search.study import SearchStudy
 
-    assert space.search is not None
     with (
         only_driver(space, asked.store.log_folder),
         closing(SearchStudy(space, asked.store, data_hashes(asked, space))) as study,
@@ -272,7 +304,7 @@ def _search(
         with asked.store.rewriting(shared=True), make_display() as display:
 
             def feeds(retries: Retries, log: Path) -> Generator[Feed, None, None]:
-                runs = [space.base.replace(seed=seed) for seed in space.seeds] * study.left
+                runs = [space.base.replace(**it) for it in space.replicates()] * study.left
                 display.begin(runs, log, f"search {space.name!r}: {several(study.left, 'trial')}, up to ")
                 jobs = partial(make_jobs, runs_in_lockstep=resources.runs_in_lockstep)
                 feed = SearchFeed(

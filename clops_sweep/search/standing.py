@@ -46,7 +46,7 @@ def check_samplers(asked: Request) -> None:
     for space in asked.selection.searches:
         from clops_sweep.search.samplers import try_sampler
 
-        assert space.search is not None
+        assert isinstance(space.search, OptunaSearch)
         try:
             try_sampler(space.search)
         except UsageError as error:
@@ -63,7 +63,7 @@ def standings(asked: Request) -> list[Standing]:
     for space in asked.selection.searches:
         from clops_sweep.search.study import read_study
 
-        assert space.search is not None
+        assert isinstance(space.search, OptunaSearch)
         found.append(Standing(space, space.search, read_study(space, asked.store, data_hashes(asked, space))))
     return found
 
@@ -91,12 +91,16 @@ def unprepared(asked: Request) -> list[str]:
 
 
 def runs_to_come(asked: Request) -> Iterator[PlannedRun]:
-    """Return the runs that searches may still request, for an estimate; their parameters are not known yet."""
+    """Return the runs that searches and tuning may still request, for an estimate; their parameters are not known."""
     for standing in standings(asked):
         base = standing.space.base
-        of_a_trial = [PlannedRun(None, base.replace(seed=seed), "pending") for seed in standing.space.seeds]
+        of_a_trial = [PlannedRun(None, base.replace(**it), "pending") for it in standing.space.replicates()]
         for _ in range(standing.left):
             yield from of_a_trial
+    reported = {space.name for space in asked.selection.reported}
+    for space in (it for it in asked.selection.tuned if it.name not in reported):
+        for request in next(space.at_bounds()).requests():
+            yield from [PlannedRun(None, request.config, "pending")] * len(space.seeds)
 
 
 def finished_runs(asked: Request, plan: Plan) -> set[str]:

@@ -15,6 +15,7 @@ from optuna.storages import RDBStorage
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from clops_sweep.errors import UsageError, one_line
+from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.search.records import STUDIES
 from clops_sweep.store.locks import held
@@ -29,7 +30,7 @@ def study_url(space: SearchSpace, store: RunStore) -> str:
     Raises:
         UsageError: results are not in a folder and the search names no database, or the database's URL is invalid.
     """
-    if space.search is not None and space.search.storage is not None:
+    if isinstance(space.search, OptunaSearch) and space.search.storage is not None:
         with quiet(space.search.storage):
             parsed = sqlalchemy.engine.make_url(space.search.storage)
         if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").parent.is_dir():

@@ -218,6 +218,7 @@ def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, 
     described: dict[str, Any] = {
         **{f"base.{name}": value for name, value in base.items()},
         "seeds": list(space.seeds),
+        **{f"axes.{axis}": values for axis, values in space.axes.items()},
         **{f"parameters.{name}": _described(search, name) for name in search.parameters},
         "objectives": [list(item) for item in space.objectives.items()],
         "pruning": vars(search.pruner) if search.pruner else None,
@@ -255,7 +256,7 @@ def check_definition(space: SearchSpace, study: optuna.Study, data_hashes: Mappi
 
 
 def _search(space: SearchSpace) -> OptunaSearch:
-    if space.search is None:
+    if not isinstance(space.search, OptunaSearch):
         raise UsageError(f"search space {space.name!r} has no search")
     return space.search
 

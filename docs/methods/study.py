@@ -1,7 +1,7 @@
 """The study of methods: from a store to `runs.parquet`, and from that file to the tables, choices and figure.
 
 python docs/methods/study.py                   the figures, and the tables, which docs/methods.md ends with
-python docs/methods/study.py chosen            what the selection chose, as the search spaces have it
+python docs/methods/study.py chosen            what the tuning chose
 python docs/methods/study.py collect RESULTS   what the search spaces ask for and RESULTS has, into runs.parquet
 python docs/methods/study.py measure           processor seconds of one run of each method, into seconds.parquet
 """
@@ -20,10 +20,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from clops_sweep import ContinualRun, read
-from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.drawing.labels import name_rows
 from clops_sweep.analysis.drawing.style import GRID, MUTED, as_png, new_figure, styled
 from clops_sweep.analysis.figures.performance import Performance, draw_performance, performance
+from clops_sweep.analysis.report.notebook import open_sweep
 from clops_sweep.analysis.statistics import (
     ALPHA,
     Estimate,
@@ -84,11 +84,12 @@ class Row:
 
 def collected(results: Path) -> pd.DataFrame:
     """A row for every finished run that the search spaces ask for, under the name of its method there."""
-    runs, matrix = read(results, "runs"), read(results, "r_matrix")
+    matrix = read(results, "r_matrix")
     lost = forgetting(matrix[matrix["split"] == "test"])
     columns = ["split_seed", "seed", *MEASURES, *(f"test_{it}" for it in MEASURES), "run_id", "data_hash", *PEOPLE]
     rows = []
-    for experiment in collect([space for file in FILES for space in load_spaces(shipped_space(file))], runs):
+    experiments = [it for file in FILES for it in open_sweep(shipped_space(file), results)]
+    for experiment in (it for it in experiments if it.name != f"{FILES[0]}_memory_selection"):  # the runs of another
         finished = experiment.runs[experiment.runs["status"] == "finished"]
         cells = [experiment.cells[cell] for cell in finished["cell"]]
         method, memory = [it.labels["method"] for it in cells], [it.config.storage_fraction for it in cells]
@@ -231,9 +232,11 @@ def seconds() -> pd.Series:
 
 def measured() -> pd.DataFrame:
     """Processor seconds of one run of each method on MIT-BIH, the frames mapped before."""
-    _, space, *_ = load_spaces(shipped_space(FILES[0]))
+    space, *_ = load_spaces(shipped_space(FILES[0]))
+    options = chosen(pd.read_parquet(RUNS), space.name)
+    reported = space.reported({it.name: options.get(it.name, {}) for it in space.methods if not it.like})
     rows = []
-    for request in space.requests():
+    for request in reported.requests():
         config = request.config
         if config.seed or config.split_seed:
             continue

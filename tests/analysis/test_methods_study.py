@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ import pytest
 from scipy import stats
 
 from clops_sweep.experiment.plugins.registry import STRATEGIES
-from clops_sweep.experiment.spaces.search_space import load_spaces, names_in, shipped_space
+from clops_sweep.experiment.spaces.search_space import SearchSpace, load_spaces, names_in, shipped_space
+from clops_sweep.search.choosing import tuned
 
 LATER = {"acil", "aser", "icarl", "ncm", "ranpac", "slda", "ts_acl", "flip_penalty"}
 """Built-in strategies that the study does not have."""
@@ -31,39 +33,58 @@ def runs(study: ModuleType) -> pd.DataFrame:
     return pd.read_parquet(study.RUNS)
 
 
-def test_every_run_that_is_asked_for_is_there_once(study: ModuleType, runs: pd.DataFrame) -> None:
-    asked = [
-        (space.name, request.labels["method"], request.config.storage_fraction, request.config.split_seed, seed)
-        for file in study.FILES
-        for space in load_spaces(shipped_space(file))
-        for request in space.requests()
-        for seed in [request.config.seed]
-    ]
-    there = list(runs[["space", "method", "memory", "split_seed", "seed"]].itertuples(index=False, name=None))
+def spaces_of(study: ModuleType) -> dict[str, SearchSpace]:
+    return {space.name: space for file in study.FILES for space in load_spaces(shipped_space(file))}
+
+
+@pytest.fixture(scope="module")
+def stored(runs: pd.DataFrame) -> dict[str, Any]:
+    """The data and the store that the runs of the study would be found in."""
+    hashes = {}
+    for space, split, content in zip(runs["space"], runs["split_seed"], runs["data_hash"], strict=True):
+        hashes[next(it for it in ("mitbih", "cinc2017", "uci_har") if it in space), split] = content
+    rows = runs.set_index("run_id", drop=False).to_dict("index")
+    store = SimpleNamespace(
+        statuses=lambda: dict.fromkeys(rows, "finished"),
+        rows=lambda table, columns, ids: [{name: rows[it][name] for name in columns} for it in ids],
+    )
+    return {"store": store, "data_hash": lambda config: hashes[config.dataset, config.split_seed]}
+
+
+def test_the_search_spaces_choose_what_the_study_chose_and_ask_for_its_runs(
+    study: ModuleType, runs: pd.DataFrame, stored: dict[str, Any]
+) -> None:
+    asked = []
+    for space in spaces_of(study).values():
+        request: Any = SimpleNamespace(**stored, selection=SimpleNamespace(tuned=[space], searches=[]))
+        (found,) = tuned(request)
+        chosen = study.chosen(runs, space.name.removesuffix("_memory"))
+        choices = {it.method: it.chosen for it in found.choices if it.words}
+        assert choices == {method: it for method, it in chosen.items() if method in choices}
+        assert len(choices) == (len(chosen) if not space.name.endswith("_memory") else 4)
+        assert found.reported is not None
+        phases = [] if space.name.endswith("_memory") else space.phases()  # those of the same tuning
+        for phase in (*phases, found.reported):
+            ids = [(it.labels["method"], it.config.run_id(stored["data_hash"](it.config))) for it in phase.requests()]
+            asked += [(phase.name, *it) for it in ids]
+    there = list(runs[["space", "method", "run_id"]].itertuples(index=False, name=None))
     assert sorted(there) == sorted(asked)
     for file in (study.RUNS, study.SECONDS):
         assert file.stat().st_size < 1_000_000
 
 
-def test_the_search_spaces_have_every_method_with_the_options_that_were_chosen(
+def test_the_search_spaces_have_every_method_and_tune_three_values_of_each(
     study: ModuleType, runs: pd.DataFrame
 ) -> None:
-    spaces = {space.name: space for file in study.FILES for space in load_spaces(shipped_space(file))}
-    for name in study.STUDIES:
-        chosen = study.chosen(runs, name)
-        asked = spaces[name].axes["method"]
-        assert isinstance(asked, dict)
-        union = "class_il" not in (spaces[name].base.scenario,)
-        methods = {settings["strategy"] for settings in asked.values()}
-        assert methods == set(STRATEGIES) - STRATEGIES.added.keys() - LATER - ({"er_ace"} if not union else set())
-        for method, settings in asked.items():
-            of = method.split(",")[0]
-            assert {key: settings[key] for key in chosen.get(of, {})} == chosen.get(of, {})
+    spaces = spaces_of(study)
     options = names_in(shipped_space("methods_mitbih"))["OPTIONS"]
-    for name in study.STUDIES:  # three values of each were tried, on splits or seeds that the study does not report
-        tried = runs[runs["space"] == f"{name}_selection"]
-        methods = spaces[name].axes["method"]
-        assert len(tried["method"].unique()) == 3 * len(options.keys() & methods.keys())
+    for name in study.STUDIES:
+        methods = spaces[name].methods
+        union = spaces[name].base.scenario == "class_il_union"
+        strategies = {it.fixed["strategy"] for it in methods}
+        assert strategies == set(STRATEGIES) - STRATEGIES.added.keys() - LATER - ({"er_ace"} if not union else set())
+        tried = runs[runs["space"] == f"{name}_selection"]  # on splits or seeds that the study does not report
+        assert len(tried["method"].unique()) == 3 * len(options.keys() & {it.name for it in methods})
         reported = runs[runs["space"] == name]
         unit = study.STUDIES[name].unit
         assert not set(tried[unit]) & set(reported[unit])

@@ -212,3 +212,50 @@ def test_options_that_would_make_another_search_of_it(
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith(f"clops-sweep: {sentence}")
     assert refused.stderr.count("\n") == 1
+
+
+TUNED = """
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn
+
+RATE = {"learning_rate": FloatDistribution(1e-4, 1e-2, log=True)}
+SPACE = SearchSpace(
+    name="chosen",
+    base=RunConfig(epochs_per_task=1),
+    axes={"split_seed": range(2)},
+    search=OptunaSearch(methods={"er": RATE, "ewc": RATE, "finetune": {}}, trials_each=2, tune_on=TuneOn(tasks=1)),
+    seeds=range(1),
+)
+"""
+
+
+def test_a_launch_that_is_killed_between_tuning_and_reporting_goes_on(
+    drivers: Preloaded, ray_at_hand: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "space.py").write_text(TUNED)
+    command = ("space.py", *ATTACHED, *ONE_WORKER)
+    killed = Sweep(drivers, tmp_path, ray_at_hand, *command)
+    again = None
+    try:
+        killed.read_until("6 runs to do")
+        killed.kill()
+        kill_all(killed.tag)
+        before = pd.read_parquet(tmp_path / "results" / "runs").set_index("run_id")["started_at"]
+        again = Sweep(drivers, tmp_path, ray_at_hand, *command)
+        assert (again.wait(), again.errors) == (0, "")
+    finally:
+        for launch in filter(None, (killed, again)):
+            launch.close()
+    runs = pd.read_parquet(tmp_path / "results" / "runs")
+    assert len(before) >= 2 * 2 * 2
+    assert runs.set_index("run_id")["started_at"][before.index].equals(before)  # nothing is computed twice
+    tuning, reported = runs[runs["first_tasks"] == 1], runs[runs["first_tasks"].isna()]
+    assert (len(tuning), len(reported)) == (2 * 2 * 2, 3 * 2)
+    assert tuning["epochs_trained"].eq(1).all()
+    for method, of in tuning.groupby("strategy"):
+        best = of.groupby("learning_rate")["auc"].mean().idxmax()
+        assert set(reported.loc[reported["strategy"] == method, "learning_rate"]) == {best}
+        line = next(it for it in again.output.splitlines() if it.startswith(f"tuned 'chosen', {method} on TuneOn"))
+        assert "(2 trials, 4 runs, " in line
+        assert "optimism" in line
+    table = tmp_path / "results/report/space/tables/tuning-chosen.csv"
+    assert pd.read_csv(table)["method"].tolist() == ["er", "ewc", "finetune"]

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from clops_sweep import OptunaSearch, Recordings, RunConfig, SearchSpace, UsageError, dataset, sweep
+from clops_sweep import (
+    GridSearch,
+    OptunaSearch,
+    Recordings,
+    RunConfig,
+    SearchSpace,
+    TuneOn,
+    UsageError,
+    dataset,
+    sweep,
+)
 from clops_sweep.search import launch
 from tests.data.declared_files import forget, waves
 
@@ -40,7 +51,7 @@ def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Launches a space; raises `Starting` where workers would start."""
     monkeypatch.setattr(launch, "_check_start", _start)
 
-    def run(dataset: str, search: OptunaSearch | None = None, **settings: Any) -> None:
+    def run(dataset: str, search: OptunaSearch | GridSearch | None = None, **settings: Any) -> None:
         space = SearchSpace("it", RunConfig(dataset=dataset, **settings), search=search)
         sweep(space, tmp_path / "results", prepared_root=tmp_path / "prepared")
 
@@ -68,6 +79,40 @@ def test_a_search_does_not_choose_on_test_data(launched: Any, objective: str, pr
         launched("two_parts", search)
     with pytest.raises(Starting):
         launched("two_parts", search, validation=0.2)
+
+
+@pytest.mark.parametrize(
+    ("tune_on", "sentence"),
+    [
+        (TuneOn(tasks=1), None),
+        (
+            TuneOn(tasks=2),
+            r"TuneOn\(tasks=2\): class_il of three_parts has 2 tasks, and all of them are reported; expected",
+        ),
+        (
+            TuneOn(tasks=9),
+            r"TuneOn\(tasks=9\): class_il of three_parts has 2 tasks, and all of them are reported; expected",
+        ),
+        (TuneOn(splits=(3,)), "the split that is tuned on has the same test people"),  # its split is published
+        (TuneOn(dataset="two_parts"), "a signal of patient '4?[0-9]+' is evaluated, and is in dataset 'two_parts'"),
+        (TuneOn(seeds=(7,)), None),
+    ],
+)
+def test_tuning_on_what_is_reported_is_refused(launched: Any, tune_on: TuneOn, sentence: str | None) -> None:
+    grid = GridSearch({"learning_rate": [1e-4, 1e-3]}, tune_on=tune_on)
+    optuna = OptunaSearch({"learning_rate": [1e-4, 1e-3]}, n_trials=2, tune_on=tune_on)
+    expected = None if sentence is None else f"^search space 'it': .*{sentence}"
+    for search in (grid, optuna):
+        with pytest.raises(Starting if sentence is None else UsageError, match=expected):
+            launched("three_parts", search)
+
+
+def test_a_choice_needs_a_validation_set(launched: Any) -> None:
+    grid = GridSearch({"learning_rate": [1e-4, 1e-3]}, tune_on=TuneOn(tasks=1))
+    with pytest.raises(UsageError, match="'two_parts' has no validation set"):
+        launched("two_parts", grid)
+    with pytest.raises(UsageError, match="objective 'test_auc' is of the test set, which is reported; expected 'auc'"):
+        launched("three_parts", replace(grid, objectives={"test_auc": "maximize"}))
 
 
 def test_a_search_over_costs_and_a_grid_need_no_validation_set(launched: Any) -> None:

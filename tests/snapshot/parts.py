@@ -19,6 +19,7 @@ import pandas as pd
 from clops_sweep import ContinualRun, RunConfig, native, read, sweep
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.experiment.columns import RESULTS
+from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_spaces
 from clops_sweep.testing import tiny_frames
 
@@ -117,8 +118,9 @@ def spaces() -> Tables:
     rows = []
     for name, path in shipped_spaces().items():
         groups: dict[str, list[str]] = {}
-        for space in load_spaces(path):
-            if space.search is not None:
+        written = load_spaces(path)
+        for space in (it for of in written for it in (*of.phases(), *(of.at_bounds() if of.is_tuned else ()))):
+            if isinstance(space.search, OptunaSearch):
                 asked = {json.dumps(it, default=str): space.search.settings(it) for it in space.search.corners()}
                 configs = [(labels, space.base.replace(**settings)) for labels, settings in asked.items()]
             else:

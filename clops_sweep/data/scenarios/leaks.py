@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import SPLIT_NAMES, FrameSet
-from clops_sweep.data.scenarios.tasks import Scenario
+from clops_sweep.data.scenarios.tasks import Scenario, Task
 from clops_sweep.errors import UsageError, shown
 
 _PARTS: Final = ("train", "validation", "test")
@@ -21,7 +21,13 @@ _ROUNDING: Final = 1e-9
 """Share of a window by which starts in seconds may be off: far less than a sample."""
 
 
-def check_leaks(scenario: Scenario, frames: FrameSet, seen: Collection[str] = ()) -> None:
+Tasks = tuple[Scenario, FrameSet]
+"""Tasks, and the data set that they are made of."""
+
+
+def check_leaks(
+    scenario: Scenario, frames: FrameSet, seen: Collection[str] = (), tuned_on: Sequence[Tasks] = ()
+) -> None:
     """Refuse a scenario in which a person is in two of training, validation and test, in whatever tasks.
 
     Where the scenario says that people recur (`ScenarioTasks.people_recur`), the same of every stored row, and of every
@@ -33,6 +39,9 @@ def check_leaks(scenario: Scenario, frames: FrameSet, seen: Collection[str] = ()
         frames: the data set that they are made of.
         seen: people by `person_hash` that a run has seen before its first task, such as in tuning; none of them, nor
             of those that the encoder of the frames has seen, may be evaluated.
+        tuned_on: tasks that the configuration was tuned on instead of these. Tasks of the same data set must not have
+            the same test people. Tasks of another data set must not contain a signal that is evaluated here, that is a
+            stored frame with equal samples, except constant ones.
 
     Raises:
         UsageError: names the data set and one such person.
@@ -57,6 +66,8 @@ def check_leaks(scenario: Scenario, frames: FrameSet, seen: Collection[str] = ()
             )
     if recur:
         _refuse_overlaps(where, rows, frames)
+    for tuning in tuned_on:
+        _refuse_tuning(where, (scenario, frames), tuning)
     if frames.encoded is not None:
         seen = {*seen, *frames.encoded.people}
     if not seen:
@@ -69,6 +80,54 @@ def check_leaks(scenario: Scenario, frames: FrameSet, seen: Collection[str] = ()
                 f"{where}: {_person(frames, code)} is evaluated, and was seen{by} before training; expected other "
                 "people for tuning and pretraining"
             )
+
+
+def share_seen(scenario: Scenario, frames: FrameSet, tuned_on: Sequence[Tasks]) -> float:
+    """Return the share of the test people who were validation people while tuning.
+
+    Args:
+        scenario: the tasks that are reported.
+        frames: their data set.
+        tuned_on: what the configuration was chosen on.
+    """
+    tested = _people(scenario, frames, "test")
+    alike = [it for it in tuned_on if it[1].name == frames.name]
+    looked_at = set().union(*(_people(*it, "validation") for it in alike))
+    return len(tested & looked_at) / len(tested)
+
+
+def _people(scenario: Scenario, frames: FrameSet, part: str) -> set[str]:
+    rows = np.concatenate([getattr(task, part).rows for task in scenario.tasks])
+    return {frames.patient_names[code] for code in np.unique(frames.patients[rows]).tolist()}
+
+
+def _refuse_tuning(where: str, reported: Tasks, tuned_on: Tasks) -> None:
+    """Refuse tuning on the same split, or on a data set with signals that are evaluated."""
+    (scenario, frames), (other, of_other) = reported, tuned_on
+    if of_other.name == frames.name:
+        if _people(other, of_other, "test") == _people(scenario, frames, "test"):
+            raise UsageError(
+                f"{where}: the split that is tuned on has the same test people; expected one that divides the people "
+                "anew, or the tuning of tune_on='same'"
+            )
+        return
+    there = {digest for task in other.tasks for part in _PARTS for _, digest in _signals(of_other, task, part)}
+    for task in scenario.tasks:
+        for row, digest in (it for part in _PARTS[1:] for it in _signals(frames, task, part)):
+            if digest in there:
+                raise UsageError(
+                    f"{where}: a signal of {_person(frames, int(frames.patients[row]))} is evaluated, and is in "
+                    f"dataset {of_other.name!r}, which is tuned on; expected data of other people"
+                )
+
+
+def _signals(frames: FrameSet, task: Task, part: str) -> Iterator[tuple[int, bytes]]:
+    """Yield each instance of a part of a task with the SHA-256 of each of its channels that is not constant."""
+    instances = getattr(task, part).rows
+    for instance, rows in zip(instances.tolist(), _samples(frames, instances), strict=True):
+        for samples in np.asarray(frames.frames[rows]):
+            if (samples != samples[0]).any():
+                yield instance, hashlib.sha256(samples.tobytes()).digest()
 
 
 def person_hash(dataset: str, person: str) -> str:

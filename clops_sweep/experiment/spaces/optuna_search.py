@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from clops_sweep.errors import UsageError, nearest, nearest_or_all, shown
@@ -15,6 +15,14 @@ from clops_sweep.experiment.limits import check_limits
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, length
+from clops_sweep.experiment.spaces.tuning import (
+    NOT_COMPARABLE,
+    Method,
+    TuningSet,
+    check_tune_on,
+    methods_of,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
@@ -39,21 +47,7 @@ _MOST_CHOICES = 10_000
 MAX_COMBINATIONS = 2_000
 """Up to so many combinations of categories are checked beforehand; of more, every category by itself."""
 
-_LIMITS = {"n_trials": IntOption(1, ge=1), "sampler_seed": IntOption(0, ge=0), "max_concurrent": IntOption(1, ge=1)}
-
-_NOT_COMPARABLE = {
-    "seed": "give seeds as seeds=...; a trial is their mean",
-    "weight_seed": "a search over it would find the luckiest initial weights",
-    "split_seed": "a search over it would find the luckiest split of the patients",
-    "split": "a search over it would find the luckiest fold of the patients",
-    "validation": "a search over it would find the luckiest validation set",
-    "dataset": "results on different data cannot be compared",
-    "scenario": "results of different scenarios cannot be compared",
-    "task_classes": "results on different tasks cannot be compared",
-    **dict.fromkeys(
-        ("domain", "split_within", "people_per_task", "people_order"), "results on different tasks cannot be compared"
-    ),
-}
+_LIMITS = {"sampler_seed": IntOption(0, ge=0), "max_concurrent": IntOption(1, ge=1)}
 
 
 @dataclass(frozen=True)
@@ -128,13 +122,20 @@ class OptunaSearch:
             search gives the same trials.
         storage: URL of the study's database, as SQLAlchemy and Optuna understand it; by default `optuna.db` in the
             folder of results.
+        tune_on: what the configuration is chosen on; it is then run on the axes and seeds of the search space.
+        methods: instead of parameters, methods that are each tuned by a study of their own: from a label to config
+            fields. Lists, mappings and distributions are tuned, other values are fixed. ``like`` names another method
+            whose settings and choice it takes over.
+        trials_each: how many trials each of the methods gets, instead of `n_trials`.
 
     Raises:
         UsageError: nothing to vary or to optimise, an unknown column or sampler, no trials, or pruning that cannot be.
     """
 
-    parameters: Mapping[str, BaseDistribution | Sequence[Any] | Mapping[str, Mapping[str, Any]] | None]
-    n_trials: int
+    parameters: Mapping[str, BaseDistribution | Sequence[Any] | Mapping[str, Mapping[str, Any]] | None] = field(
+        default_factory=dict
+    )
+    n_trials: int = 0
     objectives: Mapping[str, Direction] = field(default_factory=dict)
     sampler: str = "tpe"
     sampler_seed: int = 0
@@ -142,9 +143,20 @@ class OptunaSearch:
     pruning: bool | SuccessiveHalving = False
     max_concurrent: int | None = None
     storage: str | None = None
+    tune_on: TuningSet = "same"
+    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    trials_each: int | None = None
 
     def __post_init__(self) -> None:
-        check_limits(self, _LIMITS, "OptunaSearch: ")
+        check_tune_on("OptunaSearch", self.tune_on)
+        if self.trials_each is not None and not self.methods:
+            raise UsageError(
+                f"OptunaSearch: trials_each = {shown(self.trials_each)} without methods; expected n_trials, or methods"
+            )
+        if self.methods and (self.n_trials or self.trials_each is None):
+            raise UsageError("OptunaSearch: methods take trials_each, the trials of each of them, and no n_trials")
+        counted = "trials_each" if self.methods else "n_trials"
+        check_limits(self, {counted: IntOption(1, ge=1), **_LIMITS}, "OptunaSearch: ")
         for name, value in (
             ("parameters", self.parameters),
             ("objectives", self.objectives),
@@ -157,10 +169,9 @@ class OptunaSearch:
         for name in self.parameters:
             if not name.strip():
                 raise UsageError(f"OptunaSearch: parameter {shown(name)}: expected text")
-        if not self.parameters:
-            raise UsageError("OptunaSearch: parameters is empty; expected at least one")
+        methods_of("OptunaSearch", self.methods, self.parameters)
         object.__setattr__(self, "parameters", {name: _parameter(name, it) for name, it in self.parameters.items()})
-        self._check_objectives()
+        check_objectives(self.objectives)
         if not isinstance(self.sampler, str) or self.sampler not in SAMPLERS:
             raise UsageError(f"sampler = {shown(self.sampler)}: not known{nearest_or_all(str(self.sampler), SAMPLERS)}")
         if not isinstance(self.pruning, bool | SuccessiveHalving):
@@ -172,16 +183,16 @@ class OptunaSearch:
                 f"one of {', '.join(MEASURES)} to maximize, or no pruning"
             )
 
-    def _check_objectives(self) -> None:
-        numeric = numeric_columns()
-        for column, direction in self.objectives.items():
-            if column not in numeric:
-                raise UsageError(
-                    f"objective {column!r}: the table runs has no numeric column of that name"
-                    f"{nearest(column, dict.fromkeys(numeric))}"
-                )
-            if direction not in ("maximize", "minimize"):
-                raise UsageError(f"objective {column!r}: {direction!r}: expected maximize or minimize")
+    def of(self, method: Method) -> OptunaSearch:
+        """Return the search over the parameters of one method, on the setting that it is part of."""
+        return replace(
+            self,
+            parameters=method.parameters,
+            n_trials=self.trials_each or self.n_trials,
+            tune_on="same",
+            methods={},
+            trials_each=None,
+        )
 
     @property
     def pruner(self) -> SuccessiveHalving | None:
@@ -197,11 +208,11 @@ class OptunaSearch:
     @property
     def fields(self) -> set[str]:
         """The config fields that trials set."""
-        return {key for name in self.parameters for label in self._labels(name) for key in self._setting(name, label)}
+        return {key for name in self.parameters for label in self._labels(name) for key in self.settings({name: label})}
 
     def settings(self, labels: Mapping[str, Any]) -> dict[str, Any]:
         """A trial's choice as config fields."""
-        return {key: value for name, label in labels.items() for key, value in self._setting(name, label).items()}
+        return settings_of(self.parameters, labels)
 
     def corners(self) -> Iterator[dict[str, Any]]:
         """Choices at the bounds: every combination of categories with numbers at their lowest, each highest number.
@@ -234,10 +245,10 @@ class OptunaSearch:
                 raise UsageError(f"{where}: named variants need a name that is no config field")
             if not isinstance(parameter, Mapping | tuple):
                 _check_scale(where, known_key(name), parameter)
-            for key in sorted({key for label in self._labels(name) for key in self._setting(name, label)}):
+            for key in sorted({key for label in self._labels(name) for key in self.settings({name: label})}):
                 known_key(key)
-                if key in _NOT_COMPARABLE:
-                    raise UsageError(f"{where}: {key!r} is nothing to search over: {_NOT_COMPARABLE[key]}")
+                if key in NOT_COMPARABLE:
+                    raise UsageError(f"{where}: {key!r} is nothing to search over: {NOT_COMPARABLE[key]}")
                 if key in seen:
                     raise UsageError(f"two parameters set {key!r}: {seen[key]!r} and {name!r}")
                 seen[key] = name
@@ -254,9 +265,22 @@ class OptunaSearch:
         distribution = self.distributions[name]
         return distribution if isinstance(distribution, tuple) else (distribution.low, distribution.high)
 
-    def _setting(self, name: str, label: Any) -> Mapping[str, Any]:
-        parameter: Any = self.parameters[name]
-        return parameter[label] if isinstance(parameter, Mapping) else {name: label}
+
+def check_objectives(objectives: Mapping[str, Direction]) -> None:
+    """Look at the columns and directions of objectives.
+
+    Raises:
+        UsageError: no numeric column of that name, or no direction.
+    """
+    numeric = numeric_columns()
+    for column, direction in objectives.items():
+        if column not in numeric:
+            raise UsageError(
+                f"objective {column!r}: the table runs has no numeric column of that name"
+                f"{nearest(column, dict.fromkeys(numeric))}"
+            )
+        if direction not in ("maximize", "minimize"):
+            raise UsageError(f"objective {column!r}: {direction!r}: expected maximize or minimize")
 
 
 def _parameter(name: str, it: Any) -> FloatDistribution | IntDistribution | tuple[Any, ...] | dict[str, dict[str, Any]]:
@@ -273,17 +297,18 @@ def _parameter(name: str, it: Any) -> FloatDistribution | IntDistribution | tupl
             raise UsageError(f"parameter {name!r}: {it}: expected finite bounds, below 2**63")
         return it
     if isinstance(it, Mapping) and it:
-        return {label: _variant(name, label, settings) for label, settings in it.items()}
+        return {label: variant(name, label, settings) for label, settings in it.items()}
     if isinstance(it, CategoricalDistribution):
         it = it.choices
     if isinstance(it, list | tuple | range) or isinstance(as_python(it), list):
-        return _choices(name, it)
+        return choices(name, it)
     raise UsageError(
         f"parameter {name!r}: expected a distribution, a list of values or a mapping from names to settings"
     )
 
 
-def _choices(name: str, values: Any) -> tuple[Any, ...]:
+def choices(name: str, values: Any) -> tuple[Any, ...]:
+    """Return the values of a parameter, checked: a list of different values."""
     if (length(values) or 0) > _MOST_CHOICES:
         raise UsageError(f"parameter {name!r}: {shown(values)}: expected {_MOST_CHOICES:,} values at most")
     try:
@@ -298,7 +323,8 @@ def _choices(name: str, values: Any) -> tuple[Any, ...]:
     return tuple(choices)
 
 
-def _variant(name: str, label: Any, settings: Any) -> dict[str, Any]:
+def variant(name: str, label: Any, settings: Any) -> dict[str, Any]:
+    """Return the settings of a named variant of a parameter, checked."""
     if not isinstance(label, str):
         raise UsageError(f"parameter {name!r}: variant {shown(label)}: expected text as its name")
     if not isinstance(settings, Mapping):

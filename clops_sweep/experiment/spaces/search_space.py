@@ -7,6 +7,7 @@ import math
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,20 @@ from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice,
 from clops_sweep.experiment.spaces.claims import Claim, check_claims
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.grid import OfAnySeed
+from clops_sweep.experiment.spaces.grid_search import GridSearch, combinations
 from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
+from clops_sweep.experiment.spaces.tuning import (
+    CANDIDATE,
+    METHOD,
+    SPLIT_AXES,
+    Method,
+    fields_set,
+    label_of,
+    methods_of,
+    setting_while_tuning,
+    settings_of,
+)
 
 _LONGEST_NAME = 100  # file names, limited to 255 bytes, consist of it and of names of figures and tables
 _LONGEST_SAID = 200
@@ -66,14 +79,19 @@ class SearchSpace:
     Order of the runs: seeds vary slowest (seed 0 of every cell before seed 1 of any), then the axes in their order, the
     last one fastest. A search determines its runs while it proceeds (see `OptunaSearch`).
 
+    A search that chooses a configuration (`GridSearch`, or an `OptunaSearch` with `tune_on` or `methods`) goes through
+    two phases. `phases` are the spaces that choose; `reported` is the space of the chosen configuration, over the axes
+    and seeds.
+
     Args:
         name: name of the experiment in reports and logs.
         base: values common to all runs.
-        axes: name of a field to its values, or a free name to named variants.
+        axes: name of a field to its values, or a free name to named variants. Beside a search that chooses nothing,
+            only `split_seed` and `split`: a trial is the mean over them.
         seeds: the seeds of every cell, or of every trial of a search.
         where: keeps only the configs for which it returns True.
         resolve: maps a config to one with a resolved task order (see `curriculum`).
-        search: an Optuna search instead of axes.
+        search: a search over config fields.
 
     Raises:
         UsageError: an unknown field, an axis or a seed list without values, a value twice or out of bounds, or a search
@@ -86,7 +104,7 @@ class SearchSpace:
     seeds: Sequence[int] = range(5)
     where: Callable[[RunConfig], bool] | None = None
     resolve: Callable[[RunConfig], RunConfig] | None = None
-    search: OptunaSearch | None = None
+    search: OptunaSearch | GridSearch | None = None
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -112,7 +130,10 @@ class SearchSpace:
             self._check_axis(axis, values)
         with gc_paused():
             self.__dict__["_validated"] = list(self._requests())  # validate all now, not one by one later
-        of_search = () if self.search is None else self.search.fields
+        if self.is_tuned:
+            self._check_tuned()
+            return
+        of_search = self.search.fields if isinstance(self.search, OptunaSearch) else ()
         of_axes = (key for _, settings in self._cells() for key in settings)
         given = self.base.explicit
         of_base = (name for name in given if may_use(name, given))  # others are copied by `replace`
@@ -159,25 +180,56 @@ class SearchSpace:
             variants[name] = {key: as_python(value) for key, value in settings.items()}
         return variants
 
-    def _check_search(self, search: OptunaSearch) -> None:
+    def _check_search(self, search: OptunaSearch | GridSearch) -> None:
         where = f"search space {self.name!r}"
-        if not isinstance(search, OptunaSearch):
-            raise UsageError(f"{where}: search: expected an OptunaSearch")
-        if self.axes:
-            raise UsageError(f"{where} has axes and a search; expected one of them")
-        self._check_count(
-            f"{search.n_trials:,} trials of {several(len(self.seeds), 'seed')} make", search.n_trials * len(self.seeds)
-        )
-        if self.where is not None:
-            raise UsageError(f"{where}: where goes with axes; bound the distributions of a search instead")
+        if not isinstance(search, OptunaSearch | GridSearch):
+            raise UsageError(f"{where}: search: expected an OptunaSearch or a GridSearch")
+        if isinstance(search, OptunaSearch) and not self.is_tuned:
+            self._check_trials(search)
         scenario = self.base.scenario
         for name in search.objectives:
             if not has_metric(scenario, name):
                 known = ", ".join(it for it in MEASURES if has_metric(scenario, it))
                 raise UsageError(f"{where}: objective {name!r}: {scenario} has no such metric; it has those of {known}")
+
+    def _check_trials(self, search: OptunaSearch) -> None:
+        """Check a search that chooses nothing."""
+        where = f"search space {self.name!r}"
+        if not set(self.axes) <= set(SPLIT_AXES):
+            raise UsageError(
+                f"{where} has axes and a search; expected one of them, axes over patient splits alone, or tune_on"
+            )
+        replicates = len(self.seeds) * math.prod(map(len, self.axes.values()))
+        self._check_count(
+            f"{search.n_trials:,} trials of {several(replicates, 'split and seed' if self.axes else 'seed')} make",
+            search.n_trials * replicates,
+        )
+        if self.where is not None:
+            raise UsageError(f"{where}: where goes with axes; bound the distributions of a search instead")
         try:
             search.check(self.base)
         except UsageError as error:
+            raise UsageError(f"{where}: {error}") from None
+
+    def _check_tuned(self) -> None:
+        """Check a search that chooses a configuration."""
+        where = f"search space {self.name!r}"
+        if len(self.objectives) != 1:
+            raise UsageError(f"{where}: tune_on and methods choose one configuration; expected one objective")
+        if (objective := next(iter(self.objectives))).startswith("test_"):
+            raise UsageError(
+                f"{where}: objective {objective!r} is of the test set, which is reported; expected "
+                f"{objective.removeprefix('test_')!r}"
+            )
+        methods = self.methods
+        if methods[0].name and METHOD in self.axes:
+            raise UsageError(f"{where}: axis {METHOD!r} is that of the search's methods; expected another name")
+        try:
+            self.phases()
+            self.reported_at_bounds()
+        except UsageError as error:
+            if str(error).startswith("search space "):  # of a phase
+                raise
             raise UsageError(f"{where}: {error}") from None
 
     def _check_axis(self, axis: str, values: Axis) -> None:
@@ -209,7 +261,9 @@ class SearchSpace:
         Args:
             base: values given to the base config, by name.
         """
-        if self.search is None:
+        if self.is_tuned:
+            return set().union(*(space.used_options(base) for space in (*self.phases(), *self.at_bounds())))
+        if not isinstance(self.search, OptunaSearch):
             settings = [settings for _, settings in self._cells()]
         else:
             settings = [self.search.settings(corner) for corner in self.search.corners()]
@@ -224,6 +278,95 @@ class SearchSpace:
         """Objectives of its search, by default the first headline metric of the scenario."""
         given = self.search.objectives if self.search is not None else {}
         return given or {headline(self.base.scenario)[0]: "maximize"}
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether the search chooses a configuration, which is then reported."""
+        it = self.search
+        return isinstance(it, GridSearch) or (it is not None and (bool(it.methods) or it.tune_on != "same"))
+
+    @property
+    def methods(self) -> list[Method]:
+        """The tuned methods; a single one without a name if the search has parameters."""
+        assert self.search is not None
+        return methods_of(type(self.search).__name__, self.search.methods, self.search.parameters)
+
+    def phases(self) -> list[SearchSpace]:
+        """Return the spaces that choose: a grid, or a study for each method; the space itself if nothing is chosen."""
+        if self.search is None or not self.is_tuned:
+            return [self]
+        base, axes, seeds = setting_while_tuning(self.search.tune_on, self.base, self.axes, self.seeds)
+        tuned = partial(replace, self, seeds=seeds, where=None, resolve=None)
+        name = f"{self.name}_selection"
+        if isinstance(self.search, GridSearch):
+            tried, fixed = self.candidates(), {it.name: it.fixed for it in self.methods}
+            variants = {
+                label_of(method, words): {**fixed[method], **settings}
+                for method, of in tried.items()
+                for words, settings in (of.items() if len(of) > 1 else ())
+            }
+            used = {name for settings in variants.values() for name in base.replace(**settings).options}
+            given = {name: it for name, it in base.explicit.items() if name not in OPTIONS or name in used}
+            base = RunConfig.of(given)  # without options of methods that have nothing to choose
+            axis = METHOD if self.methods[0].name else CANDIDATE
+            return [tuned(name=name, base=base, axes={axis: variants, **axes}, search=None)] if variants else []
+        return [
+            tuned(
+                name="_".join(filter(None, (name, method.name))),
+                base=base.replace(**method.fixed),
+                axes=axes,
+                search=self.search.of(method),
+            )
+            for method in self.methods
+            if method.parameters
+        ]
+
+    def candidates(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return the config fields of each combination that a grid tries, by method and name of the combination."""
+        found = {it.name: (it.parameters, list(combinations(it))) for it in self.methods if not it.like}
+        return {
+            method: {
+                ", ".join(f"{name} {label}" for name, label in labels.items()): settings_of(parameters, labels)
+                for labels in tried
+            }
+            for method, (parameters, tried) in found.items()
+        }
+
+    def reported(self, chosen: Mapping[str, Mapping[str, Any]], seeds: Sequence[int] | None = None) -> SearchSpace:
+        """Return the space of the chosen configurations, whose runs are ordinary runs.
+
+        Args:
+            chosen: the chosen config fields by method; "" is a single method.
+            seeds: seeds of its runs; by default those of this space.
+        """
+        seeds = self.seeds if seeds is None else seeds
+        settings = {it.name: {**it.fixed, **chosen[it.like or it.name]} for it in self.methods}
+        if "" in settings:
+            return replace(self, base=self.base.replace(**settings[""]), search=None, seeds=seeds)
+        return replace(self, axes={METHOD: settings, **self.axes}, search=None, seeds=seeds)
+
+    def at_bounds(self) -> Iterator[SearchSpace]:
+        """Yield spaces of the first seed that may be reported; together they cover all data and tasks of a choice."""
+        bounds: dict[str, list[Mapping[str, Any]]] = {}
+        for method in self.methods:
+            if isinstance(self.search, OptunaSearch) and method.parameters:
+                search = self.search.of(method)
+                bounds[method.name] = [search.settings(corner) for corner in search.corners()]
+            elif not method.like:
+                bounds[method.name] = [settings_of(method.parameters, it) for it in combinations(method)]
+        for place in range(max(map(len, bounds.values()))):
+            chosen = {name: of[min(place, len(of) - 1)] for name, of in bounds.items()}
+            yield self.reported(chosen, self.seeds[:1])
+
+    def reported_at_bounds(self) -> list[RunConfig]:
+        """Return the configs of `at_bounds`; none if nothing is chosen."""
+        if not self.is_tuned:
+            return []
+        return [request.config for space in self.at_bounds() for request in space.requests()]
+
+    def replicates(self) -> list[dict[str, Any]]:
+        """Return the patient splits and seeds of each trial of a search, as config fields."""
+        return [{**settings, "seed": seed} for seed in self.seeds for _, settings in self._cells()]
 
     def requests(self) -> Iterator[RunRequest]:
         """Return all requested runs in the documented order; none for a search, whose study determines them."""
@@ -305,7 +448,7 @@ class SearchSpace:
             return self
         for key in settings:
             known_key(key)
-            if self.search is not None and key in self.search.fields:
+            if self.search is not None and key in fields_set(self.methods):
                 raise UsageError(
                     f"search space {self.name!r} searches over {key!r} itself; change its distribution instead"
                 )
@@ -376,9 +519,8 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
         raise UsageError(f"{path} has two search spaces of the name {sorted(twice)[0]!r}")
     if "CLAIMS" not in names:
         return list(spaces), ()
-    configs = {
-        request.config.replace(seed=0) for space in spaces if space.search is None for request in space.requests()
-    }
+    asked = [*(request.config for space in spaces for request in space.requests())]
+    configs = {it.replace(seed=0) for it in (*asked, *(c for space in spaces for c in space.reported_at_bounds()))}
     try:
         return list(spaces), check_claims(names["CLAIMS"], configs)
     except UsageError as error:

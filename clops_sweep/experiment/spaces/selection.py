@@ -17,6 +17,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import LIMIT, SEEDS, check_limits
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, SCENARIOS
 from clops_sweep.experiment.spaces.claims import Claim
+from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import (
     RunRequest,
     SearchSpace,
@@ -42,6 +43,7 @@ class Selection:
         where: a condition on config fields (see `Where`); not for searches.
         files: their files, if any.
         claims: claims of these files.
+        reported: the spaces of the configurations that tuned spaces chose (`search.choosing.with_reported`).
 
     Raises:
         UsageError: a number is out of bounds, `settings` is not a mapping, `where` is not text, or a name is invalid
@@ -55,6 +57,7 @@ class Selection:
     where: str | None = None
     files: tuple[Path, ...] = ()
     claims: tuple[Claim, ...] = ()
+    reported: tuple[SearchSpace, ...] = ()
 
     def __post_init__(self) -> None:
         check_limits(self, {"seeds": SEEDS, "limit": LIMIT})
@@ -62,7 +65,8 @@ class Selection:
             raise UsageError(f"settings = {shown(self.settings)}: expected a mapping from field names to values")
         if self.where is not None and not (isinstance(self.where, str) and self.where.strip()):
             raise UsageError(f"where = {shown(self.where)}: expected a condition such as 'storage_fraction == 0.5'")
-        check_names(self.given)
+        phases = [phase for space in self.given if space.is_tuned for phase in space.phases()]
+        check_names((*self.given, *phases))
 
     @classmethod
     def of_files(cls, files: Sequence[Path], **options: Any) -> Selection:
@@ -92,7 +96,20 @@ class Selection:
 
     @cached_property
     def spaces(self) -> list[SearchSpace]:
-        """The search spaces with options applied, without those that are left out."""
+        """The search spaces with options applied, without those that are left out.
+
+        A tuned space is replaced by its phases: the spaces that choose and, after the choice, the reported space.
+        """
+        return [*(phase for space in self.written for phase in space.phases()), *self.reported]
+
+    @cached_property
+    def tuned(self) -> list[SearchSpace]:
+        """The spaces that choose a configuration, with options applied."""
+        return [space for space in self.written if space.is_tuned]
+
+    @cached_property
+    def written(self) -> list[SearchSpace]:
+        """The search spaces with options applied, not yet divided into phases."""
         kept = [space for space in self.given if space not in self.left_out]
         spaces = [space.overridden(self._settings_of(space, kept)) for space in kept]
         return [space.with_seeds(self.seeds) for space in spaces] if self.seeds is not None else spaces
@@ -123,6 +140,9 @@ class Selection:
         Raises:
             UsageError: no run and no search is left; or the spaces or options are invalid.
         """
+        for space in self.tuned:
+            for config in space.reported_at_bounds():
+                _check_declared(space.name, config)
         requests = all_requests(self.spaces)
         if self.where is not None and requests:
             holds = Where(self.where)
@@ -131,14 +151,14 @@ class Selection:
         different = {(it.space, *(getattr(it.config, name) for name in fields)): it for it in requests}
         for request in different.values():
             _check_declared(request.space, request.config)
-        if not requests and not self.searches:
+        if not requests and not self.searches and not self.tuned:
             raise UsageError(f"{' '.join(map(str, self.files)) or 'SPACE'}: no run is left to ask for")
         return requests[: self.limit]
 
     @cached_property
     def searches(self) -> list[SearchSpace]:
         """The search spaces with a search instead of axes."""
-        found = [(space, space.search) for space in self.spaces if space.search is not None]
+        found = [(space, space.search) for space in self.spaces if isinstance(space.search, OptunaSearch)]
         if found and self.where:
             raise UsageError(
                 f"--where keeps some of a list of runs, and search space {found[0][0].name!r} has none before it is "
@@ -154,17 +174,19 @@ class Selection:
 
     @cached_property
     def configs(self) -> list[RunConfig]:
-        """The requested configs; for a search, those at its bounds."""
+        """The requested configs; for a search, and for what tuning may choose, those at its bounds."""
         searched = [config for space in self.searches for config in configs_at_bounds(space)]
-        return [request.config for request in self.requests] + searched
+        may_be_reported = [config for space in self.tuned for config in space.reported_at_bounds()]
+        return [request.config for request in self.requests] + searched + may_be_reported
 
 
 def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:
     """Return the configs at the bounds of a search, which cover all data of its trials; none without a search."""
-    if space.search is None:
+    if not isinstance(space.search, OptunaSearch):
         return []
     settings = [space.search.settings(corner) for corner in space.search.corners()]
-    return [space.base.replace(**setting, seed=space.seeds[0]) for setting in settings]
+    splits = [it for it in space.replicates() if it["seed"] == space.seeds[0]]
+    return [space.base.replace(**setting, **split) for setting in settings for split in splits]
 
 
 def spaces_of(file: Path) -> list[SearchSpace]:
@@ -224,8 +246,8 @@ def check_names(spaces: Sequence[SearchSpace]) -> None:
 def _texts(space: SearchSpace) -> Iterator[tuple[str, str]]:
     """Return the names of a search space, its axes and their labels, each with a description."""
     yield "search space name", space.name
-    axes = space.axes if space.search is None else space.search.parameters
-    for axis, values in axes.items():
+    parameters = space.search.parameters if space.search is not None else {}
+    for axis, values in (*space.axes.items(), *parameters.items()):
         yield f"search space {space.name!r}: axis", str(axis)
         for label in values if isinstance(values, Mapping) else ():
             yield f"search space {space.name!r}, axis {axis!r}: label", str(label)

@@ -13,7 +13,7 @@ import pytest
 from clops_sweep import Recordings, ScenarioTasks, TaskInstances, UsageError, dataset, open_frames, prepare
 from clops_sweep.data.frames import SPLIT_NAMES, TEST, TRAINING, VALIDATION, FrameSet
 from clops_sweep.data.scenarios import Scenario, build_scenario, class_targets
-from clops_sweep.data.scenarios.leaks import check_leaks, person_hash
+from clops_sweep.data.scenarios.leaks import check_leaks, person_hash, share_seen
 from clops_sweep.testing import tiny_frames
 from tests.data.declared_files import forget
 
@@ -98,6 +98,40 @@ def test_no_scenario_leaks_on_any_split(
     sentence = str(raised.value)
     assert frames.name in sentence
     assert f"patient {frames.patient_names[frames.patients[row]]!r} is in training and in test" in sentence
+
+
+@pytest.mark.parametrize(("scenario", "options", "leads"), SCENARIOS)
+def test_tuning_on_other_splits_and_data_is_refused_where_it_leaks(
+    root: Path, scenario: str, options: dict[str, Any], leads: str
+) -> None:
+    views = [view for name, view in SPLITS if name == "random"]
+    opened = [open_frames("random", prepared_root=root, leads=leads, **view) for view in views]
+    built = [(build_scenario(frames, scenario, **options), frames) for frames in opened]
+    parts = [{part: _people(*it, part) for part in PARTS} for it in built]
+    for reported, of_reported in zip(built, parts, strict=True):
+        for tuned_on, of_tuned in zip(built, parts, strict=True):
+            if of_reported["test"] == of_tuned["test"]:
+                with pytest.raises(UsageError, match="the split that is tuned on has the same test people"):
+                    check_leaks(*reported, tuned_on=[tuned_on])
+            else:
+                check_leaks(*reported, tuned_on=[tuned_on])
+        seen = set[str]().union(*(of["validation"] for of in parts[:2]))
+        share = len(of_reported["test"] & seen) / len(of_reported["test"])
+        assert share_seen(*reported, built[:2]) == pytest.approx(share)
+    scenario_of_it, frames = built[0]
+    other = np.asarray(frames.frames).copy() + np.float32(1)  # other signals under the same people's names
+    elsewhere = replace(frames, name="elsewhere", frames=other)
+    check_leaks(scenario_of_it, frames, tuned_on=[(scenario_of_it, elsewhere)])
+    evaluated = scenario_of_it.tasks[-1].test.rows[-1]
+    there = scenario_of_it.tasks[0].train.rows[0]
+    row, of = (it if frames.members is None else frames.members[it, 0] for it in (there, evaluated))
+    other[row] = frames.frames[of]
+    with pytest.raises(UsageError, match=r"a signal of patient .* is evaluated, and is in dataset 'elsewhere'"):
+        check_leaks(scenario_of_it, frames, tuned_on=[(scenario_of_it, elsewhere)])
+
+
+def _people(scenario: Scenario, frames: FrameSet, part: str) -> set[str]:
+    return {frames.patient_names[frames.patients[row]] for it in scenario.tasks for row in getattr(it, part).rows}
 
 
 def tiny(**changes: Any) -> FrameSet:

@@ -253,11 +253,11 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, lis
     code = """
 import json, sys
 from pathlib import Path
-from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.experiment.spaces.selection import Selection
 found = {}
 for path in map(Path, sys.argv[1:]):
-    spaces = load_spaces(path)
-    asked = len(all_requests(spaces)) + sum(space.search.n_trials for space in spaces if space.search)
+    asked = len(Selection.of(load_spaces(path)).configs)
     found[path.stem] = asked, list(sys.modules)
 print(json.dumps(found))
 """

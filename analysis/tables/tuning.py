@@ -1,0 +1,208 @@
+"""What tuning promised, what the chosen configurations give, and what tuning cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from clops_sweep.errors import UsageError
+from clops_sweep.experiment.columns import RESULTS
+from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.tuning import METHOD
+from clops_sweep.planning.request import Request
+from clops_sweep.search.choosing import Tuned, configs_of, tasks_of
+
+from ..collect import Experiment
+from ..formats import DASH, TextCell, TextTable, as_csv, duration, number, plural, plus_minus, with_interval
+from ..metrics import metric_named
+from ..statistics import (
+    Estimate,
+    PairedDifference,
+    Replicate,
+    estimate,
+    ordered,
+    paired_difference,
+    partitions,
+    units_in_words,
+)
+
+
+@dataclass(frozen=True)
+class TunedMethod:
+    """A method of a tuned space.
+
+    Attributes:
+        space: the space's name.
+        tune_on: what it was tuned on, in words.
+        method: the method's label; empty if the space has one configuration alone.
+        chosen: the choice in words; empty if there was nothing to choose, None while tuning goes on or failed.
+        trials: how many configurations were tried.
+        runs: finished runs of its tuning.
+        seconds: that these took together.
+        measure: the column that was optimised, of the validation set.
+        test: the column that is reported, of the test set.
+        while_tuning: the measure over the runs of the chosen configuration while tuning.
+        reported: the test measure over the reported runs.
+        optimism: how much better the score while tuning is than the reported one, over patient splits. Runs are paired
+            if each reported split and seed was tuned on too; else the score while tuning is taken as a constant.
+        seen: share of the reported test people who were validation people while tuning, the mean over the reported
+            splits; NaN where the data are not prepared.
+    """
+
+    space: str
+    tune_on: str
+    method: str
+    chosen: str | None
+    trials: int
+    runs: int
+    seconds: float
+    measure: str
+    test: str
+    while_tuning: Estimate
+    reported: Estimate
+    optimism: PairedDifference
+    seen: float = np.nan
+
+
+def tuned_methods(found: Sequence[Tuned], asked: Request) -> list[TunedMethod]:
+    """Return a row for each method of the tuned spaces that has a choice of its own."""
+    return [row for it in found for row in _rows(it, asked)]
+
+
+def _rows(it: Tuned, asked: Request) -> Iterator[TunedMethod]:
+    ((measure, direction),) = it.space.objectives.items()
+    test = f"test_{measure}" if f"test_{measure}" in RESULTS else measure
+    requests = [] if it.reported is None else list(it.reported.requests())
+    seen = _seen(it.space, asked)
+    for choice in it.choices:
+        own = [request.config for request in requests if request.labels.get(METHOD, "") == choice.method]
+        ids = [config.run_id(content) for config in own if (content := asked.data_hash(config)) is not None]
+        reported, tuning, cost = (_finished(asked, run_ids) for run_ids in (ids, choice.best, choice.run_ids))
+        yield TunedMethod(
+            it.space.name,
+            str(getattr(it.space.search, "tune_on", "same")),
+            choice.method,
+            None if choice.chosen is None else choice.words,
+            choice.trials,
+            len(cost),
+            float(cost["seconds"].sum()) if len(cost) else 0.0,
+            measure,
+            test,
+            estimate(tuning[measure] if len(tuning) else []),
+            estimate(reported[test] if len(reported) else []),
+            _optimism(tuning, reported, measure, test, 1 if direction == "maximize" else -1),
+            seen if choice.words else 0.0,
+        )
+
+
+def _finished(asked: Request, run_ids: Sequence[str]) -> pd.DataFrame:
+    rows = asked.store.read("runs", list(run_ids)) if run_ids else pd.DataFrame()
+    return rows[rows["status"] == "finished"] if len(rows) else rows
+
+
+def _optimism(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test: str, sign: int) -> PairedDifference:
+    if not len(tuning) or not len(reported):
+        return PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)
+    then, now = (_by_replicate(*it) for it in ((tuning, measure), (reported, test)))
+    paired = now.keys() <= then.keys()
+    replicates = ordered(now)
+    theirs = [sign * now[it] for it in replicates]
+    ours = [sign * (then[it] if paired else float(np.mean(list(then.values())))) for it in replicates]
+    return paired_difference(ours, theirs, replicates, partitions(reported), test)
+
+
+def _by_replicate(runs: pd.DataFrame, column: str) -> dict[Replicate, float]:
+    values: dict[Replicate, list[float]] = {}
+    for replicate, value in zip(Experiment.replicates_of(runs), runs[column], strict=True):
+        values.setdefault(replicate, []).append(float(value))
+    return {replicate: float(np.mean(of)) for replicate, of in values.items()}
+
+
+def _seen(space: SearchSpace, asked: Request) -> float:
+    from clops_sweep.data.scenarios.leaks import share_seen
+
+    try:
+        tuned_on = tasks_of(asked, [config for phase in space.phases() for config in configs_of(phase)])
+        reported = tasks_of(asked, space.reported_at_bounds())
+    except UsageError:  # `check_fit` reports tasks that cannot be built
+        return np.nan
+    return float(np.mean([share_seen(*it, tuned_on) for it in reported])) if tuned_on and reported else np.nan
+
+
+def tuning_in_words(row: TunedMethod) -> str:
+    """Return how the tuning of a method stands, in one line."""
+    name = f"tuned {row.space!r}{f', {row.method}' if row.method else ''} on {row.tune_on}: "
+    cost = f"{plural(row.trials, 'trial')}, {plural(row.runs, 'run')}, {duration(row.seconds)}"
+    if row.chosen is None:
+        return f"{name}no choice yet ({cost}); its reported runs wait for it"
+    chosen = f"{row.chosen} ({cost}); {row.measure} {number(row.while_tuning.mean)} while tuning" * bool(row.chosen)
+    parts = [chosen or "nothing to choose"]
+    if row.reported.n:
+        parts.append(f"{row.test} {number(row.reported.mean)} reported (n = {row.reported.n})")
+    if row.optimism.n:
+        parts.append(f"optimism {with_interval(row.optimism.mean, row.optimism.low, row.optimism.high)}")
+    return name + ", ".join(parts)
+
+
+def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
+    """Return the methods of one tuned space as a table."""
+    measure, test = (metric_named(column).plain for column in (rows[0].measure, rows[0].test))
+    header = (
+        *("method", "chosen", "trials", "runs", "compute"),
+        *(f"{measure} while tuning", f"{test} reported", "n", "optimism", "test people seen"),
+    )
+    cells = tuple(
+        (
+            TextCell(row.method or row.space, row.method or row.space),
+            TextCell(row.chosen or DASH, row.chosen or ""),
+            *(TextCell(f"{count:,}", float(count)) for count in (row.trials, row.runs)),
+            TextCell(duration(row.seconds) if row.runs else DASH, row.seconds),
+            *(TextCell(plus_minus(it.mean, it.sd), it.mean) for it in (row.while_tuning, row.reported)),
+            TextCell(str(row.reported.n), float(row.reported.n)),
+            TextCell(_optimism_in_words(row), row.optimism.mean),
+            TextCell(f"{row.seen:.0%}" if np.isfinite(row.seen) else DASH, row.seen),
+        )
+        for row in rows
+    )
+    notes = (
+        f"Tuned on {rows[0].tune_on}: the configuration with the best mean {measure} of the validation people. "
+        "Optimism: how much better the score while tuning is than the reported one [95 % interval]. Runs are paired by "
+        "patient split and seed if they were tuned on too; else the score while tuning counts as a constant.",
+        "Test people seen: share of the reported test people who were validation people while tuning, in another "
+        "patient split.",
+        "Compute: of finished runs while tuning, one after another. Runs that pruning ended are left out.",
+        *units_in_words([row.optimism.units for row in rows]),
+    )
+    return TextTable(name, f"Tuning of {rows[0].space}", header, cells, 2, (), notes)
+
+
+def tuning_csv(rows: Sequence[TunedMethod]) -> str:
+    """Return the same for machines: full precision, empty where there is no number."""
+    found = [tuning_as_data(row) for row in rows]
+    return as_csv([list(found[0]), *(["" if it is None else it for it in row.values()] for row in found)])
+
+
+def tuning_as_data(row: TunedMethod) -> dict[str, object]:
+    """Return a row as values that JSON has; None where there is no number."""
+    numbers = {
+        "seconds": row.seconds,
+        "while_tuning": row.while_tuning.mean,
+        "reported": row.reported.mean,
+        "optimism": row.optimism.mean,
+        "low": row.optimism.low,
+        "high": row.optimism.high,
+        "test_people_seen": row.seen,
+    }
+    return {
+        **{name: getattr(row, name) for name in ("space", "tune_on", "method", "chosen", "trials", "runs")},
+        **{"measure": row.measure, "test_measure": row.test, "n": row.reported.n},
+        **{name: float(value) if np.isfinite(value) else None for name, value in numbers.items()},
+    }
+
+
+def _optimism_in_words(row: TunedMethod) -> str:
+    it = row.optimism
+    return with_interval(it.mean, it.low, it.high) if it.n else DASH

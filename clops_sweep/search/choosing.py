@@ -1,0 +1,155 @@
+"""The choices of tuned spaces, computed from the store and the studies; they are not stored themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.spaces.grid_search import GridSearch
+from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
+from clops_sweep.experiment.spaces.selection import configs_at_bounds
+from clops_sweep.experiment.spaces.tuning import label_of
+from clops_sweep.experiment.tasks import scenario_of
+from clops_sweep.planning.curriculum import BY_DIFFICULTY
+from clops_sweep.planning.request import Request
+from clops_sweep.search.standing import Standing, standings
+
+if TYPE_CHECKING:
+    from clops_sweep.data.frames import FrameSet
+    from clops_sweep.data.scenarios import Scenario
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The choice of a method of a tuned space.
+
+    Attributes:
+        method: label of the method; empty if the space has a single configuration.
+        chosen: the chosen config fields; None until the tuning ends, and if every trial failed.
+        words: the choice in words; empty if there was nothing to choose.
+        trials: number of configurations that were tried.
+        run_ids: all runs of the tuning, including pending and pruned ones.
+        best: the runs of the chosen configuration.
+    """
+
+    method: str
+    chosen: Mapping[str, Any] | None = field(hash=False)
+    words: str = ""
+    trials: int = 0
+    run_ids: tuple[str, ...] = ()
+    best: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A tuned space with the choices of its methods.
+
+    Attributes:
+        space: the search space.
+        choices: one for each method that is not like another.
+    """
+
+    space: SearchSpace
+    choices: tuple[Choice, ...]
+
+    @property
+    def reported(self) -> SearchSpace | None:
+        """The space of the chosen configurations; None until all choices are known."""
+        chosen = {it.method: it.chosen for it in self.choices if it.chosen is not None}
+        return self.space.reported(chosen) if len(chosen) == len(self.choices) else None
+
+
+def tuned(asked: Request) -> list[Tuned]:
+    """Return the requested tuned spaces with their choices.
+
+    Raises:
+        UsageError: a study's database cannot be read, or it was made from another definition.
+    """
+    spaces = asked.selection.tuned
+    studies = {standing.space.name: standing for standing in standings(asked)} if spaces else {}
+    return [
+        Tuned(
+            space,
+            tuple(_of_grid(asked, space) if isinstance(space.search, GridSearch) else _of_studies(space, studies)),
+        )
+        for space in spaces
+    ]
+
+
+def with_reported(asked: Request) -> Request:
+    """Return the request with the spaces of all configurations that are chosen by now."""
+    if not asked.selection.tuned:
+        return asked
+    reported = tuple(it.reported for it in tuned(asked) if it.reported is not None)
+    return replace(asked, selection=replace(asked.selection, reported=reported))
+
+
+def _of_grid(asked: Request, space: SearchSpace) -> list[Choice]:
+    """Return the choices of a grid: the best mean over runs that are all finished, the first of equal ones."""
+    ((column, direction),) = space.objectives.items()
+    ids: dict[str, list[str]] = {}
+    for request in (it for phase in space.phases() for it in phase.requests()):
+        content = asked.data_hash(request.config)
+        run_id = request.config.run_id(content) if content is not None else ""
+        ids.setdefault(str(next(iter(request.labels.values()))), []).append(run_id)
+    asked_for = {run_id for of in ids.values() for run_id in of}
+    statuses = {run_id: it for run_id, it in asked.store.statuses().items() if run_id in asked_for}
+    finished = sorted(run_id for run_id, status in statuses.items() if status == "finished")
+    rows = asked.store.rows("runs", ["run_id", column], finished) if finished else []
+    values = {row["run_id"]: float("nan") if row[column] is None else float(row[column]) for row in rows}
+    sign, choices = 1 if direction == "maximize" else -1, []
+    for method, candidates in space.candidates().items():
+        if len(candidates) == 1:
+            choices.append(Choice(method, next(iter(candidates.values()))))
+            continue
+        runs = {words: tuple(ids[label_of(method, words)]) for words in candidates}
+        every = tuple(dict.fromkeys(run_id for of in runs.values() for run_id in of))
+        means = {words: fmean(values.get(run_id, float("nan")) for run_id in of) for words, of in runs.items()}
+        ranked = sorted((it for it in means if isfinite(means[it])), key=lambda it: -sign * means[it])
+        choice = Choice(method, None, trials=len(candidates), run_ids=every)
+        if ranked and statuses.keys() >= set(every):
+            choice = replace(choice, chosen=candidates[ranked[0]], words=ranked[0], best=runs[ranked[0]])
+        choices.append(choice)
+    return choices
+
+
+def _of_studies(space: SearchSpace, studies: Mapping[str, Standing]) -> list[Choice]:
+    """Return the choices of Optuna: the best trial of each study that has all its trials."""
+    names = iter(phase.name for phase in space.phases())
+    choices = []
+    for method in (it for it in space.methods if not it.like):
+        if not method.parameters:
+            choices.append(Choice(method.name, {}))
+            continue
+        standing = studies[next(names)]
+        trials = standing.record.trials if standing.record is not None else ()
+        run_ids = tuple(dict.fromkeys(run_id for trial in trials for run_id in trial.run_ids))
+        choice = Choice(method.name, None, trials=len(trials), run_ids=run_ids)
+        if standing.record is not None and standing.record.best and not standing.left:
+            best = standing.record.best[0]
+            chosen = standing.search.settings(best.labels)
+            choice = replace(choice, chosen=chosen, words=in_words(best.labels), best=best.run_ids)
+        choices.append(choice)
+    return choices
+
+
+def configs_of(space: SearchSpace) -> list[RunConfig]:
+    """Return the configs of a space; for a search, those at its bounds."""
+    return configs_at_bounds(space) or [request.config for request in space.requests()]
+
+
+def tasks_of(asked: Request, configs: Iterable[RunConfig]) -> list[tuple[Scenario, FrameSet]]:
+    """Return the distinct tasks of some configs with their frames, as far as the data are prepared here."""
+    prepared = [config for config in configs if asked.data_hash(config) is not None]
+    found = {(config.data_key, config.task_order, *config.tasks_key): config for config in prepared}
+    kept = [(in_order(config), asked.data.frames(config.data_key)) for config in found.values()]
+    return [(scenario_of(config, frames), frames) for config, frames in kept]
+
+
+def in_order(config: RunConfig) -> RunConfig:
+    """Return a config with a known task order: an order by difficulty depends on unfinished runs."""
+    return config.replace(task_order="sequential") if config.task_order in BY_DIFFICULTY else config

@@ -1,0 +1,166 @@
+"""Spaces that are tuned as they are written down: their two phases, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clops_sweep import FloatDistribution, GridSearch, OptunaSearch, RunConfig, SearchSpace, TuneOn, UsageError
+from clops_sweep.experiment.spaces.selection import Selection
+
+METHODS: dict[str, dict[str, Any]] = {
+    "er": {"replay_ratio": [0.5, 1], "learning_rate": [1e-4, 1e-3]},
+    "plain": {"strategy": "finetune"},
+    "top": {"like": "er", "er_storage_order": "top"},
+}
+RATE = {"learning_rate": FloatDistribution(1e-4, 1e-2)}
+
+
+def grid(axes: dict[str, Any] | None = None, seeds: Any = range(2), **search: Any) -> SearchSpace:
+    given = {"methods": METHODS} if "parameters" not in search else {}
+    return SearchSpace("it", RunConfig(), axes or {}, seeds=seeds, search=GridSearch(**given, **search))
+
+
+def optuna(axes: dict[str, Any] | None = None, **search: Any) -> SearchSpace:
+    return SearchSpace("it", RunConfig(), axes or {}, seeds=range(2), search=OptunaSearch(**search))
+
+
+def test_a_grid_tries_every_combination_of_each_method_and_reports_one_of_each() -> None:
+    space = grid({"split_seed": range(3)}, tune_on=TuneOn(splits=(7, 8), seeds=[5]))
+    (tries,) = space.phases()
+    assert (tries.name, tries.search) == ("it_selection", None)
+    asked = [(it.labels["method"], it.config.split_seed, it.config.seed) for it in tries.requests()]
+    combinations = [f"er, replay_ratio {ratio}, learning_rate {rate}" for ratio in (0.5, 1) for rate in (0.0001, 0.001)]
+    assert asked == [(name, split, 5) for name in combinations for split in (7, 8)]
+    assert {it.config.strategy for it in tries.requests()} == {"er"}
+    chosen = {"replay_ratio": 1, "learning_rate": 1e-3}
+    reported = space.reported({"er": chosen, "plain": {}})
+    ordinary = {
+        RunConfig(split_seed=split, seed=seed, **settings).identity
+        for split in range(3)
+        for seed in range(2)
+        for settings in (
+            {"strategy": "er"} | chosen,
+            {"strategy": "finetune"},
+            {"strategy": "er", "er_storage_order": "top"} | chosen,
+        )
+    }
+    assert {it.config.identity for it in reported.requests()} == ordinary
+    assert (reported.name, len(list(reported.requests()))) == ("it", 18)
+
+
+@pytest.mark.parametrize(
+    ("tune_on", "splits", "seeds", "changes"),
+    [
+        ("same", [0, 1], (0, 1), {}),
+        (TuneOn(tasks=2), [0, 1], (0, 1), {"first_tasks": 2}),
+        (TuneOn(splits=(7,)), [7], (0, 1), {}),
+        (TuneOn(dataset="synthetic_paper"), [0], (0, 1), {"dataset": "synthetic_paper"}),
+        (TuneOn(seeds=(4,)), [0, 1], (4,), {}),
+    ],
+)
+def test_what_is_tuned_on(tune_on: Any, splits: list[int], seeds: tuple[int, ...], changes: dict[str, Any]) -> None:
+    space = grid({"split_seed": [0, 1]}, tune_on=tune_on)
+    configs = [it.config for it in space.phases()[0].requests()]
+    assert {(it.split_seed, it.seed) for it in configs} == {(split, seed) for split in splits for seed in seeds}
+    assert all(getattr(it, name) == value for it in configs for name, value in changes.items())
+    others = {it.config.identity for it in space.reported({"er": {}, "plain": {}}).requests()}
+    assert tune_on == "same" or not others & {it.identity for it in configs}
+
+
+def test_every_method_of_optuna_has_a_study_with_as_many_trials() -> None:
+    space = optuna({"split_seed": range(3)}, methods={"er": RATE, "lwf": RATE, "joint": {}}, trials_each=4)
+    studies = space.phases()
+    assert [it.name for it in studies] == ["it_selection_er", "it_selection_lwf"]
+    for study in studies:
+        assert isinstance(study.search, OptunaSearch)
+        assert (study.search.n_trials, study.search.parameters, len(study.replicates())) == (4, RATE, 6)
+    assert [it.name for it in Selection.of(space).searches] == ["it_selection_er", "it_selection_lwf"]
+    assert {it.strategy for it in Selection.of(space).configs} == {"er", "lwf", "joint"}
+    assert not optuna(parameters=RATE, n_trials=4).is_tuned
+    (tuned,) = optuna(parameters=RATE, n_trials=4, tune_on=TuneOn(tasks=1)).phases()
+    assert (tuned.name, tuned.base.first_tasks) == ("it_selection", 1)
+
+
+def test_the_base_may_have_options_of_a_method_that_is_not_tuned() -> None:
+    methods: dict[str, Any] = {"er": {"replay_ratio": [0.5, 1]}, "clops": {}}
+    base = RunConfig(storage_fraction=0.5, memory_fraction=0.2)
+    space = SearchSpace("it", base, search=GridSearch(methods=methods))
+    assert {it.config.memory_fraction for it in space.phases()[0].requests()} == {0.2}
+    assert {it.config.get("storage_fraction") for it in space.reported({"er": {}, "clops": {}}).requests()} == {
+        None,
+        0.5,
+    }
+    with pytest.raises(UsageError, match="no run of it uses 'derpp_alpha'"):
+        SearchSpace("it", base.replace(derpp_alpha=0.5), search=GridSearch(methods=methods))
+
+
+def test_options_change_both_phases() -> None:
+    space = grid(tune_on=TuneOn(tasks=1)).overridden({"epochs_per_task": 3}).with_seeds(1)
+    reported = space.reported({"er": {}, "plain": {}})
+    for phase in (*space.phases(), reported):
+        assert {(it.config.epochs_per_task, it.config.seed) for it in phase.requests()} == {(3, 0)}
+    with pytest.raises(UsageError, match="'replay_ratio'"):
+        space.overridden({"replay_ratio": 1})
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: TuneOn(), "TuneOn: nothing given; expected one of tasks, splits and dataset, or seeds alone"),
+        (lambda: TuneOn(tasks=1, splits=(1,)), "TuneOn: tasks, splits given; expected one of"),
+        (lambda: TuneOn(tasks=0), "TuneOn: tasks = 0: "),
+        (lambda: TuneOn(splits=()), "TuneOn: splits = (): expected at least one"),
+        (lambda: TuneOn(splits=(-1,)), "TuneOn: splits = (-1,): "),
+        (lambda: TuneOn(seeds=(1, 1)), "TuneOn: seeds = (1, 1): expected at least one, and none twice"),
+        (lambda: TuneOn(dataset=3), "TuneOn: dataset = 3: expected the name of a data set"),  # type: ignore[arg-type]
+        (lambda: grid(tune_on="other"), "GridSearch: tune_on = 'other': expected 'same' or TuneOn(...)"),
+        (lambda: grid(tune_on=TuneOn(splits=(0,))), "search space 'it': TuneOn(splits=(0,)): split seed 0 is reported"),
+        (lambda: grid(tune_on=TuneOn(seeds=(1,))), "search space 'it': TuneOn(seeds=(1,)): seed 1 is reported"),
+        (
+            lambda: grid(tune_on=TuneOn(dataset="synthetic")),
+            "search space 'it': TuneOn(dataset='synthetic'): 'synthetic' is reported too",
+        ),
+        (lambda: grid(tune_on=TuneOn(dataset="synthetics")), "search space 'it': dataset = 'synthetics': no data"),
+        (lambda: grid({"method": {"A": {}}}), "search space 'it': axis 'method' is that of the search's methods"),
+        (lambda: grid(objectives={"auc": "maximize", "bwt": "maximize"}), "search space 'it': tune_on and methods"),
+        (lambda: GridSearch(), "GridSearch: parameters is empty; expected at least one"),
+        (lambda: GridSearch({"mc_samples": [1]}, METHODS), "GridSearch has parameters and methods; expected one"),
+        (lambda: GridSearch(RATE), "parameter 'learning_rate': FloatDistribution("),  # type: ignore[arg-type]
+        (lambda: GridSearch({"split_seed": [1, 2]}), "GridSearch: 'split_seed' is nothing to search over"),
+        (lambda: GridSearch(methods={"A": {"dataset": "mitbih"}}), "GridSearch: method 'A': 'dataset' is nothing"),
+        (lambda: GridSearch(methods={"A": {"like": "B"}}), "GridSearch: method 'A': like = 'B': no method before it"),
+        (
+            lambda: GridSearch(methods=METHODS | {"A": {"like": "er", "replay_ratio": [1, 2]}}),
+            "GridSearch: method 'A': it is like 'er', whose choice it takes; expected no list for 'replay_ratio'",
+        ),
+        (lambda: optuna(parameters=RATE, n_trials=2, trials_each=3), "OptunaSearch: trials_each = 3 without methods"),
+        (lambda: optuna(methods={"er": RATE}, n_trials=2), "OptunaSearch: methods take trials_each"),
+        (lambda: optuna(methods={"er": RATE}), "OptunaSearch: methods take trials_each"),
+        (
+            lambda: optuna(methods={"er": {"replay_ratoi": [1]}}, trials_each=1),
+            "search space 'it_selection_er': unknown",
+        ),
+    ],
+)
+def test_what_is_refused(make: Any, sentence: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        make()
+    assert str(raised.value).startswith(sentence)
+    assert "\n" not in str(raised.value)
+
+
+def test_the_examples_of_the_page_are_tuned_spaces() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "tuning.md").read_text()
+    spaces = []
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        names: dict[str, Any] = {}
+        exec(block, names)
+        spaces.append(names["SPACE"])
+    assert [[phase.name for phase in space.phases()] for space in spaces] == [
+        [f"compared_selection_{method}" for method in ("er", "ewc", "finetune")],
+        ["tuned_selection"],
+    ]

@@ -1,0 +1,170 @@
+"""What tuned spaces choose, from real stores and studies whose runs were never trained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from clops_sweep import FloatDistribution, GridSearch, OptunaSearch, RunConfig, SearchSpace, TuneOn
+from clops_sweep.analysis.statistics import paired_difference, partitions
+from clops_sweep.analysis.tables.tuning import TunedMethod, tuned_methods, tuning_as_data, tuning_in_words, tuning_text
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.execution.jobs import Job
+from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.planning.request import Request
+from clops_sweep.search.choosing import Choice, tuned, with_reported
+from clops_sweep.search.standing import data_hashes, runs_to_come, standings
+
+VALUES = [0.25, 0.5, 1.0]
+OTHER_SPLITS = TuneOn(splits=(7, 8))
+
+
+class AnyData(PreparedData):
+    """Data that are the same under every split."""
+
+    def data_hash(self, key: DataKey) -> str | None:
+        return "generated0001"
+
+
+def grid(**changes: Any) -> SearchSpace:
+    methods = {"er": {"replay_ratio": VALUES}, "finetune": {}, "top": {"like": "er", "er_storage_order": "top"}}
+    search = GridSearch(**{"methods": methods, "tune_on": OTHER_SPLITS, **changes})
+    return SearchSpace("it", RunConfig(), {"split_seed": range(3)}, seeds=range(2), search=search)
+
+
+def request(world: Any, space: SearchSpace, root: Path = Path("nowhere"), **options: Any) -> Request:
+    return with_reported(Request(Selection.of(space, **options), AnyData(root, None), world.store))
+
+
+def run(world: Any, configs: list[RunConfig]) -> None:
+    for config in configs:
+        world.work(Job((config,), (config.run_id("generated0001"),)))
+
+
+def pending(asked: Request) -> list[RunConfig]:
+    return [it.config for it in asked.plan().of("pending")]
+
+
+def worth(world: Any, config: RunConfig) -> float:
+    return float(world.so_far(config, world.tasks))
+
+
+@pytest.mark.parametrize(("direction", "best"), [("maximize", max), ("minimize", min)])
+def test_a_grid_reports_the_best_mean_and_computes_nothing_twice(world: Any, direction: str, best: Any) -> None:
+    space = grid(objectives={"auc": direction})
+    tries = pending(request(world, space))
+    assert len(tries) == 3 * 2 * 2
+    run(world, tries[:-1])  # and then the driver is killed
+    assert pending(request(world, space)) == tries[-1:]
+    assert tuned(request(world, space))[0].choices[0].chosen is None
+    run(world, tries[-1:])  # and once more, between the phases
+    means = {
+        value: fmean(worth(world, it) for it in tries if it.replay_ratio == value) for value in VALUES
+    }  # brute force
+    expected = best(means, key=means.__getitem__)
+    asked = request(world, space)
+    choice = tuned(asked)[0].choices[0]
+    assert choice.chosen == {"replay_ratio": expected}
+    assert (choice.trials, len(choice.run_ids), len(choice.best)) == (3, 12, 4)
+    reported = pending(asked)
+    assert len(reported) == 3 * 3 * 2
+    assert {it.get("replay_ratio") for it in reported} == {expected, None}
+    run(world, reported)
+    assert pending(request(world, space)) == []
+    assert set(world.trained.values()) == {1}
+    assert len(world.trained) == (12 + 18) * world.tasks
+
+
+def test_of_equal_ones_the_first_is_chosen_and_a_failed_one_never(world: Any) -> None:
+    space = grid(objectives={"accuracy": "maximize"})  # all are 0 there
+    tries = pending(request(world, space))
+    run(world, [it for it in tries if it.replay_ratio != 0.25])
+    assert tuned(request(world, space))[0].reported is None
+    for config in (it for it in tries if it.replay_ratio == 0.25):
+        world.fail(config)
+    assert tuned(request(world, space))[0].choices[0].chosen == {"replay_ratio": 0.5}
+
+
+def test_every_method_of_optuna_has_its_trials_before_anything_is_reported(world: Any) -> None:
+    rate = {"learning_rate": FloatDistribution(1e-5, 1e-2, log=True)}
+    search = OptunaSearch(
+        methods={"er": rate, "lwf": rate, "joint": {}}, trials_each=4, tune_on=OTHER_SPLITS, pruning=True
+    )
+    space = SearchSpace("it", RunConfig(), {"split_seed": range(3)}, seeds=range(2), search=search)
+    asked = request(world, space)
+    assert len(list(runs_to_come(asked))) == 2 * 4 * 2 * 2 + 3 * 3 * 2
+    for done, phase in enumerate(asked.selection.searches):
+        assert [it.chosen is None for it in tuned(asked)[0].choices] == [not done, True, False]
+        assert not pending(request(world, space))
+        world.data = data_hashes(asked, phase)
+        world.finish(phase)
+        assert world.finish(phase).lines == []
+    choices = tuned(asked)[0].choices
+    assert [it.trials for it in choices] == [4, 4, 0]
+    for choice in choices[:2]:
+        assert choice.chosen is not None
+        configs = [
+            RunConfig(strategy=choice.method, split_seed=split, seed=seed, **choice.chosen)
+            for seed in range(2)
+            for split in (7, 8)
+        ]
+        assert list(choice.best) == world.run_ids(configs)
+        means = [fmean(worth(world, it) for it in configs)]
+        for trial in next(it.record for it in standings(asked) if it.space.name.endswith(choice.method)).of("complete"):
+            means.append((trial.values or (0.0,))[0])
+        assert max(means) == means[0]
+    assert len(pending(request(world, space))) == 3 * 3 * 2
+    more = replace(space, search=replace(search, trials_each=5))
+    assert [it.chosen is None for it in tuned(request(world, more))[0].choices] == [True, True, False]
+
+
+def rows(world: Any, space: SearchSpace, root: Path) -> tuple[TunedMethod, Choice]:
+    """Everything done, and the row of the first method with what it is a row of."""
+    for _ in range(2):
+        run(world, pending(request(world, space)))
+    asked = request(world, space, root)
+    return tuned_methods(tuned(asked), asked)[0], tuned(asked)[0].choices[0]
+
+
+@pytest.mark.parametrize("tune_on", ["same", OTHER_SPLITS])
+def test_optimism_is_the_score_while_tuning_minus_the_reported_one(
+    world: Any, prepared_root: Path, tune_on: Any
+) -> None:
+    row, choice = rows(world, space := grid(tune_on=tune_on, objectives={"auc": "maximize"}), prepared_root)
+    runs = world.store.read("runs").set_index("run_id")
+    configs = [
+        RunConfig(strategy="er", split_seed=s, seed=i, **(choice.chosen or {})) for s in range(3) for i in (0, 1)
+    ]
+    reported = runs.loc[world.run_ids(configs)]
+    score = float(runs.loc[list(choice.best), "auc"].mean())
+    while_tuning = [worth(world, it) for it in configs] if tune_on == "same" else [score] * 6
+    assert row.while_tuning.mean == pytest.approx(score)
+    assert row.reported.mean == pytest.approx(reported["test_auc"].mean())
+    expected = paired_difference(
+        while_tuning,
+        reported["test_auc"],
+        [(it.split_seed, it.seed) for it in configs],
+        partitions(reported),
+        "test_auc",
+    )
+    assert row.optimism.n == 3
+    assert row.optimism.each == pytest.approx(expected.each)
+    assert (row.optimism.low, row.optimism.high) == pytest.approx((expected.low, expected.high), nan_ok=True)
+    assert (row.trials, row.runs, row.seconds) == (3, len(choice.run_ids), 2.0 * len(choice.run_ids))
+    assert space.name in tuning_in_words(row)
+    assert tuning_text([row], "t").rows[0][1].text == row.chosen
+    assert tuning_as_data(row)["chosen"] == row.chosen
+
+
+def test_the_tuning_alone_can_be_asked_for(world: Any) -> None:
+    where = {"where": "split_seed >= 7"}
+    run(world, pending(request(world, grid(), **where)))
+    asked = request(world, grid(), **where)
+    assert pending(asked) == []
+    assert asked.selection.reported
+    assert len(pending(request(world, grid()))) == 18
