@@ -90,7 +90,7 @@ def _place(error: BaseException) -> str:
 
 
 def _no_warning_is_an_error() -> None:
-    """Whoever has PYTHONWARNINGS=error in his environment means programs of his own, not the libraries in here."""
+    """Ignore PYTHONWARNINGS=error: users set it for their own programs, not for the libraries used here."""
     if sys.warnoptions:
         warnings.filters[:] = [entry for entry in warnings.filters if entry[0] != "error"]  # type: ignore[index]
         os.environ.pop("PYTHONWARNINGS", None)  # workers would go by it

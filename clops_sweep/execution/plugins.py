@@ -46,7 +46,7 @@ class PackedPlugin:
 
 
 class Unusable:
-    """In the place of a plug-in that a worker could not take up."""
+    """Placeholder for a plug-in that a worker could not load."""
 
     joint = False
 

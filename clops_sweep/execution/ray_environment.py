@@ -34,7 +34,7 @@ def has_token() -> bool:
 for _name, _value in SETTINGS.items():
     os.environ.setdefault(_name, _value)
 
-# A cluster of Ray 2.60 asks for a token as soon as its starter has one. Whoever has one too is to show it. Once Ray is
-# imported it is too late: this process would go by what Ray has seen then, and those that it starts by what is set now.
+# A cluster of Ray 2.60 requires a token if the process that started it had one, so send ours if there is one. Set this
+# before Ray is imported: this process keeps the value that Ray read then, and child processes take the later one.
 if "ray" not in sys.modules and has_token():
     os.environ.setdefault("RAY_AUTH_MODE", "token")

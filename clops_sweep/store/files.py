@@ -79,7 +79,7 @@ class Files:
         return self.root if self.local else self.shown
 
     def check_is_there(self) -> None:
-        """Whoever only reads must find the root there: a name with a letter wrong would pass for an empty store.
+        """Readers require the root to exist: a misspelt name would look like an empty store.
 
         Raises:
             UsageError: there is nothing of this name, or no folder.
@@ -92,7 +92,7 @@ class Files:
             raise UsageError(f"results {self.shown}: there is no such folder")
 
     def check_answers(self) -> None:
-        """Whoever has the files must answer soon, where a sweep would try for minutes.
+        """Fail soon if the files cannot be reached; a sweep would retry for minutes.
 
         Raises:
             UsageError: the server does not answer, or the bucket does not exist.

@@ -386,11 +386,11 @@ class RunStore:
         return pa.concat_tables(tables)
 
     def compact(self, *, gradually: bool = False) -> int:
-        """Puts the parts of finished runs together, many into few. May be called at any moment, by anybody.
+        """Merges the parts of finished runs, many into few. Any process may call it at any time.
 
-        A compacted part appears before the parts that went into it are deleted, so a run is never missing from what
-        this class reads, and killed at any moment the next call takes up what is left. Whoever lists a folder without
-        this class and just then may find a run twice, or a part gone that he wanted to read: he reads again.
+        A compacted part appears before the parts that it replaces are deleted, so this class never misses a run. After
+        a kill, the next call continues. A reader that lists the folder without this class may meanwhile see a run
+        twice, or a part that is gone, and must read again.
 
         Args:
             gradually: whether only parts are put together that make one of the next level (see `compact_table`), and

@@ -132,8 +132,8 @@ class Recordings:
         """The WFDB records (.hea with their signal files) in a folder and in those below it, read one by one.
 
         Columns are those of `table`, by name or, counted from 0, by position; a table whose first line names its
-        columns has to be asked by name at least once. In the place of a column, "#Dx" is the comment line of that name
-        in the record's header.
+        columns has to be asked by name at least once. Instead of a column, "#Dx" names that comment line of the
+        record's header.
 
         Args:
             folder: where the records are.

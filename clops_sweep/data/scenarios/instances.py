@@ -11,7 +11,7 @@ from clops_sweep.data.scenarios.tasks import LossKind
 
 
 def info_of(frames: FrameSet) -> DatasetInfo:
-    """What is said of the data set: by itself, or by the catalogue."""
+    """Facts about the data set, from the frames or from the catalogue."""
     return frames.info or DATASETS[frames.name]
 
 

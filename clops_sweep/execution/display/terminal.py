@@ -76,8 +76,8 @@ def matters(error: OSError) -> bool:
 def output_to(log: Path) -> Iterator[None]:
     """Standard output and error of this process, and of those it starts, go to `log` meanwhile.
 
-    Ray and Tune print from C++ as well as from Python, so the file descriptors themselves are redirected. Whoever has
-    to reach the terminal meanwhile needs a duplicate made before (see `display`).
+    Ray and Tune print from C++ as well as from Python, so the file descriptors themselves are redirected. To write to
+    the terminal meanwhile, duplicate its descriptor first (see `display`).
     """
     sys.stdout.flush()
     sys.stderr.flush()
