@@ -1,24 +1,40 @@
-"""New people over time on the MIT-BIH Arrhythmia Database: ten groups, each held out by time or by person.
+"""New people over time on the MIT-BIH Arrhythmia Database: ten groups of people, held out by time or by person.
 
-Every method with its default options and a memory of 10 %, on three splits of the people and two seeds. Keep
+Every method with its default options, a memory of 10 % and 20 epochs a group, on five splits of the people. Keep
 predictions to see how each person fares: --keep predictions, then clops_sweep.read("results", "people").
 """
 
 from clops_sweep import RunConfig, SearchSpace
 
+METHODS = {
+    "Fine-tuning": {"strategy": "finetune"},
+    "ER": {"strategy": "er"},
+    "A-GEM": {"strategy": "agem"},
+    "DER++": {"strategy": "derpp"},
+    "CLOPS": {"strategy": "clops"},
+    "SLDA": {"strategy": "slda"},
+    "RanPAC": {"strategy": "ranpac"},
+}
+"""Those that an online stream takes too."""
+
+NEED_TASKS = {
+    "LwF": {"strategy": "lwf"},
+    "Flip penalty": {"strategy": "flip_penalty"},
+    "ER, flip penalty": {"strategy": "er", "er_flip_strength": 1.0},
+}
+BASE = RunConfig(
+    scenario="subject_il",
+    dataset="mitbih",
+    epochs_per_task=20,
+    batch_size=32,
+    learning_rate=1e-3,
+    storage_fraction=0.1,
+    memory_fraction=0.1,
+    projection_size=200,
+)
 SPACE = SearchSpace(
     "subject_il_mitbih",
-    RunConfig(scenario="subject_il", dataset="mitbih", memory_fraction=0.1),
-    {
-        "split_within": ["time", "people"],
-        "method": {
-            "Fine-tuning": {"strategy": "finetune"},
-            "LwF": {"strategy": "lwf"},
-            "Flip penalty": {"strategy": "flip_penalty"},
-            "ER": {"strategy": "er"},
-            "ER, flip penalty": {"strategy": "er", "er_flip_strength": 1.0},
-        },
-        "split_seed": range(3),
-    },
-    seeds=range(2),
+    BASE,
+    {"split_within": ["time", "people"], "method": METHODS | NEED_TASKS, "split_seed": range(5)},
+    seeds=range(1),
 )

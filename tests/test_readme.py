@@ -187,10 +187,11 @@ def test_the_page_of_scenarios_makes_another_metric_of_the_predictions(
 
 
 def test_the_page_of_streams_tells_how_single_people_fare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    space, block = _of_page("streams")
-    names: dict[str, Any] = {}
-    exec(space, names)
-    assert len(list(names["SPACE"].requests())) == 4 * 3 * 2
+    space, block, online = _of_page("streams")
+    for one, runs in ((space, 4 * 3 * 2), (online, 4 * 2 * 3)):
+        names: dict[str, Any] = {}
+        exec(one, names)
+        assert len(list(names["SPACE"].requests())) == runs
     monkeypatch.chdir(tmp_path)
     config, frames = tiny_config("subject_il", strategy="finetune", epochs_per_task=1), tiny_frames("class_il")
     store = RunStore("results", keep=["predictions"])

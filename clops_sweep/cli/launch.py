@@ -1,4 +1,4 @@
-"""`clops-sweep SPACE.py`: launch, resume, extend and retry at once."""
+"""`clops-sweep SPACE.py`: launches, resumes, extends and retries."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from clops_sweep.cli.options import (
     Number,
     Parsed,
     cpus_option,
+    device_option,
     gpus_option,
     json_option,
     print_json,
@@ -30,7 +31,15 @@ from clops_sweep.cli.report import render
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.search import print_searches, search_as_data
 from clops_sweep.errors import UsageError, masked, several
-from clops_sweep.experiment.limits import CHECKPOINT_EVERY, EPOCH_TIMEOUT, LOCKSTEP, MAX_RETRIES, seconds_in
+from clops_sweep.experiment.limits import (
+    CHECKPOINT_EVERY,
+    EPOCH_TIMEOUT,
+    LOCKSTEP,
+    MAX_RETRIES,
+    NICE,
+    Device,
+    seconds_in,
+)
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.search.launch import Outcome
@@ -49,6 +58,14 @@ from clops_sweep.search.model_sizes import models_in_words
 @click.option("--no-ray", is_flag=True, help="Compute in this process alone, one run after another.")
 @cpus_option
 @gpus_option
+@device_option
+@click.option(
+    "--nice",
+    type=Number(NICE),
+    default=0,
+    show_default=True,
+    help="Niceness of workers: on a machine that others use, 10 lets them go first.",
+)
 @click.option(
     "--lockstep",
     type=Number(LOCKSTEP, auto=True),
@@ -98,6 +115,8 @@ def launch(
     no_ray: bool,
     cpus_per_trial: float,
     gpus_per_trial: float,
+    device: Device,
+    nice: int,
     lockstep: int | None,
     max_retries: int,
     checkpoint_every: int,
@@ -115,19 +134,22 @@ def launch(
     from clops_sweep.execution.jobs import Resources
 
     resources = Resources(
-        address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every, epoch_timeout, observe, no_ray
+        *(address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every, epoch_timeout, observe),
+        no_ray=no_ray,
+        device=device,
+        nice=nice,
     )
     if dry_run:
-        print_plan(asked, cpus_per_trial, gpus_per_trial, as_json)
+        print_plan(asked, resources, as_json)
         return
 
-    def starting(plan: Plan, runs: Sequence[PlannedRun]) -> None:
-        if not (address or gpus_per_trial):
+    def starting(plan: Plan, runs: Sequence[PlannedRun], resources: Resources) -> None:
+        if not (address or resources.gpus_per_trial):
             _say_if_slow()
         say_first(plan)
         if line := models_in_words(asked, plan):
             click.echo(line)
-        say_cost(asked, plan, runs, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
+        say_cost(asked, plan, runs, resources)
 
     stop_at = None if stop_after is None else time.monotonic() + stop_after
     report = None
@@ -141,7 +163,7 @@ def launch(
                 starting=starting,
                 warn=lambda text: click.echo(f"clops-sweep: {text}", err=True),
             )
-        except KeyboardInterrupt:  # while data were prepared
+        except KeyboardInterrupt:  # interrupted while data were prepared
             click.echo("interrupted", err=True)
             raise Ended(stop_status) from None
         _say_outcome(asked, outcome)
@@ -159,7 +181,7 @@ def launch(
 
 
 def _as_data(outcome: Outcome) -> dict[str, Any]:
-    """How things stand after a launch."""
+    """Return the outcome of a launch as data."""
     return {
         "results": outcome.store.files.shown,
         "complete": outcome.complete,
@@ -172,7 +194,7 @@ def _as_data(outcome: Outcome) -> dict[str, Any]:
 
 
 def _say_outcome(asked: Request, outcome: Outcome) -> None:
-    """Print how things stand, and the command that goes on if the launch did not come to its end."""
+    """Print the outcome, and the command that continues if the launch did not complete."""
     resume = resume_command(sys.argv[1:])
     if outcome.interrupted:
         if outcome.plan.asked:
@@ -198,12 +220,12 @@ def _say_outcome(asked: Request, outcome: Outcome) -> None:
 
 
 def resume_command(arguments: Sequence[str]) -> str:
-    """The command line that goes on with a launch, as it may be printed: without the password of a store."""
+    """Return the command line that continues a launch, without the password of a store."""
     return shlex.join(["clops-sweep", *map(masked, arguments)])
 
 
 def under_way_in_words(runs: int, checkpointed: int) -> str:
-    """What becomes of the runs that were under way when the launch was interrupted."""
+    """Describe what happens to the runs that were running when the launch was interrupted."""
     parts = []
     if checkpointed:
         parts.append("goes on from its checkpoint" if checkpointed == 1 else "go on from their checkpoints")

@@ -1,4 +1,4 @@
-"""What `plan` and `status` say: how runs stand, and what those that are left will cost."""
+"""Output of `plan` and `status`: the state of runs, and the cost of pending ones."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from clops_sweep.cli.search import print_searches, search_as_data
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_encoders, plugins_of
-from clops_sweep.machine import available_cores, gpus
+from clops_sweep.machine import available_cores, usable_gpus
 from clops_sweep.planning.memories import memories
 from clops_sweep.search.fit import check_fit
 from clops_sweep.search.model_sizes import disk_for_models, models_in_words
-from clops_sweep.search.standing import Standing, check_samplers, runs_to_come, standings, unprepared
+from clops_sweep.search.standing import Standing, check_samplers, finished_runs, runs_to_come, standings, unprepared
 
-_FEW_HOURS = 0.01  # less is easier to grasp in seconds
+_FEW_HOURS = 0.01  # shorter times are printed in seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from clops_sweep.execution.jobs import Resources
     from clops_sweep.planning.estimate import Estimate
     from clops_sweep.planning.plan import Plan, PlannedRun
     from clops_sweep.planning.request import Request
 
 
 def counts(plan: Plan) -> str:
-    """How the runs stand, in one line."""
+    """Return the state of the runs in one line."""
     pending = plan.count("pending", "waiting")
     shared = f" (for {plan.places} cells and seeds)" if plan.places > len(plan.asked) else ""
     return (
@@ -41,19 +42,23 @@ def counts(plan: Plan) -> str:
 
 @dataclass(frozen=True)
 class Facts:
-    """What `plan` and `status` tell of a plan, in words or as data.
+    """Facts that `plan` and `status` print about a plan.
 
     Attributes:
-        searches: how each search stands.
-        changed: a sentence for each plug-in whose code has changed since finished runs.
+        searches: the state of each search.
+        changed: a sentence for each plug-in whose code changed since finished runs.
         unprepared: data sets that are not prepared on this machine.
-        pending: the runs that are left, those that searches may still ask for included.
+        pending: the pending runs, including those that searches may still request.
+        resources: of a trial.
+        device: the device that the pending runs will be computed on, and the reason; None if it was left out.
     """
 
     searches: list[Standing]
     changed: list[str]
     unprepared: list[str]
     pending: list[PlannedRun]
+    resources: Resources
+    device: str | None
     _estimated: Callable[[], Estimate | None]
 
     @cached_property
@@ -62,37 +67,44 @@ class Facts:
         return self._estimated()
 
     @classmethod
-    def of(cls, asked: Request, plan: Plan, gpus_per_trial: float = 0) -> Facts:
-        """Looks at store and studies.
+    def of(cls, asked: Request, plan: Plan, resources: Resources | None = None) -> Facts:
+        """Collect the facts from store and studies.
 
         Args:
-            asked: what is asked for.
-            plan: how it stands.
-            gpus_per_trial: share of a GPU that a trial takes.
+            asked: the request.
+            plan: its plan.
+            resources: of a trial, as requested; None leaves out the choice of a device.
         """
         check_samplers(asked)
-        searches = standings(asked)  # what is wrong with one is said before anything else is
+        searches = standings(asked)  # report an invalid sampler first
         pending = [*plan.of("pending", "waiting"), *runs_to_come(asked)]
         not_here = list(dict.fromkeys((*plan.unprepared, *unprepared(asked))))
 
+        from clops_sweep.execution.devices.choice import choose
+        from clops_sweep.execution.jobs import Resources
+
+        taken, device = resources or Resources(), None
+        if resources is not None and pending:
+            choice = choose(asked, resources, finished_runs(asked, plan), len(pending), may_measure=False)
+            taken, device = choice.resources, choice.words
+
         def estimated() -> Estimate | None:
-            return _estimated(asked, plan, pending, gpus_per_trial) if pending else None
+            return _estimated(asked, plan, pending, taken) if pending else None
 
         changed = [*changed_since(asked, plan), *_changed_encoders(asked)]
-        return cls(searches, changed, not_here, pending, estimated)
+        return cls(searches, changed, not_here, pending, taken, device, estimated)
 
 
-def print_plan(asked: Request, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
-    """Print what `plan` and `launch --dry-run` have to say, in words or as JSON.
+def print_plan(asked: Request, resources: Resources, as_json: bool) -> None:
+    """Print the output of `plan` and `launch --dry-run`, in words or as JSON.
 
     Args:
-        asked: what is asked for.
-        cpus_per_trial: CPUs that a trial takes.
-        gpus_per_trial: share of a GPU that a trial takes.
+        asked: the request.
+        resources: of a trial, as requested.
         as_json: whether as JSON.
     """
     plan = asked.plan()
-    facts = Facts.of(asked, plan, gpus_per_trial)
+    facts = Facts.of(asked, plan, resources)
     check_fit(asked, plan)
     held = memories(asked)
     if as_json:
@@ -103,22 +115,15 @@ def print_plan(asked: Request, cpus_per_trial: float, gpus_per_trial: float, as_
             {"results": asked.store.files.shown, **plan_as_data(plan, facts), "memories": held_by, "models": models}
         )
         return
-    say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
+    say_plan(plan, facts)
     for of_runs in held:
         click.echo(of_runs.words)
     if line := models_in_words(asked, plan):
         click.echo(line)
 
 
-def say_plan(plan: Plan, facts: Facts, *, cpus_per_trial: float = 1, gpus_per_trial: float = 0) -> None:
-    """Prints how the runs stand and what is left.
-
-    Args:
-        plan: how they stand.
-        facts: what else is known.
-        cpus_per_trial: CPUs that a trial takes.
-        gpus_per_trial: share of a GPU that a trial takes.
-    """
+def say_plan(plan: Plan, facts: Facts) -> None:
+    """Print the state of the runs and the pending ones."""
     if plan.asked:
         click.echo(counts(plan))
     print_searches(facts.searches)
@@ -127,11 +132,13 @@ def say_plan(plan: Plan, facts: Facts, *, cpus_per_trial: float = 1, gpus_per_tr
     for name in facts.unprepared:
         click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
     say_first(plan)
+    if facts.device:
+        click.echo(f"device: {facts.device}")
     cost = facts.cost
     if cost is None:
         return
     if cost.known:
-        click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
+        click.echo(_in_words(cost, facts.resources))
     if cost.unknown:
         of, kind = ("it", "its") if len(facts.pending) == 1 else ("them", "their")
         which = f"{len(cost.unknown)} of them" if cost.known else of
@@ -141,8 +148,9 @@ def say_plan(plan: Plan, facts: Facts, *, cpus_per_trial: float = 1, gpus_per_tr
 
 
 def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
-    """The same as data: counts, searches, and hours of a core or GPU for what is left."""
+    """Return the plan as data: counts, searches, and hours of a core or GPU for pending runs."""
     cost = facts.cost
+    hours = {} if cost is None else _hours(cost, facts.resources)
     return {
         "asked": len(plan.asked),
         "cells_and_seeds": plan.places,
@@ -157,15 +165,18 @@ def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
         if cost is None or not cost.known
         else {
             **{name: getattr(cost, name) for name in ("hours", "low", "high", "longest")},
+            "core_hours": hours.get("core"),
+            "gpu_hours": hours.get("GPU"),
             "devices": sorted(cost.devices),
         },
+        "device": facts.device,
         "runs_estimated": cost.known if cost else 0,
         "runs_without_estimate": len(cost.unknown) if cost else 0,
     }
 
 
 def changed_since(asked: Request, plan: Plan) -> list[str]:
-    """A sentence for each plug-in whose code is no longer what computed finished runs that are asked for."""
+    """Return a sentence for each plug-in whose code changed since it computed requested runs."""
     if not ORIGINS or not any(plugins_of(config) for config in asked.selection.configs):
         return []
     finished = [str(run.run_id) for run in plan.of("finished")]
@@ -175,7 +186,7 @@ def changed_since(asked: Request, plan: Plan) -> list[str]:
 
 
 def _changed_encoders(asked: Request) -> list[str]:
-    """A sentence for each encoder asked for that is no longer what stored runs used."""
+    """Return a sentence for each requested encoder that changed since stored runs used it."""
     encoders = asked.data.encoders
     names = {config.encoder for config in asked.selection.configs} - {None}
     if encoders is None or not names:
@@ -185,7 +196,7 @@ def _changed_encoders(asked: Request) -> list[str]:
 
 
 def say_first(plan: Plan) -> None:
-    """Prints how many runs there are for the sake of others alone, and whether others wait for one that has failed."""
+    """Print the number of runs that only others depend on, and whether one of them failed."""
     if again := plan.without_kept:
         are, they = ("is", "it is") if again == 1 else ("are", "they are")
         click.echo(f"{several(again, 'run')} {are} finished without what --keep asks for; {they} computed again")
@@ -201,42 +212,49 @@ def say_first(plan: Plan) -> None:
         )
 
 
-def say_cost(
-    asked: Request, plan: Plan, to_do: Sequence[PlannedRun], *, cpus_per_trial: float, gpus_per_trial: float
-) -> None:
-    """Prints what the runs that are about to start will cost, if that is known of all of them."""
+def say_cost(asked: Request, plan: Plan, to_do: Sequence[PlannedRun], resources: Resources) -> None:
+    """Print the cost of the runs that are about to start, if it is known for all of them."""
     try:
-        cost = _estimated(asked, plan, to_do, gpus_per_trial)
-    except DamagedStore as error:  # it holds finished runs, and is in the way of what they tell and of nothing else
+        cost = _estimated(asked, plan, to_do, resources)
+    except DamagedStore as error:  # a damaged part hides finished runs from the estimate, nothing else
         click.echo(f"no estimate: {error}", err=True)
         return
     if cost.known and not cost.unknown:
-        click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
+        click.echo(_in_words(cost, resources))
 
 
-def _estimated(asked: Request, plan: Plan, pending: Sequence[PlannedRun], gpus_per_trial: float) -> Estimate:
-    """What runs will cost, from finished ones."""
+def _estimated(asked: Request, plan: Plan, pending: Sequence[PlannedRun], resources: Resources) -> Estimate:
+    """Estimate the cost of runs from finished ones."""
     from clops_sweep.planning.estimate import estimate
 
-    return estimate(pending, plan.of("finished"), asked.store, "cuda" if gpus_per_trial else None)
+    return estimate(pending, plan.of("finished"), asked.store, "cuda" if resources.gpus_per_trial else None)
 
 
-def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> str:
-    """Cost and interval, time by the clock on this machine, and what it rests on."""
+def _hours(cost: Estimate, resources: Resources) -> dict[str, float]:
+    """Return GPU-hours and core-hours by unit."""
+    if len(cost.devices) > 1:
+        return {"core- or GPU": cost.hours}
+    found = {"core": cost.hours * resources.cpus_per_trial}
+    if cost.devices <= {"cuda"}:
+        found = {"GPU": cost.hours * (resources.gpus_per_trial or 1), **found}
+    return found | ({"GPU": 0.0} if cost.devices <= {"cpu"} else {})
+
+
+def _in_words(cost: Estimate, resources: Resources) -> str:
+    """Describe cost and interval, wall-clock time on this machine, and the basis of the estimate."""
     from clops_sweep.planning.estimate import CONFIDENCE
 
-    if cost.devices == {"cuda"}:
-        unit, each, there, what = "GPU", gpus_per_trial or 1, gpus(), "GPU"
-    elif cost.devices == {"cpu"}:
-        unit, each, there, what = "core", cpus_per_trial or 1, available_cores(), "core"
-    else:
-        unit, each, there, what = "core- or GPU", 1.0, 0, ""
-    scale, time = (each, "hours") if each * cost.hours >= _FEW_HOURS else (3600 * each, "seconds")
-    words = f"about {_number(scale * cost.hours)} {unit}-{time} ({CONFIDENCE:.0%} interval: "
-    words += f"{_number(scale * cost.low)} to {_number(scale * cost.high)})"
-    if there:
-        hours = max(cost.hours / max(1, int(there / each)), cost.longest)  # nothing is done before its longest run is
-        words += f", {_clock(hours)} by the clock on {several(there, what)}"
+    (unit, hours), *others = ((unit, hours) for unit, hours in _hours(cost, resources).items() if hours)
+    scale, time = (1, "hours") if hours >= _FEW_HOURS else (3600, "seconds")
+    low, high = (_number(scale * hours * bound / cost.hours) for bound in (cost.low, cost.high))
+    words = f"about {_number(scale * hours)} {unit}-{time} ({CONFIDENCE:.0%} interval: {low} to {high})"
+    words += "".join(f" and {_number(scale * more)} {of}-{time}" for of, more in others)
+    each, there = resources.cpus_per_trial, available_cores()
+    if unit == "GPU":
+        each, there = resources.gpus_per_trial or 1, len(usable_gpus())
+    if there and len(cost.devices) == 1:
+        by_clock = max(cost.hours / max(1, int(there / each)), cost.longest)  # nothing ends before its longest run
+        words += f", {_clock(by_clock)} by the clock on {several(there, unit)} without other load"
     return f"{words}; from {several(cost.finished, 'finished run')} of the same kind"
 
 

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import CONFIG, PHASES, RECORDED, RENAMED, RESULTS, UNSEEN
+from clops_sweep.experiment.columns import CONFIG, PHASES, PREQUENTIAL, RECORDED, RENAMED, RESULTS, STREAM, UNSEEN
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import MEASURES, METRICS, metrics_of
 from clops_sweep.learning.metrics import r_matrix as metrics
 from clops_sweep.learning.metrics.evaluation import Evaluation, SplitName
+from clops_sweep.learning.metrics.prequential import Prequential
 from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Stores
 
 if TYPE_CHECKING:
@@ -86,7 +87,10 @@ class RunResult:
 
     @cached_property
     def curves(self) -> pd.DataFrame:
-        """Validation of every task after every epoch; without a validation set, test if it was asked for."""
+        """Validation of every task after every epoch; without a validation set, test if it was asked for.
+
+        Of an online stream, prequential scores after every batch.
+        """
         return self._frame("curves")
 
     @cached_property
@@ -125,6 +129,7 @@ class History:
         epochs_trained: all epochs that were computed.
         predictions: of every stage of training the probabilities of the test instances of all tasks, float32
             [S, n, outputs]; none where they are not kept.
+        stream: an online stream as it was predicted; None for epochs.
     """
 
     curves: Sequence[Evaluation]
@@ -141,6 +146,7 @@ class History:
     epochs_per_stage: int
     epochs_trained: int
     predictions: Sequence[NDArray[np.float32]] = ()
+    stream: Prequential | None = None
 
 
 def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario, history: History) -> RunResult:
@@ -154,7 +160,9 @@ def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario,
         found: dict[str, Columns] = {
             "runs": {name: [value] for name, value in (row | common).items()},
             "r_matrix": _r_matrix(run, scenario, history.r),
-            "curves": _curves(run, scenario, history),
+            "curves": _curves(run, scenario, history)
+            if history.stream is None
+            else _stream(history.stream, scenario, config.prequential_window),
             "instances": _instances(run, frames, scenario, history.records),
             "predictions": _predictions(run, frames, scenario, history.predictions),
         }
@@ -214,6 +222,10 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
     if scenario.unseen is not None:
         last, place = history.r["test"][-1], len(scenario.tasks)
         row |= {name: float(getattr(last, name.removeprefix("unseen_"))[run, place]) for name in UNSEEN}
+    row |= dict.fromkeys(PREQUENTIAL, float("nan"))
+    if history.stream is not None:
+        of_stream = history.stream.scores()
+        row |= {name: of_stream[name.removeprefix("prequential_")] for name in PREQUENTIAL}
     for name in history.counts:
         if not str(name).isidentifier() or name in _TAKEN:
             raise UsageError(f"counts() of the strategy: {name!r} is no name for a column of its own in the table runs")
@@ -359,6 +371,17 @@ def _curves(run: int, scenario: Scenario, history: History) -> Columns:
             name: np.concatenate([np.empty(0), *(getattr(evaluation, name)[run] for evaluation in history.curves)])
             for name in ("auc", "loss", *MEASURES[1:])
         },
+    }
+
+
+def _stream(stream: Prequential, scenario: Scenario, window: int) -> Columns:
+    """A row for every batch of an online stream, which `epoch` counts from 1: the last instances up to its end."""
+    batches = list(map(len, stream.sizes))
+    return {
+        "epoch": np.arange(1, 1 + sum(batches)),
+        "training_task": np.repeat([task.name for task in scenario.tasks], batches),
+        "task": [STREAM] * sum(batches),
+        **stream.curve(window),
     }
 
 

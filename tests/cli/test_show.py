@@ -24,7 +24,8 @@ from clops_sweep.store.run_store import RunStore
 Tables = Callable[..., dict[str, pa.Table]]
 
 ALWAYS = [
-    *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "optimizer"),
+    *("scenario", "dataset", "strategy", "task_order", "blurry", "stream", "epochs_per_task", "batch_size"),
+    *("learning_rate", "optimizer"),
     *("weight_decay", "schedule", "precision", "normalize", "leads", "network", "norm", "head", "split_seed", "seed"),
 ]
 
@@ -39,6 +40,8 @@ def without(names: list[str]) -> list[str]:
 
 def test_of_a_config_the_fields_and_options_are_shown_that_the_run_uses() -> None:
     assert config_of(RunConfig(strategy="finetune")) == ALWAYS
+    online = config_of(RunConfig(strategy="finetune", stream="online"))
+    assert set(online) == {*ALWAYS, "steps_per_batch", "prequential_window"} - {"epochs_per_task"}
     assert without(config_of(RunConfig(strategy="mir"))) == ["storage_fraction", "acquisition_fraction", "replay_ratio"]
     assert without(config_of(RunConfig())) == [
         *("mc_samples", "storage_fraction", "acquisition_fraction", "acquisition", "acquire_every"),
@@ -106,7 +109,7 @@ def test_what_is_left_out_is_said(tmp_path: Path, finished_tables: Tables, every
     arguments = ["show", "aaa", "--results", str(tmp_path), *["--all"] * everything]
     shown = CliRunner().invoke(command, arguments, standalone_mode=False)
     assert shown.exit_code == 0, shown.exception
-    line = "not shown: 5 config fields that this run does not use"
+    line = "not shown: 7 config fields that this run does not use"
     assert (line in shown.output) is not everything
     assert bool(re.search(r"^  mc_samples +20$", shown.output, re.MULTILINE)) is everything
 

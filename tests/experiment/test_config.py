@@ -271,6 +271,7 @@ ALWAYS = {
     *(NONE_BY_DEFAULT := {"task_classes", "class_weights", "augment", "split", "validation", "curves", "encoder"}),
     *(NONE_BY_DEFAULT := NONE_BY_DEFAULT | {"early_stopping"}),
     *(CONSTANT_BY_DEFAULT := {"norm", "head", "optimizer", "weight_decay", "schedule", "precision"}),
+    *(CONSTANT_BY_DEFAULT := CONSTANT_BY_DEFAULT | {"stream", "blurry"}),
 }
 BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
 USED = {
@@ -336,7 +337,7 @@ OTHERS = {
     **{"task_order": 3, "task_classes": ((1, 0), (2, 3)), "weight_seed": 7, "memory_division": "task_balanced"},
     **{"storage_order": "bottom", "class_weights": "balanced", "weight_decay": 0.1},
     **{"split": "fold:1/5", "validation": 0.2, "curves": "test", "encoder": f"run:{'0' * 24}"},
-    "early_stopping": 3,
+    **{"early_stopping": 3, "blurry": 0.2},
     **{"people_per_task": 3, "people_order": 3},
 }
 

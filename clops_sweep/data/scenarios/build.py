@@ -1,4 +1,4 @@
-"""From what the function of a scenario returns to tasks with training, validation and test sets, in their order."""
+"""Construction of ordered tasks with training, validation and test sets from a scenario's function."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import SPLIT_NAMES, TEST, TRAINING, VALIDATION, FrameSet
+from clops_sweep.data.scenarios.blurry import with_blurry_boundaries
 from clops_sweep.data.scenarios.class_incremental import class_il, class_il_union
 from clops_sweep.data.scenarios.domains import domain_il
 from clops_sweep.data.scenarios.leaks import check_leaks
@@ -41,17 +42,21 @@ def build_scenario(
     task_order: str | int | tuple[int, ...] = "sequential",
     *,
     function: ScenarioFunction | None = None,
+    blurry: float = 0.0,
+    blur_seed: int = 0,
     **options: Any,
 ) -> Scenario:
-    """The tasks of a scenario on `frames`, in the order that `task_order` asks for.
+    """Return the tasks of a scenario on `frames`, in the order of `task_order`.
 
     An integer task_order s shuffles as the released code does: random.Random(s).sample(range(N), N).
 
     Args:
         frames: the data set.
-        scenario: its name.
+        scenario: name of the scenario.
         task_order: "sequential", a seed, or a permutation of the tasks.
-        function: what makes the tasks; that of the built-in scenario of this name by default.
+        function: the function of the scenario; by default that of the built-in scenario.
+        blurry: share of each task's training instances that come with its neighbours, in training order.
+        blur_seed: seed of the draw, see `with_blurry_boundaries`.
         options: keyword arguments of the function.
 
     Raises:
@@ -68,6 +73,14 @@ def build_scenario(
         _check_task(task, made, frames)
     order = _order(task_order, len(tasks))
     ordered = tuple(tasks[position] for position in order)
+    if blurry:
+        if made.by_position or len(ordered) == 1:
+            has = "one task" if len(ordered) == 1 else "outputs that mean other classes in other tasks"
+            raise UsageError(
+                f"blurry = {blurry:g}: scenario {scenario!r} has {has}, so no instance can come with a neighbouring "
+                "task; expected blurry = 0, or two or more tasks whose outputs mean the same, as in class_il_union"
+            )
+        ordered = with_blurry_boundaries(ordered, blurry, blur_seed)
     unseen = None
     if made.unseen is not None:
         rows = np.flatnonzero(made.unseen.instances).astype(np.int64)
@@ -79,7 +92,7 @@ def build_scenario(
 
 
 def _made(function: ScenarioFunction, name: str, frames: FrameSet, options: Mapping[str, Any]) -> ScenarioTasks:
-    """What a function returns that may be anybody's, looked at in full."""
+    """Call a function, perhaps of a user, and validate its return value."""
     with user_code(
         lambda error: UsageError(
             f"scenario {name!r} raises {type(error).__name__} for {frames.name!r}: {one_line(error)}"
@@ -93,7 +106,7 @@ def _made(function: ScenarioFunction, name: str, frames: FrameSet, options: Mapp
 
 
 def _wrong(made: object, count: int) -> str | None:
-    """What is wrong with the return value of a scenario's function, and what would be right."""
+    """Return what is wrong with the return value of a scenario's function, and what is expected."""
     if not isinstance(made, ScenarioTasks):
         return f"the function returns {type(made).__name__}; expected clops_sweep.ScenarioTasks"
     if made.kind not in get_args(LossKind):
@@ -163,9 +176,9 @@ def _task(made: TaskInstances, frames: FrameSet) -> Task:
 
 
 def _check_task(task: Task, made: ScenarioTasks, frames: FrameSet) -> None:
-    """Every split can be learned from or scored: a pair has both classes, another task at least one that varies.
+    """Check that every split can be trained on or scored: a pair has both classes, another task a class that varies.
 
-    Where tasks may have one class alone, every split has an instance.
+    If tasks may have a single class, every split must have an instance.
     """
     for split, subset in zip(SPLIT_NAMES, (task.train, task.validation, task.test), strict=True):
         if split == SPLIT_NAMES[VALIDATION] and not (frames.split == VALIDATION).any():

@@ -32,6 +32,8 @@ class AveragedGEM(FixedMemory):
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
+        if training.config.stream == "online":  # no tasks are known
+            self.division = "reservoir"
         self._projections = torch.zeros(len(training.seeds), dtype=torch.int64, device=training.learner.bank.device)
 
     def train_epoch(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 import torch
 
 from clops_sweep.experiment.plugins.values import count_of
+from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.buffer import Buffer, Portion
 from clops_sweep.learning.replay.checked import acquisition_scores, storage_scores
+from clops_sweep.learning.replay.memory import LockstepMemory
 from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
 
 
@@ -22,6 +25,10 @@ class CLOPS(LockstepStrategy):
     """The paper's method with its switches; random storage and random acquisition are settings of it.
 
     Random storage has no use for beta: the loss is then not weighted either.
+
+    In an online stream, the share b of each batch is stored after its steps. A single step leaves no area under beta:
+    the first instances of the shuffled batch are stored then. Each step draws ceil(B / a) stored instances at random
+    and replays the share a with the highest acquisition scores, about B.
     """
 
     stores = "raw"
@@ -29,6 +36,7 @@ class CLOPS(LockstepStrategy):
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         self._buffer = Buffer()
+        self._memory = LockstepMemory(training.tasks) if training.config.stream == "online" else None
         self._beta: TaskInstanceParameters | None = None
         self._records: list[InstanceRecord] = []
         self._acquired: list[torch.Tensor] = []
@@ -43,6 +51,8 @@ class CLOPS(LockstepStrategy):
 
     def replay(self, task: int, epoch: int) -> Replay | None:
         """From each portion the share `acquisition_fraction` with the highest scores, all of it at 1."""
+        if self._memory is not None:
+            return self._mini_batch(self._memory, task, epoch) if len(self._memory) else None
         if not len(self._buffer):
             return None
         if epoch % self.training.config.acquire_every == 0:
@@ -51,6 +61,21 @@ class CLOPS(LockstepStrategy):
             ]
         parts = [portion.replay(chosen) for portion, chosen in zip(self._buffer.portions, self._acquired, strict=True)]
         return Replay.union(parts)
+
+    def _mini_batch(self, memory: LockstepMemory, batch: int, step: int) -> Replay:
+        """Return the instances that a step of an online stream replays."""
+        config, seeds = self.training.config, self.training.seeds
+        if step % config.acquire_every == 0:
+            size = min(len(memory), math.ceil(config.batch_size / config.acquisition_fraction))
+            drawn = streams.choices(seeds, len(memory), size, "replay", batch, step).to(memory.instances.device)
+            count = count_of(config.acquisition_fraction, size)
+            if count < size:
+                context = AcquisitionContext(self.training.learner, config, seeds, (batch, step, 0))
+                rows = memory.looked_up(memory.instances.gather(1, drawn)).rows
+                drawn = drawn.gather(1, storage.highest(acquisition_scores(config, context, rows), count))
+            self._acquired = [drawn]
+        (chosen,) = self._acquired
+        return Replay(memory.replay(chosen), memory.carried_at("factor", chosen))
 
     def _acquire(self, portion: Portion, counters: tuple[int, int, int]) -> torch.Tensor:
         """Places in the portion that are replayed: int64 [S, count], ascending."""
@@ -73,6 +98,8 @@ class CLOPS(LockstepStrategy):
         """L = mean_I(beta_i l_i) + lambda mean_I((beta_i - 1)^2) + mean_J(l_j), for the network and for beta."""
         del epoch
         instances, batch_size = self.training.tasks[task], self.training.config.batch_size
+        if self._memory is not None:  # a batch of the stream and what is replayed are one step
+            batch_size = order.shape[1]
         self.training.learner.train_epoch(instances, replay, order, batch_size, dropout_keys, self._beta)
 
     def end_epoch(self) -> None:
@@ -95,7 +122,10 @@ class CLOPS(LockstepStrategy):
         )
         weighted = torch.tensor([config.weight_replay for config in configs], device=chosen.device)[:, None]
         factors = torch.where(weighted, record.beta.gather(1, chosen), 1.0)
-        self._buffer.add(task, chosen, instances, factors)
+        if self._memory is None:
+            self._buffer.add(task, chosen, instances, factors)
+        else:
+            self._memory.add(self._memory.of_task(task, chosen), factor=factors)
         self._records.append(replace(record, stored=record.stored.scatter(1, chosen, True)))
         self._beta, self._acquired = None, []
 
@@ -116,6 +146,8 @@ class CLOPS(LockstepStrategy):
     def record(self, task: int) -> InstanceRecord:
         """s, beta and what was stored, from the end of the task; how often it was replayed, until now."""
         record = self._records[task]
+        if self._memory is not None:
+            return replace(record, times_replayed=self._memory.times_replayed(task))
         return replace(record, times_replayed=self._buffer.times_replayed(task, record.stored.shape[1]))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
@@ -128,6 +160,7 @@ class CLOPS(LockstepStrategy):
         """Buffer, beta and records."""
         return {
             "buffer": self._buffer.state(),
+            **({} if self._memory is None else {"memory": self._memory.state()}),
             "acquired": self._acquired,
             "beta": None if self._beta is None else self._beta.state(),
             "records": [vars(record) for record in self._records],
@@ -136,6 +169,8 @@ class CLOPS(LockstepStrategy):
     def restore(self, state: dict[str, Any], task: int) -> None:
         """Takes up a state that `state` returned during the given task."""
         self._buffer.restore(state["buffer"])
+        if self._memory is not None:
+            self._memory.restore(state["memory"])
         self._acquired = list(state["acquired"])
         self._records = [InstanceRecord(**record) for record in state["records"]]
         if state["beta"] is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -22,6 +22,9 @@ class ClosedForm(LockstepStrategy):
     ACIL (Zhuang et al., 2022) and the first session of RanPAC (McDonnell et al., 2023). A network that is only a
     linear layer, for features of an encoder, is never trained. Each later task takes one pass over its instances, in
     its first epoch. Statistics and solutions are computed in float64.
+
+    In an online stream, features are trained on the batches of the first task, which are read once more for the head
+    when the last of them has come. From then on each batch is read once, and the head follows from it and all before.
     """
 
     stores = "statistics"
@@ -49,21 +52,22 @@ class ClosedForm(LockstepStrategy):
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Backpropagation on the first task, if it trains features; elsewhere one pass for the head."""
-        if task == 0 and self.head.trains_features:
+        if task < self.training.pretraining and self.head.trains_features:
             super().train_epoch(task, epoch, replay, order, dropout_keys)
         elif epoch == 0:
-            self._take_up(task)
+            self._take_up([task])
 
     def end_training(self, task: int) -> None:
         """After backpropagation on the first task, the pass for the head."""
-        if task == 0 and self.head.trains_features:
-            self._take_up(task)
+        if task == self.training.pretraining - 1 and self.head.trains_features:
+            self._take_up(range(task + 1))
 
-    def _take_up(self, task: int) -> None:
-        """The head follows from a task's instances and all earlier ones."""
-        instances = self.training.tasks[task]
+    def _take_up(self, tasks: Iterable[int]) -> None:
+        """The head follows from the instances of some tasks and all earlier ones."""
         for run, statistics in enumerate(self.statistics):
-            self.update(statistics, self.head.features(run, instances.rows[run]), instances.targets[run].double().cpu())
+            for instances in map(self.training.tasks.__getitem__, tasks):
+                targets = instances.targets[run].double().cpu()
+                self.update(statistics, self.head.features(run, instances.rows[run]), targets)
             weight, bias = self.solve(statistics)
             bias = torch.where(statistics["counts"] > 0, bias, self.head.NOT_SEEN)
             self.head.write(weight[None], bias[None], slice(run, run + 1))

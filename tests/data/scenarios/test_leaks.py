@@ -24,6 +24,9 @@ SCENARIOS: list[tuple[str, dict[str, Any], str]] = [
     ("time_il", {}, "all"),
     ("domain_il", {"domain": "site"}, "all"),
     ("domain_il", {}, "single"),
+    ("class_il_union", {"blurry": 0.4}, "all"),
+    ("time_il", {"blurry": 0.4, "blur_seed": 1}, "single"),
+    ("subject_il", {"blurry": 0.9}, "all"),
 ]
 SPLITS: list[tuple[str, dict[str, Any]]] = [
     ("random", {}),
@@ -81,6 +84,8 @@ def test_no_scenario_leaks_on_any_split(
     assert not people[0] & people[1]
     assert not people[0] & people[2]
     assert not people[1] & people[2]
+    trained = np.concatenate([task.train.rows for task in built.tasks])
+    assert len(trained) == len(np.unique(trained))  # no instance is in two tasks
     assert bool(people[1]) == (name != "without validation" or "validation" in view)
     # One evaluated instance of a training person is found, whatever the task.
     row = int(built.tasks[-1].train.rows[0])

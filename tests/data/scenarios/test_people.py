@@ -66,6 +66,8 @@ def test_by_time_no_sample_is_in_two_parts_and_no_other_person_in_any(root: Path
     people = [[set(frames.patients[subset.rows].tolist()) for subset in subsets] for subsets in of_parts]
     assert people[0] == people[1] == people[2]
     assert sum(map(len, people[0])) == len(set.union(*people[0]))
+    blurred = build_scenario(frames, "subject_il", split_within="time", people_per_task=3, blurry=0.4)
+    assert samples(frames, np.concatenate([task.train.rows for task in blurred.tasks])) == there[0]
     assert built.unseen is not None
     held_out = set(by_people.patients[by_people.split == TEST].tolist())
     assert set(frames.patients[built.unseen.rows].tolist()) == held_out

@@ -1,0 +1,50 @@
+"""Blurry boundaries: a share of each task's training instances comes with its neighbours (Koh et al., 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from clops_sweep.data.scenarios.tasks import Subset, Task
+
+_STREAM: Final = 0xB1022
+"""Separates these draws from others with the same seed."""
+
+_ROUNDING: Final = 1e-9
+"""Makes 0.29 of 100 instances 29, whose product is just below in floating point."""
+
+
+def with_blurry_boundaries(tasks: Sequence[Task], share: float, seed: int) -> tuple[Task, ...]:
+    """Return the tasks with a share of their training instances moved to the tasks before and after them.
+
+    Of the n training instances of a task, floor(share n) are drawn at random. In the order of the draw they go in turn
+    to the previous and the next task; the first and the last task have one neighbour. Validation and test stay the
+    same. In i-Blurry (Koh et al., 2022) a share of the instances of blurry classes goes to any other task; here all
+    classes are blurry, and instances go to neighbours only.
+
+    Args:
+        tasks: two or more, in the order of training.
+        share: in [0, 1).
+        seed: seed of the draw.
+    """
+    parts: list[list[Subset]] = [[] for _ in tasks]
+    for place, task in enumerate(tasks):
+        count = len(task.train.rows)
+        drawn = np.random.default_rng([_STREAM, seed, place]).permutation(count)[: int(share * count + _ROUNDING)]
+        neighbours = [it for it in (place - 1, place + 1) if 0 <= it < len(tasks)]
+        stays = np.setdiff1d(np.arange(count), drawn)
+        for to, chosen in [(place, stays), *((it, drawn[i :: len(neighbours)]) for i, it in enumerate(neighbours))]:
+            parts[to].append(Subset(task.train.rows[chosen], task.train.targets[chosen]))
+    return tuple(replace(task, train=_joined(own)) for task, own in zip(tasks, parts, strict=True))
+
+
+def _joined(parts: Sequence[Subset]) -> Subset:
+    """Join subsets, in the order of their rows."""
+    rows, targets = (
+        np.concatenate(of_parts) for of_parts in zip(*((it.rows, it.targets) for it in parts), strict=True)
+    )
+    order = np.argsort(rows, kind="stable")
+    return Subset(rows[order], np.ascontiguousarray(targets[order]))

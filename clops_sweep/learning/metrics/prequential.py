@@ -1,0 +1,58 @@
+"""Prequential scores: every instance is predicted before the network is trained on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clops_sweep.data.scenarios import LossKind
+from clops_sweep.experiment.metrics import MEASURES
+from clops_sweep.learning import losses
+from clops_sweep.learning.metrics.auc import TaskAucs
+from clops_sweep.learning.metrics.evaluation import scores_of
+from clops_sweep.learning.metrics.hits import TaskHits
+
+
+class Prequential:
+    """The predictions of an online stream, of one run.
+
+    Args:
+        sizes: of the batches of each task.
+        logits: float32 [1, n, C], in the order of the stream.
+        targets: float32 [1, n, C].
+        kind: of the scenario.
+        head: of the network's outputs.
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[Sequence[int]],
+        logits: torch.Tensor,
+        targets: torch.Tensor,
+        kind: LossKind,
+        head: LossKind,
+    ) -> None:
+        self.sizes, self._kind = sizes, kind
+        self._logits, self._targets = logits, targets[0].numpy()
+        self._ranked = scores_of(head, logits)
+        self._losses = losses.instance_losses(head, logits, targets)[0].double()
+
+    def curve(self, window: int) -> dict[str, NDArray[np.float64]]:
+        """Return loss and `MEASURES` of the last `window` instances, or all so far, after each batch, [batches]."""
+        ends = accumulate(size for of_task in self.sizes for size in of_task)
+        found = [self.scores(max(0, end - window), end) for end in ends]
+        return {name: np.array([each[name] for each in found]) for name in found[0]}
+
+    def scores(self, start: int = 0, stop: int | None = None) -> dict[str, float]:
+        """Return loss and `MEASURES` of the instances from `start` to `stop`; an undefined AUC is NaN."""
+        part, device = slice(start, stop), self._logits.device
+        truth = [self._targets[part]]
+        auc = TaskAucs(truth, ["stream"], device, undefined=True)(self._ranked[:, part])
+        hits = TaskHits(self._kind, truth, device)
+        of_hits = hits.scores(hits.counts(self._logits[:, part]).double().numpy())._asdict()
+        found = {"auc": auc.item(), "loss": self._losses[part].mean().item()}
+        return found | {name: of_hits[name].item() if name in of_hits else np.nan for name in MEASURES[1:]}

@@ -1,0 +1,107 @@
+"""Online learning: one pass over a stream of batches, each of which is predicted before it is trained on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any
+
+import torch
+
+from clops_sweep.data.scenarios import LossKind
+from clops_sweep.learning import streams
+from clops_sweep.learning.batches import Instances, Replay
+from clops_sweep.learning.metrics.prequential import Prequential
+from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
+
+
+class OnlineStream(LockstepStrategy):
+    """Train another strategy on the batches of a stream, without telling it which task they are of.
+
+    The n training instances of a task come once, in an order drawn from the run's seed, in ceil(n / `batch_size`)
+    batches whose sizes differ by one at most. The network predicts a batch first. Then the strategy takes
+    `steps_per_batch` gradient steps on it, and may store some of it. The strategy sees each batch as a task, and each
+    step as an epoch.
+
+    Args:
+        strategy: class of the strategy.
+        training: a single run.
+    """
+
+    def __init__(self, strategy: type[LockstepStrategy], training: Training) -> None:
+        super().__init__(training)
+        self._orders, self._batches = list[torch.Tensor](), list[Instances]()
+        self._sizes: list[list[int]] = []
+        for task, instances in enumerate(training.tasks):
+            order = streams.permutations(training.seeds, instances.rows.shape[1], "stream order", task)
+            order = order.to(instances.rows.device)
+            parts = order.tensor_split(math.ceil(order.shape[1] / training.config.batch_size), dim=1)
+            self._orders.append(order)
+            self._batches += [instances.at(part) for part in parts]
+            self._sizes.append([part.shape[1] for part in parts])
+        self._first = [0, *accumulate(map(len, self._sizes))]
+        self._inner = strategy(replace(training, tasks=self._batches, by_position=False, pretraining=self._first[1]))
+        self.stores = self._inner.stores  # type: ignore[misc]
+        self._logits: list[torch.Tensor] = []
+
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """Take one pass over a task."""
+        del epoch, replay, order, dropout_keys
+        training, inner = self.training, self._inner
+        logits = []
+        for batch in range(self._first[task], self._first[task + 1]):
+            logits.append(training.learner.logits(self._batches[batch].rows))
+            inner.come_to(batch, end=False)
+            inner.begin_task(batch)
+            for step in range(training.config.steps_per_batch):
+                self._step(batch, step)
+            inner.end_training(batch)
+            inner.come_to(batch, end=True)
+            inner.end_task(batch)
+        self._logits.append(torch.cat(logits, dim=1))
+
+    def _step(self, batch: int, step: int) -> None:
+        learner, seeds = self.training.learner, self.training.seeds
+        if learner.augment is not None:
+            learner.augment.begin_epoch(batch, step)
+        replay = self._inner.replay(batch, step)
+        size = self._batches[batch].rows.shape[1] + (0 if replay is None else replay.instances.rows.shape[1])
+        order = streams.permutations(seeds, size, "batch order", batch, step).to(learner.bank.device)
+        dropout_keys = streams.keys(seeds, "training dropout", batch, step).to(learner.bank.device)
+        self._inner.train_epoch(batch, step, replay, order, dropout_keys)
+        self._inner.end_epoch()
+
+    def predicted(self, kind: LossKind) -> Prequential:
+        """Return the predictions of the whole stream; `kind` is that of the scenario."""
+        targets = torch.cat([batch.targets for batch in self._batches], dim=1).cpu()
+        head = self.training.learner.kind
+        return Prequential(self._sizes, torch.cat(self._logits, dim=1).cpu(), targets, kind, head)
+
+    def record(self, task: int) -> InstanceRecord:
+        """Join the records of a task's batches, in the order of the task's instances."""
+        records = [self._inner.record(batch) for batch in range(self._first[task], self._first[task + 1])]
+        back = self._orders[task].argsort(1)
+        joined = {name: torch.cat([vars(it)[name] for it in records], dim=1) for name in vars(records[0])}
+        runs = torch.arange(len(back), device=back.device)[:, None]
+        return InstanceRecord(**{name: values[runs, back] for name, values in joined.items()})
+
+    def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
+        """Return that of the strategy."""
+        return self._inner.memory_use(records)
+
+    def counts(self) -> dict[str, list[int]]:
+        """Return those of the strategy."""
+        return self._inner.counts()
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the strategy, and the predictions."""
+        return {"inner": self._inner.state(), "logits": self._logits}
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        """Restore a state that `state` returned before the given task."""
+        self._inner.restore(state["inner"], self._first[task])
+        self._logits = list(state["logits"])

@@ -1,0 +1,110 @@
+"""The study of streams: from a store to the files beside this one, and from these to the figure and the tables.
+
+python docs/streams/study.py                   the figure, and the tables of docs/streams.md
+python docs/streams/study.py collect RESULTS   what the search spaces of `FILES` ask for and RESULTS has
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from clops_sweep import read
+from clops_sweep.analysis import draw_learning_curves, learning_curves
+from clops_sweep.analysis.collect import collect
+from clops_sweep.analysis.drawing.style import as_png
+from clops_sweep.analysis.statistics import estimate, holm, paired_difference, partitions
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+
+FOLDER = Path(__file__).parent
+RUNS, CURVES, FIGURE = FOLDER / "runs.parquet", FOLDER / "curves.parquet", FOLDER / "figure.png"
+FILES = ("subject_il_mitbih", "subject_il_cinc2017", "online_mitbih", "online_cinc2017")
+AFTER = ("test_accuracy", "test_balanced_accuracy", "test_accuracy_bwt", "unseen_accuracy")
+STREAM = ("prequential_accuracy", "prequential_auc")
+MEASURES = (*AFTER, *STREAM)
+OF_PEOPLE = ("worst", "spread", "gain", "retention")
+BASELINE = "Fine-tuning"
+DRAWN = (BASELINE, "ER", "CLOPS", "SLDA")
+TABLES = {  # title: space, condition, measure that is compared with fine-tuning, further columns
+    "MIT-BIH, epochs, later recordings": (FILES[0], "split_within == 'time'", AFTER[0], (*AFTER[2:], *OF_PEOPLE)),
+    "MIT-BIH, epochs, other people": (FILES[0], "split_within == 'people'", AFTER[0], AFTER[1:2]),
+    "CinC 2017, epochs, other people": (FILES[1], "blurry == 0", AFTER[0], AFTER[1:2]),
+    "MIT-BIH, online": (FILES[2], "blurry == 0", STREAM[0], (STREAM[1], AFTER[0], *AFTER[2:])),
+    "MIT-BIH, online, blurry = 0.3": (FILES[2], "blurry > 0", STREAM[0], (STREAM[1], AFTER[0], *AFTER[2:])),
+    "CinC 2017, online, other people": (FILES[3], "blurry == 0", STREAM[0], (STREAM[1], *AFTER[:2])),
+}
+
+
+def collected(results: Path) -> pd.DataFrame:
+    """A row for every finished run of the study, with the accuracy of its people."""
+    runs, people = read(results, "runs"), read(results, "people")
+    of_run = people[people["evaluated_on"] > 0].groupby("run_id")
+    by_person = of_run["accuracy"].agg(worst="min", spread="std").join(of_run[["gain", "retention"]].mean())
+    columns = ["run_id", "split_seed", "seed", "split_within", "blurry", "split_hash", "cpu_seconds", *MEASURES]
+    columns += [f"patients_{part}" for part in ("train", "validation", "test")]
+    rows = []
+    for experiment in collect([space for file in FILES for space in load_spaces(shipped_space(file))], runs):
+        finished = experiment.runs[experiment.runs["status"] == "finished"]
+        method = [experiment.cells[cell].labels["method"] for cell in finished["cell"]]
+        rows.append(finished[columns].assign(space=experiment.name, method=method).join(by_person, on="run_id"))
+    return pd.concat(rows, ignore_index=True)
+
+
+def table(runs: pd.DataFrame, title: str) -> str:
+    """One of `TABLES` in Markdown: means and standard deviations over splits, and paired differences."""
+    space, condition, measure, more = TABLES[title]
+    here = runs[runs["space"] == space].query(condition).set_index(["split_seed", "seed"])
+    theirs = here.loc[here["method"] == BASELINE, measure]
+    known, names = partitions(here.reset_index()), list(here["method"].unique())
+    differences = [
+        paired_difference(ours, theirs[ours.index], list(ours.index), known, measure)
+        for ours in (here.loc[here["method"] == name, measure] for name in names if name != BASELINE)
+    ]
+    p_values = holm([found.p for found in differences])
+    compared = dict(
+        zip([name for name in names if name != BASELINE], zip(differences, p_values, strict=True), strict=True)
+    )
+    heads = [f"`{it}`" if it in MEASURES else it for it in (measure, *more)]
+    lines = [["", heads[0], "minus fine-tuning", "p", *heads[1:]]]
+    lines.append(["---", *["---:"] * (len(lines[0]) - 1)])
+    for name in names:
+        cells = [
+            estimate(here.loc[here["method"] == name, it].groupby(level="split_seed").mean()) for it in (measure, *more)
+        ]
+        values = [f"{it.mean:.3f} ± {it.sd:.3f}" for it in cells]
+        found, p = compared.get(name, (None, None))
+        less = (
+            ["", ""]
+            if found is None
+            else [f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]", "< .01" if p < 0.01 else f"{p:.2f}"]
+        )
+        lines.append([name, values[0], *less, *values[1:]])
+    return f"**{title}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def tables(runs: pd.DataFrame) -> Iterator[str]:
+    """All tables of docs/streams.md."""
+    return (table(runs, title) for title in TABLES)
+
+
+def draw(runs: pd.DataFrame, curves: pd.DataFrame) -> bytes:
+    """The prequential accuracy of some methods on MIT-BIH."""
+    shown = runs[(runs["space"] == FILES[2]) & (runs["blurry"] == 0)].groupby("method")["run_id"]
+    of_methods = {name: curves[curves["run_id"].isin(shown.get_group(name))] for name in DRAWN}
+    return as_png(draw_learning_curves([learning_curves(it, name, "accuracy") for name, it in of_methods.items()]))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["collect"]:
+        found = collected(Path(sys.argv[2]))
+        found.to_parquet(RUNS)
+        drawn = found[(found["space"] == FILES[2]) & (found["blurry"] == 0) & found["method"].isin(DRAWN)]["run_id"]
+        of_all = read(sys.argv[2], "curves")
+        columns = ["run_id", "epoch", "training_task", "task", "accuracy"]
+        of_all.loc[of_all["run_id"].isin(drawn), columns].to_parquet(CURVES)
+    study = pd.read_parquet(RUNS)
+    FIGURE.write_bytes(draw(study, pd.read_parquet(CURVES)))
+    print("\n\n".join(tables(study)))

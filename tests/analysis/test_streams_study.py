@@ -1,0 +1,30 @@
+"""The study of streams: the tables of docs/streams.md follow from the runs that lie beside it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_page_has_the_tables_that_follow_from_the_runs() -> None:
+    spec = importlib.util.spec_from_file_location("streams_study", DOCS / "streams" / "study.py")
+    assert spec is not None
+    assert spec.loader is not None
+    study = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(study)
+    runs, page = pd.read_parquet(study.RUNS), (DOCS / "streams.md").read_text("utf-8")
+    for table in study.tables(runs):
+        assert table in page
+    online = runs[(runs["space"] == "online_mitbih") & (runs["blurry"] == 0)].pivot_table(
+        index="split_seed", columns="method", values="prequential_accuracy"
+    )
+    d = online["ER"] - online["Fine-tuning"]
+    half = 2.7764451 * d.std() * (1 / 5 + 1) ** 0.5  # t(0.975; 4); everybody who is evaluated is trained on
+    assert f"{d.mean():+.3f} [{d.mean() - half:+.3f}, {d.mean() + half:+.3f}]" in page
+    assert len(study.draw(runs, pd.read_parquet(study.CURVES))) > 1000
+    assert d.mean() == pytest.approx(0.053, abs=1e-3)

@@ -1,0 +1,176 @@
+"""Online streams: every batch is predicted, then trained on; strategies are not told which task it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+from torch import nn
+
+from clops_sweep import ContinualRun, RunConfig, UsageError
+from clops_sweep.analysis import draw_learning_curves, learning_curves
+from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
+from clops_sweep.learning.lockstep import lockstep_key
+from clops_sweep.testing import tiny_config, tiny_frames
+from clops_sweep.testing.watch import result_difference, saved_and_loaded
+
+ONLINE = [name for name in STRATEGIES if STRATEGIES.declaration(name).online]
+
+
+def plain(channels: int, samples: int, outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, outputs))
+
+
+@pytest.fixture(autouse=True)
+def _plain() -> Iterator[None]:
+    with NETWORKS.temporarily("plain", plain):
+        yield
+
+
+def config_of(strategy: str, **changes: Any) -> RunConfig:
+    settings = {"stream": "online", "steps_per_batch": 2, "prequential_window": 20, "projection_size": 30}
+    return tiny_config("time_il", **settings | {"strategy": strategy} | changes)
+
+
+def test_prequential_scores_are_those_of_a_plain_loop() -> None:
+    config, frames = config_of("finetune", network="plain", batch_size=5), tiny_frames("time_il")
+    run = ContinualRun(config, frames)
+    assert run._stream is not None
+    bank, weights = run._training.learner.bank, run._training.learner.weights(0)
+    network = plain(1, frames.samples, 4)
+    network.load_state_dict(weights)
+    adam, z, y, expected = torch.optim.Adam(network.parameters(), config.learning_rate), [], [], []
+    for task, order in zip(run.scenario.tasks, run._stream._orders, strict=True):
+        for batch in np.array_split(order[0].numpy(), 3):
+            x = bank.gather(torch.from_numpy(task.train.rows[batch])).view(len(batch), 1, -1)
+            target = torch.from_numpy(task.train.targets[batch])
+            z, y = [*z, *network(x).detach().softmax(1).numpy()], [*y, *target.argmax(1).tolist()]
+            for _ in range(config.steps_per_batch):
+                adam.zero_grad()
+                nn.functional.cross_entropy(network(x), target).backward()
+                adam.step()
+            p, truth = np.array(z[-20:]), np.array(y[-20:])
+            aucs = [roc_auc_score(truth == c, p[:, c]) for c in range(4) if 0 < (truth == c).sum() < len(truth)]
+            expected.append((len(z), np.mean(aucs), np.mean(p.argmax(1) == truth)))
+    result = run.run()
+    curve = result.curves
+    assert curve["epoch"].tolist() == list(range(1, 10))
+    assert curve["training_task"].tolist() == [task.name for task in run.scenario.tasks for _ in range(3)]
+    np.testing.assert_allclose(curve[["auc", "accuracy"]], [each[1:] for each in expected], atol=1e-6)
+    whole = np.mean(np.array(z).argmax(1) == y)
+    assert result.runs["prequential_accuracy"].item() == pytest.approx(whole)
+
+
+@pytest.mark.parametrize("strategy", ONLINE)
+def test_no_prediction_depends_on_labels_that_come_with_it_or_later(strategy: str) -> None:
+    frames = tiny_frames("time_il")
+
+    def predicted(labels: Any) -> tuple[np.ndarray, ContinualRun]:
+        run = ContinualRun(config_of(strategy), replace(frames, labels=labels))
+        run.run()
+        assert run._stream is not None
+        return torch.cat(run._stream._logits, dim=1)[0].numpy(), run
+
+    before, run = predicted(frames.labels)
+    assert run._stream is not None
+    rows = run._stream._batches[3].rows[0].numpy()  # the second batch of the second task
+    labels = frames.labels.copy()
+    labels[rows] = (labels[rows] + 1) % 4
+    after, _ = predicted(labels)
+    first = sum(batch.rows.shape[1] for batch in run._stream._batches[:3])
+    np.testing.assert_array_equal(before[: first + len(rows)], after[: first + len(rows)])
+    assert np.abs(before[first + len(rows) :] - after[first + len(rows) :]).max() > 1e-4
+
+
+@pytest.mark.parametrize("strategy", ONLINE)
+def test_resumed_after_a_task_and_run_to_the_end(strategy: str) -> None:
+    config, frames = config_of(strategy), tiny_frames("time_il")
+    run, states = ContinualRun(config, frames), []
+    while not run.finished:
+        states.append(saved_and_loaded(run.state()))
+        run.advance()
+    assert len(states) == 3
+    for state in states[1:]:
+        resumed = ContinualRun(config, frames)
+        resumed.restore(state)
+        assert result_difference(run.result(), resumed.run()) is None
+
+
+@pytest.mark.parametrize("settings", [{"er_storage_order": "top", "er_acquire": True}, {"memory_size": 5}])
+def test_what_replay_stores_and_replays_is_counted_by_instance(settings: dict[str, Any]) -> None:
+    result = ContinualRun(config_of("er", **settings), tiny_frames("time_il")).run()
+    instances, runs = result.instances, result.runs
+    assert instances["stored"].sum() == runs["memory_instances"].item() == settings.get("memory_size", 9)
+    assert instances["times_replayed"].sum() == runs["replayed"].item()
+    assert (instances["s"].notna()).all() == ("er_storage_order" in settings)
+    # Two steps on each batch but the first, beside each of which 8 are drawn if so many are stored.
+    assert 0 < runs["replayed"].item() <= 5 * 2 * 8
+
+
+def test_clops_replays_about_a_batch_in_each_step() -> None:
+    config = config_of("clops", acquisition_fraction=0.5, storage_fraction=0.9)
+    result = ContinualRun(config, tiny_frames("time_il")).run()
+    # Batches of 6 store 5 each; a step draws 16 of them if there are so many, and keeps half.
+    assert result.runs["memory_instances"].item() == 6 * 5
+    assert result.runs["replayed"].item() == 2 * sum(min(16, 5 * before) // 2 for before in range(1, 6))
+    assert result.instances["times_replayed"].sum() == result.runs["replayed"].item()
+
+
+def test_plain_replay_is_clops_at_random_in_a_stream_too() -> None:
+    replay = config_of("replay")
+    clops = config_of("clops", storage_order="random", acquisition="random")
+    assert replay.identity == clops.identity
+    frames = tiny_frames("time_il")
+    first, second = (ContinualRun(config, frames).run() for config in (replay, clops))
+    assert result_difference(first, second) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (
+            {"strategy": "ewc"},
+            "^strategy = 'ewc': not .*; expected clops, finetune, replay, er, derpp, agem, slda or ranpac",
+        ),
+        ({"strategy": "joint"}, "does not tell where tasks begin and end"),
+        ({"strategy": "flip_penalty"}, "not available with stream"),
+        ({"strategy": "er", "memory_division": "task_balanced"}, "memory_division"),
+        ({"strategy": "er", "er_flip_strength": 1.0}, "er_flip_strength"),
+        ({"strategy": "er", "early_stopping": 3}, "early_stopping"),
+        ({"strategy": "er", "schedule": "cosine"}, "schedule"),
+        ({"strategy": "er", "class_weights": "balanced"}, "class_weights"),
+        ({"strategy": "er", "steps_per_batch": 0}, "steps_per_batch"),
+    ],
+)
+def test_what_needs_whole_tasks_is_refused(changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        RunConfig(stream="online", **changes)
+
+
+def test_a_stream_is_computed_alone_and_fields_of_the_other_kind_make_no_difference() -> None:
+    config = config_of("er")
+    with pytest.raises(UsageError):
+        ContinualRun([config, config.replace(seed=1)], tiny_frames("time_il"))
+    assert lockstep_key(config) != lockstep_key(config.replace(seed=1))
+    assert config.replace(epochs_per_task=9).identity == config.identity
+    assert config.replace(steps_per_batch=3).identity != config.identity
+    epochs = config.replace(stream="epochs")
+    assert epochs.replace(steps_per_batch=3, prequential_window=7).identity == epochs.identity
+    assert "stream" not in epochs.identity
+
+
+def test_the_learning_curve_of_a_stream_is_prequential() -> None:
+    """Also over splits whose tasks have other numbers of batches."""
+    one = ContinualRun(config_of("finetune"), tiny_frames("time_il")).run().curves
+    other = one[one["epoch"] != 6].assign(run_id="other", training_task=list("AAABB"))
+    record = learning_curves(pd.concat([one, other]), measure="accuracy")
+    assert record.quantity == "prequential accuracy"
+    assert record.epochs.tolist() == list(range(1, 6))
+    figure = draw_learning_curves([record])
+    assert [axes.get_xlabel() for axes in figure.axes] == ["batch"]
