@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
+    from clops_sweep.analysis.update.criteria import Criteria
+    from clops_sweep.analysis.update.report import UpdateReport
     from clops_sweep.data.declared.dataset import dataset
     from clops_sweep.data.declared.one_by_one import Recording
     from clops_sweep.data.declared.recordings import Recordings
@@ -83,6 +85,7 @@ __all__ = [
     "Claim",
     "ContinualRun",
     "Contrast",
+    "Criteria",
     "Epoch",
     "EpochBatch",
     "EpochEnd",
@@ -121,6 +124,7 @@ __all__ = [
     "TaskInstances",
     "TrainedModel",
     "Training",
+    "UpdateReport",
     "UsageError",
     "__version__",
     "acquisition",
@@ -150,6 +154,7 @@ __all__ = [
     "strategy",
     "streams",
     "sweep",
+    "update_report",
 ]
 
 _LAZY = {
@@ -180,6 +185,7 @@ _LAZY = {
     "UsageError": "clops_sweep.errors",
     "Buffer": "clops_sweep.learning.replay.buffer",
     "ContinualRun": "clops_sweep.learning.run",
+    "Criteria": "clops_sweep.analysis.update.criteria",
     "FixedMemory": "clops_sweep.learning.strategies.fixed_memory",
     "FrameBatch": "clops_sweep.learning.by_loss.batch",
     "FrameSet": "clops_sweep.data.frames",
@@ -199,6 +205,7 @@ _LAZY = {
     "ModelFacts": "clops_sweep.learning.models.model_facts",
     "TrainedModel": "clops_sweep.learning.models.trained_model",
     "Strategy": "clops_sweep.learning.by_loss.strategy",
+    "UpdateReport": "clops_sweep.analysis.update.report",
     "dataset": "clops_sweep.data.declared.dataset",
     "lora": "clops_sweep.learning.networks.lora",
     "folds": "clops_sweep.data.splits.fold_names",
@@ -383,6 +390,55 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
     store = _existing(results)
     encoders = Encoders(store.models.read)
     return model_from(store.models.read(store.find(run_id), task), encoders.of_model)
+
+
+def update_report(
+    results: str | PathLike[str],
+    run_id: str,
+    *,
+    against: str | None = None,
+    groups: Sequence[str] = (),
+    criteria: Criteria | None = None,
+    data_root: str | PathLike[str] | None = None,
+    prepared_root: str | PathLike[str] | None = None,
+) -> UpdateReport:
+    """Report what changes, and for whom, if the last model of a run replaces another model.
+
+    Example::
+
+        report = update_report("results", "3f2a", groups=["sex"], criteria=Criteria(max_flips=0.02))
+        report.holds
+        Path("update.html").write_text(report.html())
+
+    Args:
+        results: the store, a folder or a URI. The run has predictions (``--keep predictions``).
+        run_id: of the run, or the beginning of it.
+        against: the run whose last model is the one before the update; by default it is the model of the same run
+            before its last task, and the instances of earlier tasks are compared.
+        groups: columns for subgroups: those of ``Recordings(..., groups={...})``, or domains.
+        criteria: limits that the update must keep.
+        data_root: folder of the data sets as their publishers ship them; by default CLOPS_DATA_ROOT.
+        prepared_root: folder of the prepared frames, which subgroups are read from; by default CLOPS_PREPARED_ROOT,
+            else in this user's cache.
+
+    Raises:
+        UsageError: no such run, runs without predictions, runs of different data, instances or labels, an unknown
+            column or class, or a column with more than 50 values.
+    """
+    from clops_sweep.analysis.update.criteria import Criteria
+    from clops_sweep.analysis.update.report import make_report
+    from clops_sweep.data.preparing.prepared_data import PreparedData
+    from clops_sweep.errors import UsageError, shown
+    from clops_sweep.learning.encoders.encoders import Encoders
+
+    if not isinstance(criteria, Criteria | None):
+        raise UsageError(f"criteria = {shown(criteria)}: expected Criteria(...)")
+    names = [groups] if isinstance(groups, str) else groups
+    if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"groups = {shown(groups)}: expected names of columns")
+    store = _existing(results)
+    data = PreparedData.found(prepared_root, data_root, Encoders(store.models.read, data_root))
+    return make_report(store, run_id, against, [*names], criteria, data.groups)
 
 
 def encode(

@@ -86,7 +86,7 @@ def test_it_holds_every_source_and_nothing_else(shipped: set[str]) -> None:
     sources = {
         f"{place}/{path.relative_to(ROOT / folder).as_posix()}"
         for folder, place in FOLDERS.items()
-        for pattern in ("*.py", "py.typed", "*.jinja", "page.*", "dashboard.*")
+        for pattern in ("*.py", "py.typed", "*.jinja", "page.*", "dashboard.*", "recipes/*")
         for path in (ROOT / folder).rglob(pattern)
         if "__pycache__" not in path.parts
     }
@@ -94,6 +94,7 @@ def test_it_holds_every_source_and_nothing_else(shipped: set[str]) -> None:
         "clops_sweep/analysis/dashboard/assets/dashboard.css",
         "clops_sweep/analysis/dashboard/assets/dashboard.js",
         "clops_sweep/analysis/dashboard/templates/page.html.jinja",
+        "clops_sweep/cli/recipes/slurm_array.sh",
         "clops_sweep/py.typed",
         "clops_sweep/analysis/report/page.css",
         "clops_sweep/analysis/report/page.js",

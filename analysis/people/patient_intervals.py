@@ -226,14 +226,7 @@ class _TestSet:
 
     def resamples(self, count: int) -> Floats:
         """Return how often each person is drawn, [count, people]."""
-        stratum = np.full(len(self.people), -1)
-        for number, (_, people) in enumerate(self.small):
-            stratum[people[stratum[people] < 0]] = number
-        rng, drawn = np.random.default_rng(0), np.zeros((count, len(self.people)))
-        for number in np.unique(stratum):
-            members = np.flatnonzero(stratum == number)
-            drawn[:, members] = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=count)
-        return drawn
+        return drawn_people(len(self.people), [people for _, people in self.small], count)
 
     def metrics(self, weights: Floats) -> Floats:
         """Return `PATIENT_METRICS` [b, metrics] with weights of the people [b, people]."""
@@ -251,6 +244,24 @@ class _TestSet:
             for function in _OF_R.values()
         ]
         return np.array(found).T
+
+
+def drawn_people(count: int, small: Sequence[Ints], resamples: int) -> Floats:
+    """How often each person is drawn with replacement in each resample, [resamples, people]; always the same draws.
+
+    Args:
+        count: of the people.
+        small: people of each class that must keep its number of people, the smallest class first.
+        resamples: how many.
+    """
+    stratum = np.full(count, -1)
+    for number, people in enumerate(small):
+        stratum[people[stratum[people] < 0]] = number
+    rng, drawn = np.random.default_rng(0), np.zeros((resamples, count))
+    for number in np.unique(stratum):
+        members = np.flatnonzero(stratum == number)
+        drawn[:, members] = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=resamples)
+    return drawn
 
 
 def scores(targets: npt.NDArray[np.bool_], probabilities: Floats, weights: Floats) -> Floats:

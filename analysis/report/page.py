@@ -116,10 +116,10 @@ def render_page(
         style=Markup(assets.joinpath("page.css").read_text("utf-8")),
         script=Markup(assets.joinpath("page.js").read_text("utf-8")),
     )
-    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", page)
+    return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", page)
 
 
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Control characters of terminals and of writing direction, which could disguise a text."""
 
 

@@ -30,7 +30,7 @@ _WIDE = 120
 @click.option("--own-data", is_flag=True, help="Without a search-space file: also on data sets of your own.")
 @json_option
 def claims(asked: Request, conditions: bool, to_seal: bool, own_data: bool, as_json: bool) -> None:
-    """Decide claims on the finished runs: the CLAIMS of a search-space file, or else those of the CLOPS paper.
+    """Decide claims on the finished runs: those of a search space, or else of the CLOPS paper.
 
     It says which runs are missing; the sweep may be unfinished. Without a search-space file: on everything in the
     store, except data sets of your own.

@@ -27,6 +27,7 @@ from clops_sweep.cli.rewrite import delete, merge, migrate
 from clops_sweep.cli.runs import compact, rerun
 from clops_sweep.cli.search import studies_in_words, study_counts
 from clops_sweep.cli.show import show
+from clops_sweep.cli.update_report import update_report
 from clops_sweep.errors import several, shown
 from clops_sweep.experiment.limits import Device
 from clops_sweep.planning.request import Request
@@ -125,7 +126,7 @@ def status(asked: Request, as_json: bool) -> None:
 
 SECTIONS: Mapping[str, Sequence[click.Command]] = {
     "Run": (new, plan_command, launch, status, logs),
-    "Results": (report, dashboard, show, claims, checklist, rerun, export),
+    "Results": (report, dashboard, show, claims, checklist, update_report, rerun, export),
     "Data and machine": (data, doctor),
     "Store": (check, compact, merge, delete, migrate),
 }

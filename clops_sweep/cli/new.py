@@ -1,16 +1,18 @@
-"""`clops-sweep new`: writes a search-space file to start from."""
+"""`clops-sweep new`: writes a search-space file to start from, or a job script for a cluster."""
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shlex
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
 import click
 
-from clops_sweep.cli.options import NotEmptyPath, json_option, print_json
+from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, print_json
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import shipped_space
@@ -35,25 +37,108 @@ SPACE = SearchSpace(
 """A search-space file that needs no data."""
 
 
+_RECIPES = {
+    "slurm": ("slurm.sh", "sbatch"),
+    "slurm_array": ("slurm_array.sh", "sbatch"),
+    "kuberay": ("kuberay.yaml", "kubectl create -f"),
+}
+"""The recipe of each flag: its file in the folder `recipes`, and what submits it."""
+
+
 @click.command()
-@click.argument("name", metavar="NAME.py", type=NotEmptyPath())
+@click.argument("name", metavar="FILE", type=NotEmptyPath())
 @click.option("--from", "source", metavar="NAME", help="Copy one that comes along: class_il_grid, paper, ...")
+@click.option("--slurm", is_flag=True, help="Write a Slurm job instead: one Ray cluster on several nodes.")
+@click.option("--slurm-array", is_flag=True, help="Write a Slurm job array instead: one shard a task, without Ray.")
+@click.option("--kuberay", is_flag=True, help="Write a RayJob for Kubernetes with the KubeRay operator instead.")
+@click.option("--space", metavar="SPACE.py", type=NotEmpty(), help="The search space that the job runs.")
+@click.option("--time", "limit", metavar="HH:MM:SS", help="The time limit of a Slurm job.")
+@click.option("--shards", type=click.IntRange(1), help="How many tasks the job array has. [default: 16]")
 @json_option
-def new(name: Path, source: str | None, as_json: bool) -> None:
-    """Write a search-space file to begin with. It is small and explained, or a copy of one that comes along."""
+def new(
+    name: Path,
+    source: str | None,
+    slurm: bool,
+    slurm_array: bool,
+    kuberay: bool,
+    space: str | None,
+    limit: str | None,
+    shards: int | None,
+    as_json: bool,
+) -> None:
+    """Write a search-space file to begin with, or a job script for a cluster.
+
+    The search space is small and explained, or a copy of one that comes along.
+    """
+    flags = {"slurm": slurm, "slurm_array": slurm_array, "kuberay": kuberay}
+    recipe = _recipe([flag for flag, given in flags.items() if given], source, space, limit, shards)
     with one_sentence(name):
-        _check(name)
-        _write(name, FIRST_SPACE.encode() if source is None else _shipped(source))
-    command = shlex.join(["clops-sweep", str(name)])
+        _check(name, recipe)
+        if recipe is not None:
+            content = _filled_in(recipe, space, limit, shards)
+        else:
+            content = FIRST_SPACE.encode() if source is None else _shipped(source)
+        _write(name, content)
+    command = shlex.join([*(_RECIPES[recipe][1].split() if recipe else ["clops-sweep"]), str(name)])
     if as_json:
         print_json({"file": name, "command": command})
+    elif recipe == "kuberay":
+        click.echo(f"{name} is written; put your image and your bucket in it, then submit it with: {command}")
     else:
-        click.echo(f"{name} is written; run it with: {command}")
+        click.echo(f"{name} is written; {'submit' if recipe else 'run'} it with: {command}")
 
 
-def _check(path: Path) -> None:
-    if path.suffix != ".py":
+def _recipe(
+    flags: list[str], source: str | None, space: str | None, limit: str | None, shards: int | None
+) -> str | None:
+    """Return the recipe that is asked for, None for a search space.
+
+    Raises:
+        click.UsageError: two are asked for, or an option that has no effect on it.
+    """
+    if len(flags) > 1:
+        raise click.UsageError(f"{' and '.join(map(_option, flags))} exclude each other: give one")
+    recipe = flags[0] if flags else None
+    wrong = {
+        "--from": (source, recipe is None, "goes with a search space, not with a job"),
+        "--space": (space, recipe is not None, "needs --slurm, --slurm-array or --kuberay"),
+        "--time": (limit, recipe in ("slurm", "slurm_array"), "needs --slurm or --slurm-array"),
+        "--shards": (shards, recipe == "slurm_array", "needs --slurm-array"),
+    }
+    for option, (value, allowed, sentence) in wrong.items():
+        if value is not None and not allowed:
+            raise click.UsageError(f"{option} {sentence}")
+    if limit is not None and not re.fullmatch(r"(\d+-)?\d+(:\d+){0,2}", limit):
+        raise click.UsageError(f"--time {limit!r}: no time limit of Slurm; expected something like 04:00:00 or 1-12")
+    return recipe
+
+
+def _option(flag: str) -> str:
+    return "--" + flag.replace("_", "-")
+
+
+def _filled_in(recipe: str, space: str | None, limit: str | None, shards: int | None) -> bytes:
+    """Return a recipe with the user's values instead of its own."""
+    file = Path(__file__).with_name("recipes") / _RECIPES[recipe][0]
+    text = file.read_text()
+    if space is not None:
+        text = text.replace("space=space.py\n", f"space={shlex.quote(space)}\n")
+        text = text.replace("/opt/clops-sweep/search_spaces/class_il_grid.py", shlex.quote(space))
+    if limit is not None:
+        text = re.sub(r"--time=\S+", f"--time={limit}", text)
+    if shards is not None:
+        text = text.replace("--array=1-16", f"--array=1-{shards}").replace("/16", f"/{shards}")
+        text = text.replace("one of 16 shards", f"one of {shards} shards")
+    return text.replace('"2.60.0"', f'"{version("ray")}"').encode()
+
+
+def _check(path: Path, recipe: str | None) -> None:
+    if recipe is None and path.suffix != ".py":
         raise UsageError(f"{shorten(path)}: a search-space file needs a name that ends in .py")
+    if recipe is not None and path.suffix == ".py":
+        raise UsageError(
+            f"{shorten(path)}: a job is no Python file; name it {path.with_suffix('.sh').name}, for example"
+        )
     if not path.parent.is_dir():
         raise UsageError(f"{shorten(path)}: there is no folder {shorten(path.parent)}; make it first or name another")
     if os.path.lexists(path):

@@ -200,8 +200,9 @@ class Windows:
 
     Shapes: begin [m] int64, first sample in the recording; leads [m] int16; labels [m] int64 or [m, C] uint8. All have
     `width` samples, `rate` of them a second. `time` is the date of acquisition; `dropped` counts by reason;
-    `domains` are what else domain_il may go by, such as a site. Where the source stands for r recordings, `sizes` [r]
-    are the frames of each, and `patient`, `time` [r] datetime64[s] and each of `domains` have r entries.
+    `domains` are what else domain_il may go by, such as a site; `groups` are columns for subgroups in reports. Where
+    the source stands for r recordings, `sizes` [r] are the frames of each, and `patient`, `time` [r] datetime64[s] and
+    each of `domains` and `groups` have r entries.
     """
 
     patient: str | Sequence[str]
@@ -213,6 +214,7 @@ class Windows:
     time: np.datetime64 | NDArray[np.datetime64] | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     domains: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    groups: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     sizes: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
@@ -268,8 +270,8 @@ class Index:
     """All n frames of a data set, without their samples: one entry per frame in every array.
 
     Shapes: patients [n] int32 into patient_names; records [n] int32 into record_names; leads [n] int16; start [n]
-    float64, seconds; labels [n] int64 or [n, C] uint8; times [n] datetime64[s], or None; each of domains [n] int32 into
-    its names.
+    float64, seconds; labels [n] int64 or [n, C] uint8; times [n] datetime64[s], or None; each of domains and groups [n]
+    int32 into its names. No run depends on groups, which reports alone look at.
     """
 
     patient_names: tuple[str, ...]
@@ -281,6 +283,7 @@ class Index:
     labels: NDArray[Any]
     times: NDArray[np.datetime64] | None
     domains: Mapping[str, tuple[NDArray[np.int32], tuple[str, ...]]] = field(default_factory=dict)
+    groups: Mapping[str, tuple[NDArray[np.int32], tuple[str, ...]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.patients)
@@ -293,13 +296,15 @@ class Index:
         sizes: list[int] = []
         times: list[Any] = []
         domains: dict[str, list[str]] = {name: [] for name in windows[0].domains}
+        groups: dict[str, list[str]] = {name: [] for name in windows[0].groups}
         for each in windows:
             people.extend([each.patient] if isinstance(each.patient, str) else each.patient)
             sizes.extend([len(each)] if each.sizes is None else each.sizes.tolist())
             times.extend([None] if each.time is None else np.atleast_1d(each.time))
-            for name, column in domains.items():
-                value = each.domains[name]
-                column.extend([value] if isinstance(value, str) else value)
+            for columns, values in ((domains, each.domains), (groups, each.groups)):
+                for name, column in columns.items():
+                    value = values[name]
+                    column.extend([value] if isinstance(value, str) else value)
         patient_names = tuple(sorted(set(people)))
         codes = {name: code for code, name in enumerate(patient_names)}
         known = all(time is not None for time in times)
@@ -312,7 +317,8 @@ class Index:
             np.concatenate([w.start for w in windows]).astype(np.float64),
             np.concatenate([w.labels for w in windows]),
             np.repeat(np.array(times, "datetime64[s]"), sizes) if known else None,
-            {name: _domain_of(column, sizes) for name, column in domains.items()},
+            {name: _numbered(column, sizes) for name, column in domains.items()},
+            {name: _numbered(column, sizes) for name, column in groups.items()},
         )
 
     def of_rows(self, rows: NDArray[np.int64]) -> Index:
@@ -331,6 +337,7 @@ class Index:
             self.labels[rows],
             None if self.times is None else self.times[rows],
             {name: _in_use(codes[rows], names) for name, (codes, names) in self.domains.items()},
+            {name: _in_use(codes[rows], names) for name, (codes, names) in self.groups.items()},
         )
 
     def counts_per_patient(self, classes: int) -> NDArray[np.int64]:
@@ -350,7 +357,7 @@ def _in_use(codes: NDArray[np.int32], names: tuple[str, ...]) -> tuple[NDArray[n
     return again.astype(np.int32), tuple(names[code] for code in used)
 
 
-def _domain_of(values: Sequence[str], sizes: Sequence[int]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """A domain of every frame [n] as a position in its names, sorted, from that of every record."""
+def _numbered(values: Sequence[str], sizes: Sequence[int]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """The value of every frame [n] as a position in the sorted names, from that of every record."""
     names, codes = np.unique(np.array(values), return_inverse=True)
     return np.repeat(codes.astype(np.int32), sizes), tuple(map(str, names))

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import yaml
 
 from clops_sweep.cli import new as module
 from clops_sweep.cli.command import main
@@ -76,6 +78,23 @@ def test_a_copy_asks_for_the_same_runs_wherever_it_is(new: Command, tmp_path: Pa
     assert any(True for space in copied for _ in space.requests()) or all(space.search for space in copied)
 
 
+def test_recipes_are_filled_in(new: Command, tmp_path: Path) -> None:
+    done = new("job.sh", "--slurm-array", "--space", "my grid.py", "--shards", "5", "--time", "1-12")
+    assert (done.returncode, done.stdout) == (0, "job.sh is written; submit it with: sbatch job.sh\n")
+    array = (tmp_path / "job.sh").read_text()
+    for line in ("#SBATCH --array=1-5\n", "#SBATCH --time=1-12\n", "\nspace='my grid.py'\n", "_TASK_ID/5"):
+        assert array.count(line) == 1
+    assert "16" not in array
+    new("nodes.sh", "--slurm", "--space", "grid.py", "--time", "2:00:00")
+    assert "#SBATCH --time=2:00:00\n" in (tmp_path / "nodes.sh").read_text()
+    for script in ("job.sh", "nodes.sh"):
+        assert subprocess.run(["bash", "-n", script], cwd=tmp_path).returncode == 0
+    new("job.yaml", "--kuberay", "--space", "/opt/grid.py")
+    manifest = yaml.safe_load((tmp_path / "job.yaml").read_text())
+    assert manifest["spec"]["entrypoint"].startswith("clops-sweep /opt/grid.py --address auto ")
+    assert manifest["spec"]["rayClusterSpec"]["rayVersion"] == version("ray")
+
+
 def test_every_file_of_the_folder_comes_along() -> None:
     there = {path.stem for path in (ROOT / "search_spaces").glob("*.py")} - {"__init__"}
     assert set(shipped_spaces()) == there >= {"class_il_grid", "paper", "optuna_class_il"}
@@ -101,9 +120,17 @@ def test_every_file_of_the_folder_comes_along() -> None:
             ["space.py", "--from", "class_il_gird"],
             "--from 'class_il_gird': no search-space file of that name comes with",
         ),
+        (["job.sh", "--slurm", "--kuberay"], "--slurm and --kuberay exclude each other: give one"),
+        (["job.sh", "--slurm", "--from", "paper"], "--from goes with a search space, not with a job"),
+        (["space.py", "--space", "other.py"], "--space needs --slurm, --slurm-array or --kuberay"),
+        (["job.yaml", "--kuberay", "--time", "1:00"], "--time needs --slurm or --slurm-array"),
+        (["job.sh", "--slurm", "--shards", "3"], "--shards needs --slurm-array"),
+        (["job.sh", "--slurm", "--time", "soon"], "--time 'soon': no time limit of Slurm"),
+        (["job.py", "--slurm"], "job.py: a job is no Python file; name it job.sh, for example"),
+        (["file.py", "--slurm"], "file.py: a job is no Python file"),
         (["space.py", "--from", "__init__"], "--from '__init__': no search-space file of that name comes with"),
         (["space.py", "--from", ""], "--from '': no search-space file of that name comes with"),
-        ([], "Missing argument 'NAME.py'"),
+        ([], "Missing argument 'FILE'"),
     ],
     ids=str,
 )
@@ -127,7 +154,7 @@ def test_an_unknown_space_is_answered_with_the_nearest(new: Command) -> None:
 def test_a_file_that_comes_meanwhile_is_not_written_over(
     new: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_check", lambda path: path.write_text("mine"))
+    monkeypatch.setattr(module, "_check", lambda path, recipe: path.write_text("mine"))
     _refused(new("space.py"), "space.py: it is there already")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 

@@ -35,10 +35,12 @@ class Fields:
     time: Column | None = None
     split: Column | None = None
     domains: Mapping[str, Column] = field(default_factory=dict)
+    groups: Mapping[str, Column] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domains, Mapping):
-            raise checks.refused("domains", 'a mapping such as {"site": "hospital"}', self.domains)
+        for argument, named in (("domains", self.domains), ("groups", self.groups)):
+            if not isinstance(named, Mapping):
+                raise checks.refused(argument, 'a mapping such as {"site": "hospital"}', named)
         for argument, column in self.columns.items():
             if isinstance(column, bool) or not isinstance(column, str | int) or column == "":
                 raise checks.refused(argument, "a column by name, or by position from 0", column)
@@ -54,6 +56,7 @@ class Fields:
             "split": self.split,
         }
         named = {f"domains[{name!r}]": column for name, column in self.domains.items()}
+        named |= {f"groups[{name!r}]": column for name, column in self.groups.items()}
         return {argument: column for argument, column in {**single, **named}.items() if column is not None}
 
 
@@ -180,11 +183,14 @@ def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels
         return [row[argument] for row in rows] if rows and argument in rows[0] else None
 
     names = [row["name"] for row in rows]
-    listed = [argument for argument in (rows[0] if rows else ()) if argument.startswith("domains[")]
-    domains = {argument[9:-2]: column(argument) for argument in listed}
+
+    def listed(kind: str) -> dict[str, list[str] | None]:
+        there = [argument for argument in (rows[0] if rows else ()) if argument.startswith(f"{kind}[")]
+        return {argument[len(kind) + 2 : -2]: column(argument) for argument in there}
+
     return checks.columns(
-        names, classes, labels, column("patient") or names, column("time"), domains,
-        column("split"), one=True,
+        names, classes, labels, column("patient") or names, column("time"), listed("domains"),
+        column("split"), listed("groups"), one=True,
     )  # fmt: skip
 
 

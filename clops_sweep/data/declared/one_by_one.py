@@ -36,6 +36,7 @@ class Recording:
     channels: Sequence[str] | None = None
     units: str | None = None
     classes: Sequence[str] | None = None
+    groups: Mapping[str, Any] | None = None
 
 
 def _is_row(label: Any) -> bool:
@@ -125,19 +126,23 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
         raise UsageError("label: expected one label, or 0 and 1 for each class, for all recordings alike")
     if (recording.time is None) != (first.time is None):
         raise UsageError("time: expected a date for all recordings, or for none")
-    if not isinstance(recording.domains, Mapping | None):
-        raise checks.refused("domains", 'a mapping such as {"site": "A"}', recording.domains)
-    domains = recording.domains or {}
-    if set(domains) != set(first.domains or {}):
-        raise UsageError(f"domains: has {sorted(domains)} where the first has {sorted(first.domains or {})}")
+    named = {}
+    for argument in ("domains", "groups"):
+        given, expected = getattr(recording, argument), getattr(first, argument) or {}
+        if not isinstance(given, Mapping | None):
+            raise checks.refused(argument, 'a mapping such as {"site": "A"}', given)
+        if set(given or {}) != set(expected):
+            raise UsageError(f"{argument}: has {sorted(given or {})} where the first has {sorted(expected)}")
+        named[argument] = {name: [value] for name, value in (given or {}).items()}
     columns = checks.columns(
         [str(place) if recording.name is None else checks.text("name", recording.name)],
         common.classes,
         [recording.label],
         [recording.patient],
         None if recording.time is None else [recording.time],
-        {name: [value] for name, value in domains.items()},
+        named["domains"],
         None if recording.split is None else [recording.split],
+        named["groups"],
         one=True,
     )
     # The array is copied, because the generator may reuse it.

@@ -27,7 +27,7 @@ class Columns:
     """Facts about b recordings, without samples.
 
     Shapes: labels [b] int64 or [b, C] uint8, None if their files contain them; times [b] datetime64[s], or None; names,
-    patients, parts (the given split, or None) and each of domains have b entries.
+    patients, parts (the given split, or None) and each of domains and groups have b entries.
     """
 
     names: Sequence[str]
@@ -36,6 +36,7 @@ class Columns:
     times: NDArray[np.datetime64] | None = None
     domains: Mapping[str, Sequence[str]] = field(default_factory=dict)
     parts: Sequence[int | None] | None = None
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -50,6 +51,7 @@ class Columns:
             None if self.times is None else self.times[part],
             {name: column[part] for name, column in self.domains.items()},
             None if self.parts is None else self.parts[part],
+            {name: column[part] for name, column in self.groups.items()},
         )
 
     @classmethod
@@ -63,6 +65,7 @@ class Columns:
             None if first.times is None else np.concatenate([one.times for one in each if one.times is not None]),
             {name: list(chain.from_iterable(one.domains[name] for one in each)) for name in first.domains},
             None if first.parts is None else [part for one in each for part in one.parts or ()],
+            {name: list(chain.from_iterable(one.groups[name] for one in each)) for name in first.groups},
         )  # fmt: skip
 
 
@@ -105,7 +108,7 @@ class Portion(Source):
         reason = "no label that is used" if signal.stretches is not None and not signal.stretches else SHORT
         windows = common.offered(
             np.tile(begins, many), labels, width, signal.rate,
-            patient=known.patients, time=known.times, domains=known.domains,
+            patient=known.patients, time=known.times, domains=known.domains, groups=known.groups,
             sizes=np.full(many, len(begins) * channels),
             dropped={} if len(begins) else {reason: many},
         )  # fmt: skip

@@ -17,6 +17,12 @@ from clops_sweep.errors import UsageError, shown
 
 SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION, "test": TEST}
 
+MOST_GROUPS: Final = 50
+"""Values of a column for subgroups."""
+UNKNOWN: Final = "unknown"
+"""The group of recordings for which a column has no entry."""
+
+_MISSING: Final = ("", "None", "nan", "NaN", "NaT", "<NA>")
 _RESERVED: Final = ("lead", "channel")
 _LEAST, _MOST = 1e-9, 1e9
 """Bounds of rates and durations, so that their products and quotients are finite."""
@@ -245,14 +251,31 @@ def _no_date(value: Any) -> str:
 
 def domains(value: Any, count: int) -> dict[str, list[str]]:
     """Validate columns for domain_il: the domain of each recording, by name."""
+    return {name: texts(f"domains[{name!r}]", column, count) for name, column in _named("domains", value).items()}
+
+
+def groups(value: Any, count: int) -> dict[str, list[str]]:
+    """Validate columns for subgroups: the group of each recording, by name; `UNKNOWN` for a missing entry."""
+    found = {}
+    for name, column in _named("groups", value).items():
+        known = column
+        if not isinstance(column, str) and isinstance(column, Iterable):
+            plain = column.tolist() if isinstance(column, np.ndarray) else list(column)
+            known = [UNKNOWN if str(each).strip() in _MISSING else each for each in plain]
+        found[name] = texts(f"groups[{name!r}]", known, count)
+    return found
+
+
+def _named(argument: str, value: Any) -> Mapping[str, Any]:
+    """Validate a mapping of columns."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise refused("domains", 'a mapping such as {"site": [...]}', value)
+        raise refused(argument, 'a mapping such as {"site": [...]}', value)
     for name in value:
         if not (isinstance(name, str) and name.isidentifier() and name.isascii()) or name in _RESERVED:
-            raise refused("domains", f"names of letters and digits, and none of {', '.join(_RESERVED)}", name)
-    return {name: texts(f"domains[{name!r}]", column, count) for name, column in value.items()}
+            raise refused(argument, f"names of letters and digits, and none of {', '.join(_RESERVED)}", name)
+    return value
 
 
 def parts(value: Any, count: int) -> list[int]:
@@ -272,6 +295,7 @@ def columns(
     times: Any,
     sites: Any,
     split: Any,
+    subgroups: Any = None,
     *,
     one: bool = False,
 ) -> Columns:
@@ -285,6 +309,7 @@ def columns(
         times: see there.
         sites: the domains.
         split: see there.
+        subgroups: the groups.
         one: whether errors name arguments in the singular.
     """
     ending, count = ("" if one else "s"), len(names)
@@ -296,6 +321,7 @@ def columns(
         None if times is None else moments(f"time{ending}", times, count),
         domains(sites, count),
         None if split is None else parts(split, count),
+        groups(subgroups, count),
     )
 
 
@@ -333,6 +359,14 @@ def together(classes: Sequence[str], columns: Columns) -> None:
         raise UsageError(
             f"patients: {len(parts_of)} cannot be in three splits; expected three at least, or a split that is given"
         )
+    for name, column in columns.groups.items():
+        require_few_groups(f"groups[{name!r}]", column)
+
+
+def require_few_groups(what: str, column: Iterable[str]) -> None:
+    """Raises UsageError where a column has more values than subgroups can be reported for."""
+    if (values := len(set(column))) > MOST_GROUPS:
+        raise UsageError(f"{what}: has {values:,} values; expected at most {MOST_GROUPS}: make bands of them")
 
 
 def require_every_class(

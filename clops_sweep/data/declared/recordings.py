@@ -40,6 +40,8 @@ class Recordings:
             `sampling_rate`.
         names: [n] distinct names of the recordings; by default they are numbered.
         gain: factor from samples to `units`, one number or one per channel.
+        groups: columns [n] by name, such as ``{"sex": [...]}``, for subgroups in update reports; at most 50 values
+            each, and "unknown" where an entry is missing (None, NaN or empty). No run depends on them.
 
     Raises:
         UsageError: one sentence that names the argument, what is wrong and what would be right. NaN or infinite samples
@@ -63,6 +65,7 @@ class Recordings:
         resample_to: float | None = None,
         names: Any = None,
         gain: Any = None,
+        groups: Mapping[str, Any] | None = None,
     ) -> None:
         rate = checks.positive("sampling_rate", sampling_rate)
         channel_names, class_names = checks.names("channels", channels), checks.names("classes", classes, least=2)
@@ -70,7 +73,7 @@ class Recordings:
         arrays = _arrays(signals, len(channel_names), windowing[0])
         count = len(arrays)
         called = [str(number) for number in range(count)] if names is None else checks.texts("names", names, count)
-        self.columns = checks.columns(called, class_names, labels, patients, times, domains, split)
+        self.columns = checks.columns(called, class_names, labels, patients, times, domains, split, groups)
         factor = checks.gains(gain, len(channel_names))
         checks.together(class_names, self.columns)
         kinds = {array.dtype for array in arrays} if isinstance(arrays, list) else {arrays.dtype}
@@ -128,6 +131,7 @@ class Recordings:
         window_seconds: float | None = None,
         stride_seconds: float | None = None,
         resample_to: float | None = None,
+        groups: Mapping[str, str | int] | None = None,
     ) -> Recordings:
         """Return the WFDB records (.hea and signal files) in a folder and its subfolders, read one by one.
 
@@ -152,13 +156,14 @@ class Recordings:
             window_seconds: as above; required for rhythm notes and for records of different lengths.
             stride_seconds: as above.
             resample_to: as above; required for records of different sampling rates.
+            groups: columns for subgroups in update reports, by the name that they get.
 
         Raises:
             UsageError: an invalid folder, table, column or record.
         """
         from clops_sweep.data.declared.wfdb_folder import wfdb_files
 
-        fields = Fields(label, name, patient, time, split, domains or {})
+        fields = Fields(label, name, patient, time, split, domains or {}, groups or {})
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
         return cls._of(*wfdb_files(folder, fields, table, classes, separator, channels, windowing))
 
@@ -184,6 +189,7 @@ class Recordings:
         window_seconds: float | None = None,
         stride_seconds: float | None = None,
         resample_to: float | None = None,
+        groups: Mapping[str, str | int] | None = None,
     ) -> Recordings:
         """Return recordings in CSV, NPY or Parquet files, one file each, with a table of labels.
 
@@ -209,13 +215,14 @@ class Recordings:
             window_seconds: as above.
             stride_seconds: as above.
             resample_to: as above.
+            groups: its columns for subgroups in update reports, by the name that they get.
 
         Raises:
             UsageError: an invalid folder, table, column or file.
         """
         from clops_sweep.data.declared.file_folder import signal_files
 
-        fields = Fields(label, name, patient, time, split, domains or {})
+        fields = Fields(label, name, patient, time, split, domains or {}, groups or {})
         rate, windowing = (
             checks.positive("sampling_rate", sampling_rate),
             checks.windowing(window_seconds, stride_seconds, resample_to),

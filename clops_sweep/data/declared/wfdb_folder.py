@@ -154,9 +154,9 @@ def _rows(
         if commented and file.is_file():
             said = _comments(file)
             for argument, key in commented.items():
-                if key not in said:
+                if key not in said and not argument.startswith("groups["):
                     raise UsageError(f"{shorten(file)}: has no comment '#{key}: ...', which {argument} names")
-                row[argument] = said[key]
+                row[argument] = said.get(key, "")
     return listed
 
 

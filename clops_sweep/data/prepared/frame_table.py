@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _STATISTICS: Final = ("minimum", "maximum", "mean", "deviation")
-_LABEL, _DOMAIN = "label:", "domain_"
+_LABEL, _DOMAIN, _GROUP = "label:", "domain_", "group_"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +40,8 @@ class FrameColumns:
         """Write the table, a column for each of these.
 
         patient, record, lead, start (seconds), label (where instances carry several, their names joined by commas, and
-        a column `label:NAME` of 0 and 1 for each class), time and domains (if any), split, gain, offset, and minimum,
-        maximum, mean and deviation of the stored samples.
+        a column `label:NAME` of 0 and 1 for each class), time, domains and groups (if any), split, gain, offset, and
+        minimum, maximum, mean and deviation of the stored samples.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -59,6 +59,7 @@ class FrameColumns:
         if index.times is not None:
             columns["time"] = _numbers(index.times)
         columns |= {f"{_DOMAIN}{name}": _named(codes, names) for name, (codes, names) in index.domains.items()}
+        columns |= {f"{_GROUP}{name}": _named(codes, names) for name, (codes, names) in index.groups.items()}
         columns |= {
             "split": _named(self.split, SPLIT_NAMES),
             "gain": _numbers(self.gain),
@@ -130,6 +131,10 @@ class FrameTable:
     def domain(self, name: str) -> NDArray[np.int32]:
         """[n] int32, positions in the manifest's names of this domain."""
         return self._codes(f"{_DOMAIN}{name}", self._manifest.domains[name], np.int32)
+
+    def group(self, name: str) -> NDArray[np.int32]:
+        """[n] int32, positions in the manifest's names of this column for subgroups."""
+        return self._codes(f"{_GROUP}{name}", self._manifest.groups[name], np.int32)
 
     @property
     def recordings(self) -> NDArray[np.int32]:

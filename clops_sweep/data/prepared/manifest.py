@@ -54,6 +54,7 @@ class Manifest:
         samples: of a frame.
         sampling_rate: samples a second, if known.
         domains: names that the codes of each domain count.
+        groups: names that the codes of each column for subgroups count; no run depends on them.
         multi_label: whether labels are [n, C] instead of [n].
         dated: whether frames have dates.
         whole_moments: whether rows follow one another moment by moment, with all leads of each in their order.
@@ -86,6 +87,7 @@ class Manifest:
     samples: int = FRAME_LENGTH
     sampling_rate: float | None = None
     domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     given_split: bool = False
     whole_moments: bool = False
     fingerprint: str | None = None

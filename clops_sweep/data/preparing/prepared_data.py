@@ -13,6 +13,9 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from clops_sweep.data.encoders import Encoders
     from clops_sweep.data.frames import FrameSet
     from clops_sweep.data.preparing.features import CachedFeatures
@@ -126,6 +129,27 @@ class PreparedData:
                 raise
             return None  # its weights are elsewhere
         return None if content is None else replace(self.frames(key.signals), data_hash=content)
+
+    def groups(self, key: DataKey, data_hash: str) -> dict[str, tuple[NDArray[np.int32], tuple[str, ...]]]:
+        """The domains and the columns for subgroups of the instances [n] of some frames, as codes and their names.
+
+        Raises:
+            UsageError: the frames are not prepared, or have another data hash.
+        """
+        from clops_sweep.data.prepared.frame_table import FrameTable
+        from clops_sweep.data.prepared.prepared_folder import required_set
+
+        if self.data_hash(key) != data_hash:
+            raise UsageError(
+                f"dataset {key.dataset!r}: is not prepared in {self.root}, or has changed since the run; expected the "
+                "prepared frames that the run was computed on, for its subgroups"
+            )
+        signals = self.frames(key.signals)
+        prepared = required_set(key.dataset, self.root, self.source)
+        table, manifest = FrameTable(prepared.folder, prepared.manifest), prepared.manifest
+        rows = slice(None) if signals.members is None else signals.members[:, 0]
+        found = {name: (table.group(name)[rows], names) for name, names in manifest.groups.items()}
+        return {**signals.domains, **found}
 
     def of_prepared(self, keys: Iterable[DataKey]) -> list[FrameSet]:
         """The signals of those that are prepared."""

@@ -97,6 +97,7 @@ def write_rest(
         sampling_rate=data.sampling_rate,
         frame_seconds=data.frame_seconds,
         domains={name: names for name, (_, names) in index.domains.items()},
+        groups={name: names for name, (_, names) in index.groups.items()},
         multi_label=index.labels.ndim == 2,
         dated=index.times is not None,
         given_split=data.given_split,

@@ -30,6 +30,7 @@ from clops_sweep.data.files.wfdb_records import (
     require_rate,
 )
 from clops_sweep.data.published.locate import find_folder, recording_names
+from clops_sweep.data.published.sex_and_age import sex_and_age
 from clops_sweep.data.records import Common, Frames, Index, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.splits import random_split
@@ -103,6 +104,7 @@ class MitBihRecord(Source):
             width=width,
             rate=self.rate,
             dropped=dropped,
+            groups=_groups(header),
         )
 
     def read(self, common: Common) -> Frames:
@@ -114,6 +116,12 @@ class MitBihRecord(Source):
         volts = physical(stored, header, channel)
         cut = np.array([volts[begin : begin + windows.width] for begin in windows.begin]).reshape(-1, windows.width)
         return Frames.resampled(windows, cut, GRID, samples_digest(stored[:, channel]))
+
+
+def _groups(header: Header) -> dict[str, str]:
+    """Sex and age from the first comment, such as "69 M 1085 1629 x1"; the VFDB has none."""
+    age, sex, *_ = [*"".join(header.lines.comments[:1]).split(), "", ""]
+    return sex_and_age(sex, age)
 
 
 def _placed(common: Common, record: MitBihRecord) -> MitBihRecord:

@@ -15,6 +15,7 @@ from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.wfdb_records import Header, diagnoses
 from clops_sweep.data.published.locate import find_folder, wfdb_files
+from clops_sweep.data.published.sex_and_age import sex_and_age
 from clops_sweep.data.published.twelve_leads import LEADS, IntegerRecord
 from clops_sweep.data.records import Common, Source, Windows
 from clops_sweep.data.splits import random_split
@@ -49,7 +50,9 @@ class ChallengeRecord(IntegerRecord):
                 raise UsageError(
                     f"{shorten(header.path)}: label {name!r} is unknown; expected one of {', '.join(CLASSES)}"
                 )
-        return self.whole(common, header, names, patient=self.record)
+        said = dict(comment.replace(" ", "").split(":", 1) for comment in header.lines.comments if ":" in comment)
+        groups = sex_and_age(said.get("Sex", ""), said.get("Age", ""))
+        return self.whole(common, header, names, patient=self.record, groups=groups)
 
 
 @dataset(

@@ -21,6 +21,7 @@ from clops_sweep.data.files.csv_table import read_table
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.wfdb_records import Header
 from clops_sweep.data.published.locate import find_folder
+from clops_sweep.data.published.sex_and_age import sex_and_age
 from clops_sweep.data.published.twelve_leads import LEADS, IntegerRecord
 from clops_sweep.data.records import Common, Source, Windows
 from clops_sweep.data.splits import random_split
@@ -29,6 +30,7 @@ from clops_sweep.errors import UsageError
 DATABASE: Final = "ptbxl_database.csv"
 STATEMENTS: Final = "scp_statements.csv"
 _REMEDY: Final = "use the table as published"
+_SEX: Final = {"0": "male", "1": "female"}
 
 
 CLASSES: Final = ("CD", "HYP", "MI", "NORM", "STTC")
@@ -49,7 +51,10 @@ class PtbXlRecord(IntegerRecord):
         """Every whole frame of every lead, labels [m, 5] multi-hot; recordings without a superclass are dropped."""
         row, database = self.row, self.tables[0]
         names = _classes(row, self.superclass, database)
-        windows = self.whole(common, header, names, time=_date(row, database), patient=_patient(row, database))
+        groups = sex_and_age(_SEX.get(row.get("sex", "").strip(), ""), row.get("age", ""))
+        windows = self.whole(
+            common, header, names, time=_date(row, database), patient=_patient(row, database), groups=groups
+        )
         if any(name in CLASSES for name in names):
             return windows
         return windows.take(np.zeros(0, np.int64), "no diagnostic superclass")

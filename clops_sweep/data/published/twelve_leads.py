@@ -22,8 +22,8 @@ LEADS: Final = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "
 def whole_windows(common: Common, samples: int, width: int, label: NDArray[Any] | int, **known: Any) -> Windows:
     """Non-overlapping windows of `width` samples in each of the twelve leads, all with the recording's label(s).
 
-    Window by window, in the order of LEADS; samples after the last whole window are left out. `known` are patient and
-    time.
+    Window by window, in the order of LEADS; samples after the last whole window are left out. `known` are patient,
+    time and groups.
     """
     begins = np.arange(0, samples - width + 1, width)
     dropped = {} if len(begins) else {SHORT: 1}

@@ -377,3 +377,16 @@ def test_files_behind_a_link_are_those_of_the_data_root(root: Path, tmp_path: Pa
     (tmp_path / "wearable.npz").replace(tmp_path / "elsewhere.npz")
     assert _hash(root, data_root=root) is None
     assert _prepare(root).manifest.content_hash != before
+
+
+def test_columns_for_subgroups_change_neither_frames_nor_hash(root: Path, tmp_path: Path) -> None:
+    declare(tmp_path / "space.py", WEARABLE)
+    before = _prepare(root).manifest
+    forget()
+    added = WEARABLE.replace("    )", "        groups={'sex': ['f', None, float('nan'), ''] + ['m'] * 76},\n    )")
+    declare(tmp_path / "space.py", added)
+    prepared = _prepare(root)
+    assert (prepared.manifest.content_hash, prepared.manifest.data_hash) == (before.content_hash, before.data_hash)
+    assert prepared.manifest.groups == {"sex": ("f", "m", "unknown")}
+    column = pd.read_parquet(prepared.folder / "index.parquet")["group_sex"]
+    assert list(column[::3]) == ["f", *["unknown"] * 3, *["m"] * 76]

@@ -75,6 +75,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "domains that are no mapping": ({"domains": ["A"] * 6}, "^domains: expected a mapping"),
     "a domain with a bad name": ({"domains": {"the site": ["A"] * 6}}, "^domains: expected names of letters"),
     "a domain called lead": ({"domains": {"lead": ["A"] * 6}}, "^domains: expected names .* none of lead"),
+    "groups that are no mapping": ({"groups": ["A"] * 6}, "^groups: expected a mapping"),
+    "groups that are too few": ({"groups": {"sex": ["A"]}}, r"^groups\['sex'\]: there are 1; expected"),
     "a domain that is too short": ({"domains": {"site": ["A"]}}, r"^domains\['site'\]: there are 1; expected"),
     "a split of no name": ({"split": ["train"] * 5 + ["dev"]}, "^split: expected one of train, validation, test"),
     "a patient in two splits": (
@@ -188,3 +190,9 @@ def test_a_generator_is_taken_one_by_one() -> None:
         one_by_one(iter([Recording(X[0], 0, 1)]), {})
     with pytest.raises(UsageError, match="yields 3; expected Recording"):
         one_by_one(iter([3]), {})
+
+
+def test_a_column_of_many_values_is_no_column_for_subgroups() -> None:
+    many = {**GOOD, "signals": np.tile(X, (10, 1, 1)), "labels": GOOD["labels"] * 10, "patients": GOOD["patients"] * 10}
+    with pytest.raises(UsageError, match=r"^groups\['age'\]: has 60 values; expected at most 50"):
+        Recordings(**many, groups={"age": range(60)})

@@ -1,0 +1,1 @@
+"""The update report: what changes, and for whom, if one model replaces another."""

@@ -1,0 +1,300 @@
+"""What is measured of two models, each with an interval over resampled patients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.spatial.distance import jensenshannon
+
+from ..people.patient_intervals import RESAMPLES, drawn_people
+from ..statistics import CONFIDENCE, MIN_UNITS
+from .paired import Bools, Floats, Ints, Paired, Predicted
+
+BINS: Final = 15
+"""Of confidence, for the expected calibration error and the reliability curve."""
+DRIFT_BINS: Final = 10
+FIXED: Final = 0.9
+"""The specificity at which sensitivity is reported, and the other way round."""
+
+_MOST_WEIGHTS: Final = 20_000_000
+_AT_ONCE: Final = 2_000_000
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number with its 95 % interval; NaN for no interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """A number before and after an update, and the difference, after less before."""
+
+    name: str
+    before: Quantity
+    after: Quantity
+    difference: Quantity
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Instances that have something in common, and what the update changes for them.
+
+    Attributes:
+        column: "all", "class", "task", or a column for subgroups.
+        name: the value in it.
+        instances: how many.
+        units: patients among them, or instances where patients are not known.
+        accuracy: before and after; a negative difference is what was forgotten.
+        right_to_wrong: share of the instances that were right before and are wrong after.
+        wrong_to_right: the other way round.
+    """
+
+    column: str
+    name: str
+    instances: int
+    units: int
+    accuracy: Change
+    right_to_wrong: Quantity
+    wrong_to_right: Quantity
+
+
+@dataclass(frozen=True)
+class ClassMeasures:
+    """One class against the rest: `positives` of `instances` have it."""
+
+    name: str
+    positives: int
+    instances: int
+    sensitivity: Change
+    specificity: Change
+    sensitivity_at_specificity: Change
+    specificity_at_sensitivity: Change
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Decisions of similar confidence: their number, mean confidence, and the share that is right."""
+
+    count: int
+    confidence: float
+    accuracy: float
+
+
+class Measures:
+    """Measures of two models on the same instances.
+
+    A resample draws as many patients as there are, with replacement, and both models are measured on the same ones.
+    Resamples in which a measure is not defined are left out. There is no interval with fewer than 3 patients, nor where
+    all resamples agree: no flip among these patients does not exclude flips of others.
+
+    Args:
+        paired: the instances.
+
+    Attributes:
+        resamples: how many there are; 0 with fewer than 3 units.
+    """
+
+    def __init__(self, paired: Paired) -> None:
+        self.paired, self._units = paired, paired.units
+        self._count = int(self._units.max(initial=-1)) + 1
+        enough = self._count >= MIN_UNITS
+        self.resamples = min(RESAMPLES, max(RESAMPLES // 5, _MOST_WEIGHTS // self._count)) if enough else 0
+        self._weights = np.ones((1, self._count))
+        if self.resamples:
+            self._weights = np.vstack([self._weights, drawn_people(self._count, [], self.resamples)])
+
+    def slices(self) -> Iterator[Slice]:
+        """All instances, then those of each class, of each task if there are several, and of each subgroup."""
+        paired = self.paired
+        yield self._slice("all", "all", np.ones(len(paired), bool))
+        for name, has in paired.classes.items():
+            yield self._slice("class", name, has)
+        columns = {"task": paired.tasks} if len(set(paired.tasks)) > 1 else {}
+        for column, values in {**columns, **paired.groups}.items():
+            for name in sorted(set(values)):
+                yield self._slice(column, str(name), values == name)
+
+    def _slice(self, column: str, name: str, rows: Bools) -> Slice:
+        before, after = self.paired.before.right, self.paired.after.right
+        ours = self._mean(np.column_stack([before, after, before & ~after, after & ~before]), rows)
+        units = len(np.unique(self._units[rows]))
+        return Slice(
+            column,
+            name,
+            int(rows.sum()),
+            units,
+            _change("accuracy", ours[:, 0], ours[:, 1], units),
+            _quantity(ours[:, 2], units),
+            _quantity(ours[:, 3], units),
+        )
+
+    def changed_decisions(self) -> Quantity:
+        """Share of instances for which the two models decide differently; needs no labels."""
+        differ = (self.paired.before.said != self.paired.after.said).any(1)
+        return _quantity(self._mean(differ[:, None])[:, 0], self._count)
+
+    def drift(self) -> Quantity:
+        """Jensen-Shannon distance, 0 to 1, between the predicted probabilities before and after; needs no labels.
+
+        For each output, the probabilities of all instances are counted in 10 bins of equal width. The distance is the
+        square root of the divergence to base 2, and the mean over outputs is taken.
+        """
+        found = []
+        for before, after in zip(self.paired.before.probabilities.T, self.paired.after.probabilities.T, strict=True):
+            one, other = (self._sums(_one_hot(_bins(it, DRIFT_BINS), DRIFT_BINS)) for it in (before, after))
+            found.append(jensenshannon(one, other, base=2, axis=1))
+        return _quantity(np.nan_to_num(np.mean(found, axis=0)), self._count)
+
+    def calibration_error(self) -> Change:
+        """Expected calibration error: sum over 15 bins of confidence of |right - confidence|, per decision (Guo 2017).
+
+        Of a softmax, the decision of an instance is its most probable class. Of sigmoids each output is a decision, and
+        its confidence is that of the more probable side.
+        """
+        return self._of_both("expected calibration error", self._calibration_error)
+
+    def _calibration_error(self, model: Predicted) -> Floats:
+        confidence, right = confidences(model, self.paired.targets)
+        excess = np.zeros((len(self.paired), BINS))
+        rows = np.arange(len(self.paired))
+        for column, good in zip(confidence.T, right.T, strict=True):
+            np.add.at(excess, (rows, _bins(column, BINS)), good - column)
+        decisions = self._sums(np.full((len(rows), 1), confidence.shape[1]))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.abs(self._sums(excess)).sum(1) / decisions[:, 0])
+
+    def brier(self) -> Change:
+        """Brier score: of a softmax the squared error summed over classes, of sigmoids its mean over outputs."""
+
+        def score(model: Predicted) -> Floats:
+            error = (model.probabilities - self.paired.targets) ** 2
+            return self._mean((error.sum(1) if model.softmax else error.mean(1))[:, None])[:, 0]
+
+        return self._of_both("Brier score", score)
+
+    def accuracy(self) -> Change:
+        """Share of instances with every decision right."""
+        return self._of_both("accuracy", lambda model: self._mean(model.right[:, None])[:, 0])
+
+    def classes(self) -> Iterator[ClassMeasures]:
+        """Sensitivity and specificity of each class: of the decisions, and with the other fixed at 0.9."""
+        for it in self.paired.one_by_one():
+            rates, fixed = [], []
+            for said, score in zip(it.said, it.scores, strict=True):
+                has = self._rates(it.rows, it.positive, said), self._rates(it.rows, ~it.positive, ~said)
+                rates.append(has)
+                fixed.append(self._at(it.rows, it.positive, score))
+            units = [len(np.unique(self._units[it.rows][having])) for having in (it.positive, ~it.positive)]
+            names = ("sensitivity", "specificity")
+            decided = [_change(name, rates[0][k], rates[1][k], units[k]) for k, name in enumerate(names)]
+            ends = [
+                _change(f"{name} at {names[1 - k]} {FIXED:g}", fixed[0][k], fixed[1][k], min(units))
+                for k, name in enumerate(names)
+            ]
+            yield ClassMeasures(it.name, int(it.positive.sum()), len(it.positive), *decided, *ends)
+
+    def _rates(self, rows: Bools, of: Bools, right: Bools) -> Floats:
+        whole, good = np.zeros(len(rows), bool), np.zeros(len(rows), bool)
+        whole[rows], good[rows] = of, right
+        return self._mean(good[:, None], whole)[:, 0]
+
+    def _at(self, rows: Bools, positive: Bools, score: Floats) -> tuple[Floats, Floats]:
+        found, units = [], self._units[rows]
+        step = max(1, _AT_ONCE // len(units))
+        for first in range(0, len(self._weights), step):
+            found.append(at_fixed(positive, score, self._weights[first : first + step][:, units]))
+        sensitivity, specificity = (np.concatenate(each) for each in zip(*found, strict=True))
+        return sensitivity, specificity
+
+    def _of_both(self, name: str, measured: Callable[[Predicted], Floats]) -> Change:
+        return _change(name, measured(self.paired.before), measured(self.paired.after), self._count)
+
+    def _sums(self, values: Floats) -> Floats:
+        """Sums of columns [n, k] over the instances of each resample, the first of which is the data: [1 + b, k]."""
+        of_units = np.zeros((self._count, values.shape[1]))
+        np.add.at(of_units, self._units, values)
+        return np.asarray(self._weights @ of_units)
+
+    def _mean(self, values: Floats | Bools, rows: Bools | None = None) -> Floats:
+        """Means of columns [n, k] over some instances: [1 + b, k]; NaN where a resample has none of them."""
+        chosen = np.ones(len(self.paired), bool) if rows is None else rows
+        found = self._sums(np.column_stack([values * chosen[:, None], chosen]).astype(np.float64))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(found[:, :-1] / found[:, -1:])
+
+
+def confidences(model: Predicted, targets: Bools) -> tuple[Floats, Bools]:
+    """Confidence of each decision and whether it is right, [n, decisions]."""
+    if model.softmax:
+        return model.probabilities.max(1, keepdims=True), model.right[:, None]
+    return np.maximum(model.probabilities, 1 - model.probabilities), model.said == targets
+
+
+def reliability(model: Predicted, targets: Bools) -> list[Bin]:
+    """The reliability curve: decisions in 15 bins of equal width of their confidence; empty bins are left out."""
+    both = confidences(model, targets)
+    confidence, right = both[0].ravel(), both[1].ravel()
+    place = _bins(confidence, BINS)
+    return [
+        Bin(int(here.sum()), float(confidence[here].mean()), float(right[here].mean()))
+        for here in (place == number for number in range(BINS))
+        if here.any()
+    ]
+
+
+def at_fixed(positive: Bools, score: Floats, weights: Floats, level: float = FIXED) -> tuple[Floats, Floats]:
+    """The greatest sensitivity with a specificity of at least `level`, and the other way round, over all thresholds.
+
+    Args:
+        positive: [n].
+        score: [n]; an instance is called positive from a threshold on.
+        weights: [b, n].
+        level: the share that is fixed.
+
+    Returns:
+        [b] each; NaN where a resample lacks positives or negatives.
+    """
+    order = np.argsort(-score, kind="stable")
+    ordered, sorted_weights = score[order], weights[:, order]
+    first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    shares = []
+    for which in (positive[order], ~positive[order]):
+        counts = np.cumsum(np.add.reduceat(sorted_weights * which, first, axis=1), axis=1)
+        with np.errstate(invalid="ignore"):
+            shares.append(np.pad(counts / counts[:, -1:], ((0, 0), (1, 0))))
+    found, false = shares
+    sensitivity = np.where(1 - false >= level - 1e-12, found, 0).max(1)
+    specificity = np.where(found >= level - 1e-12, 1 - false, 0).max(1)
+    nothing = np.isnan(found[:, -1] + false[:, -1])
+    return np.where(nothing, np.nan, sensitivity), np.where(nothing, np.nan, specificity)
+
+
+def _bins(values: Floats, count: int) -> Ints:
+    return np.clip((values * count).astype(np.int64), 0, count - 1)
+
+
+def _one_hot(places: Ints, count: int) -> Floats:
+    return np.eye(count)[places]
+
+
+def _change(name: str, before: Floats, after: Floats, units: int) -> Change:
+    return Change(name, *(_quantity(draws, units) for draws in (before, after, after - before)))
+
+
+def _quantity(draws: Floats, units: int) -> Quantity:
+    """The value, which comes first, with the percentile interval of the resamples that have one."""
+    defined = draws[1:][np.isfinite(draws[1:])]
+    if units < MIN_UNITS or not len(defined) or not np.isfinite(draws[0]):
+        return Quantity(float(draws[0]), np.nan, np.nan)
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(defined, (tail, 1 - tail))
+    if low == high:
+        low = high = np.nan
+    return Quantity(float(draws[0]), float(low), float(high))

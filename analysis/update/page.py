@@ -1,0 +1,195 @@
+"""The update report as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib import resources
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from clops_sweep.errors import several
+
+from ..drawing.pictures import Picture, sketch
+from ..formats import DASH, TextCell, TextTable
+from ..report.page import UNSEEN, no_links, table_rows
+from .figures import draw_flips, draw_reliability
+from .findings import Findings
+from .measures import BINS, FIXED, Change, Quantity, Slice
+
+
+def render_page(report: Findings) -> str:
+    """The page as HTML. All text is escaped; the same report gives the same page."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["table_rows"] = table_rows
+    own, shared = (resources.files(f"clops_sweep.analysis.{name}") for name in ("update", "report"))
+    template = environment.from_string(own.joinpath("page.html.jinja").read_text("utf-8"))
+    everything, *_ = report.flips
+    page = template.render(
+        report=report,
+        everything=everything,
+        verdict=verdict(report),
+        share=percent,
+        apart=_apart,
+        hardest=" and ".join(_hardest(report)),
+        titles=TITLES,
+        count=several,
+        flips=_flips_picture(report),
+        reliability=_reliability_picture(report),
+        overall=_table("overall", "All instances", _OVERALL, _overall(report)),
+        classes=_table("classes", "Each class against the rest", _CLASSES, _classes(report, decisions=True)),
+        fixed=_table("fixed", "With a fixed operating point", _FIXED, _classes(report, decisions=False)),
+        slices=_table("slices", "Flips and accuracy", _SLICES, _slices(report), 2),
+        criteria=_table("decisions", "Acceptance criteria", _CRITERIA, _criteria(report), 2),
+        style=Markup(shared.joinpath("page.css").read_text("utf-8") + own.joinpath("page.css").read_text("utf-8")),
+        script=Markup(shared.joinpath("page.js").read_text("utf-8")),
+    )
+    return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", page)
+
+
+_WHEN = ("before", "after")
+_RATES = {"sensitivity": "specificity", "specificity": "sensitivity"}
+_OVERALL = ("measure", *_WHEN, "difference")
+_CLASSES = ("class", "instances", *(f"{name} {when}" for name in _RATES for when in _WHEN))
+_FIXED = ("class", *(f"{name} at {other} {FIXED:g}, {when}" for name, other in _RATES.items() for when in _WHEN))
+_SLICES = (
+    *("by", "value", "instances", "patients", "accuracy before", "accuracy after", "difference"),
+    *("became wrong", "became right"),
+)
+TITLES = {
+    "max_flips": "right before, wrong after",
+    "max_group_flips": "right before, wrong after, in each subgroup",
+    "min_accuracy": "accuracy",
+    "max_accuracy_loss": "loss of accuracy",
+    "min_group_accuracy": "accuracy in each subgroup",
+    "min_sensitivity": "sensitivity",
+    "min_specificity": "specificity",
+    "max_calibration_error": "expected calibration error",
+    "max_drift": "drift of the probabilities",
+}
+"""What criteria are about, in words."""
+_CRITERIA = ("criterion", "of", "limit", "measured", "holds", "the interval")
+
+
+def verdict(report: Findings) -> str:
+    """Whether the criteria hold, as a sentence."""
+    failed, many = sum(not it.holds for it in report.criteria), len(report.criteria)
+    if not many:
+        return "No acceptance criteria were given."
+    if failed:
+        return f"{failed} of {several(many, 'acceptance criterion').replace('criterions', 'criteria')} not met."
+    return "The acceptance criterion is met." if many == 1 else f"All {many} acceptance criteria are met."
+
+
+def percent(quantity: Quantity, signed: bool = False) -> str:
+    """A share in percent with its interval: "1.8 % [0.0, 4.4]"."""
+    if not math.isfinite(quantity.value):
+        return DASH
+    interval = f" [{100 * quantity.low:.1f}, {100 * quantity.high:.1f}]" if math.isfinite(quantity.low) else ""
+    value = 100 * quantity.value
+    plain = f"{value if abs(value) >= 0.05 else 0.0:.1f}"
+    return f"{'+' if value >= 0.05 else ''}{plain} points{interval}" if signed else f"{plain} %{interval}"
+
+
+def _apart(quantity: Quantity, signed: bool = False) -> tuple[str, str]:
+    """A share and its interval as two texts."""
+    value, _, interval = percent(quantity, signed).partition(" [")
+    return value, f"95 % interval {interval.rstrip(']').replace(', ', ' to ')}" if interval else "no interval"
+
+
+def _hardest(report: Findings) -> list[str]:
+    """The class and the subgroup in which most instances become wrong, if any do."""
+    found = []
+    for among in ([it for it in report.flips if it.column == "class"], report.groups):
+        worst = max(among, key=lambda it: it.right_to_wrong.value, default=None)
+        if worst is not None and worst.right_to_wrong.value > 0:
+            units = several(worst.units, report.unit)
+            found.append(f"{worst.column} {worst.name} ({percent(worst.right_to_wrong)} became wrong, {units})")
+    return found
+
+
+def _number(quantity: Quantity) -> str:
+    interval = f" [{quantity.low:.3f}, {quantity.high:.3f}]" if math.isfinite(quantity.low) else ""
+    return f"{quantity.value:.3f}{interval}"
+
+
+def _table(name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[TextCell]], labels: int = 1) -> object:
+    return no_links(TextTable(name, title, tuple(header), tuple(map(tuple, rows)), labels), ())
+
+
+def _quantities(*quantities: Quantity, signed: bool = False) -> list[TextCell]:
+    return [TextCell(percent(it, signed), it.value) for it in quantities]
+
+
+def _overall(report: Findings) -> list[list[TextCell]]:
+    def row(it: Change) -> list[TextCell]:
+        if it.name != "Brier score":
+            cells = [*_quantities(it.before, it.after), *_quantities(it.difference, signed=True)]
+        else:
+            cells = [TextCell(_number(each), each.value) for each in (it.before, it.after, it.difference)]
+        return [TextCell(it.name, it.name), *cells]
+
+    return [row(it) for it in report.overall]
+
+
+def _classes(report: Findings, *, decisions: bool) -> list[list[TextCell]]:
+    rows = []
+    for it in report.classes:
+        pair = (it.sensitivity, it.specificity)
+        if not decisions:
+            pair = (it.sensitivity_at_specificity, it.specificity_at_sensitivity)
+        counts = [TextCell(f"{it.positives:,} of {it.instances:,}", float(it.positives))] if decisions else []
+        cells = [cell for change in pair for cell in _quantities(change.before, change.after)]
+        rows.append([TextCell(it.name, it.name), *counts, *cells])
+    return rows
+
+
+def _slices(report: Findings) -> list[list[TextCell]]:
+    def row(it: Slice) -> list[TextCell]:
+        return [
+            TextCell(it.column, it.column),
+            TextCell(it.name, it.name),
+            TextCell(f"{it.instances:,}", float(it.instances)),
+            TextCell(f"{it.units:,}" if report.unit == "patient" else DASH, float(it.units)),
+            *_quantities(it.accuracy.before, it.accuracy.after),
+            *_quantities(it.accuracy.difference, signed=True),
+            *_quantities(it.right_to_wrong, it.wrong_to_right),
+        ]
+
+    return [row(it) for it in report.flips]
+
+
+def _criteria(report: Findings) -> list[list[TextCell]]:
+    rows = []
+    for it in report.criteria:
+        sign = "\N{LESS-THAN OR EQUAL TO}" if it.criterion.startswith("max") else "\N{GREATER-THAN OR EQUAL TO}"
+        has, words = math.isfinite(it.measured.low), ("agrees", "crosses the limit")
+        rows.append(
+            [
+                TextCell(TITLES[it.criterion], it.criterion),
+                TextCell(it.of or "all instances", it.of),
+                TextCell(f"{sign} {100 * it.limit:g} %", it.limit),
+                *_quantities(it.measured),
+                TextCell("yes" if it.holds else "no", float(it.holds), not it.holds),
+                TextCell(words[not it.certain] if has else DASH, ""),
+            ]
+        )
+    return rows
+
+
+def _flips_picture(report: Findings) -> Picture:
+    caption = (
+        "Share of instances whose decision became wrong or right, of all instances of the row, whose number is in "
+        "brackets. Black lines: 95 % intervals."
+    )
+    return sketch(draw_flips, report.flips, "flips", "Flips", caption, "Bars of flips for each class and group").drawn()
+
+
+def _reliability_picture(report: Findings) -> Picture:
+    caption = (
+        f"Decisions in {BINS} bins of equal width of their confidence: the share that is right, and the share of all "
+        "decisions. On the dashed line, as many decisions are right as their confidence says."
+    )
+    alt = "Curves of accuracy over confidence before and after"
+    return sketch(draw_reliability, report.reliability, "reliability", "Reliability", caption, alt).drawn()

@@ -1,0 +1,230 @@
+"""The test instances on which two models are compared, with what each predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from clops_sweep.errors import UsageError
+
+from ..people.patient_intervals import predicted
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Names = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """What a model predicts of n instances.
+
+    Attributes:
+        probabilities: [n, outputs].
+        said: bool [n, outputs], the decisions: the most probable class, or for sigmoids what is above 0.5.
+        right: bool [n], whether all decisions of an instance equal its targets.
+        softmax: whether probabilities of an instance sum to 1.
+    """
+
+    probabilities: Floats
+    said: Bools
+    right: Bools
+    softmax: bool
+
+    @classmethod
+    def of(cls, probabilities: Floats, targets: Bools) -> Predicted:
+        """Decide by probabilities."""
+        said, softmax = predicted(probabilities)
+        right = np.asarray((said & targets).any(1) if softmax else (said == targets).all(1))
+        return cls(probabilities, said, right, softmax)
+
+    def take(self, rows: npt.NDArray[np.generic]) -> Predicted:
+        """Some instances."""
+        return replace(self, probabilities=self.probabilities[rows], said=self.said[rows], right=self.right[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class OneClass:
+    """One class against the rest.
+
+    Attributes:
+        name: of the class.
+        rows: bool [n], the m instances that count.
+        positive: bool [m], which of them have the class.
+        scores: its probability [m], before and after.
+        said: the decisions [m], before and after.
+    """
+
+    name: str
+    rows: Bools
+    positive: Bools
+    scores: tuple[Floats, Floats]
+    said: tuple[Bools, Bools]
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """n test instances with the predictions of the model before and of the model after.
+
+    Attributes:
+        instances: [n] their numbers in the data.
+        tasks: [n] names.
+        labels: [n] their classes as text.
+        patients: [n] whose they are; empty where that is not known.
+        targets: bool [n, outputs].
+        before: what the model before predicts.
+        after: what the model after predicts.
+        groups: columns [n] for subgroups, by name.
+    """
+
+    instances: Ints
+    tasks: Names
+    labels: Names
+    patients: Names
+    targets: Bools
+    before: Predicted
+    after: Predicted
+    groups: Mapping[str, Names] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.instances)
+
+    @property
+    def unit(self) -> str:
+        """What is drawn for intervals: "patient", or "instance" where patients are not known."""
+        return "patient" if len(self) and (self.patients != "").all() else "instance"
+
+    @cached_property
+    def units(self) -> Ints:
+        """The patient of each instance, or the instance, as a number from 0: [n]."""
+        named = self.patients if self.unit == "patient" else self.instances
+        return np.asarray(np.unique(named, return_inverse=True)[1], np.int64)
+
+    def take(self, rows: npt.NDArray[np.generic]) -> Paired:
+        """Some instances."""
+        return Paired(
+            self.instances[rows],
+            self.tasks[rows],
+            self.labels[rows],
+            self.patients[rows],
+            self.targets[rows],
+            self.before.take(rows),
+            self.after.take(rows),
+            {name: column[rows] for name, column in self.groups.items()},
+        )
+
+    @cached_property
+    def classes(self) -> dict[str, Bools]:
+        """The classes that instances have, sorted, each with the instances [n] that have it."""
+        several = self.targets.shape[1] > 1 and not (self.targets.sum(1) == 1).all()
+        sets = [text.split("+") if several else [text] for text in self.labels]
+        names = sorted({name for names in sets for name in names if name})
+        return {name: np.array([name in names for names in sets]) for name in names}
+
+    def one_by_one(self) -> list[OneClass]:
+        """Each class against the rest.
+
+        Where an output is a class, the rest are all other instances. Where it is a position in a task, they are the
+        other instances of the tasks that have the class. A class without a rest is left out.
+        """
+        found = []
+        for name, has in self.classes.items():
+            rows, scores, said = has & False, np.zeros((2, len(self))), np.zeros((2, len(self)), bool)
+            whole = self._output(has, ~rows)
+            for there in [~rows] if whole is not None else [self.tasks == task for task in np.unique(self.tasks[has])]:
+                place = whole if whole is not None else self._output(has, there)
+                if place is None or has[there].all():
+                    continue
+                output, is_it = place
+                rows |= there
+                for which, model in enumerate((self.before, self.after)):
+                    score, decided = model.probabilities[:, output], model.said[:, output]
+                    scores[which, there] = score[there] if is_it else 1 - score[there]
+                    said[which, there] = decided[there] == is_it
+            if rows.any():
+                pairs = (scores[0, rows], scores[1, rows]), (said[0, rows], said[1, rows])
+                found.append(OneClass(name, rows, has[rows], *pairs))
+        return found
+
+    def _output(self, has: Bools, rows: Bools) -> tuple[int, bool] | None:
+        """The output that stands for a class among some instances, and whether it says that it is there."""
+        for output, target in enumerate(self.targets[rows].T):
+            if (target == has[rows]).all():
+                return output, True
+            if self.targets.shape[1] == 1 and (target != has[rows]).all():
+                return output, False
+        return None
+
+
+def last_update(predictions: pd.DataFrame) -> tuple[Paired, Paired]:
+    """The model before and after the last task of a run: on what was learned before, and on what is new.
+
+    Instances of the last task that earlier tasks have as well are not new.
+
+    Raises:
+        UsageError: the run has no predictions, or was trained in one stage.
+    """
+    stages = np.unique(_known(predictions)["trained_on"])
+    if len(stages) < 2:
+        raise UsageError(
+            "the run was trained on all tasks at once, so it has no model before an update; compare it with another "
+            "run: --against RUN_ID"
+        )
+    before, after = (predictions[predictions["trained_on"] == stage] for stage in stages[-2:])
+    whole, number = _paired(before, after), after.sort_values(["task", "instance"])["evaluated_on"].to_numpy()
+    old = number < stages[-1]
+    new = ~old & ~np.isin(whole.instances, whole.instances[old])
+    return _once(whole.take(old)), _once(whole.take(new))
+
+
+def last_models(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
+    """The last models of two runs on all test instances.
+
+    Raises:
+        UsageError: one has no predictions, or they were tested on other instances or with another order of labels.
+    """
+    both = (it[it["trained_on"] == it["trained_on"].max()] for it in map(_known, (before, after)))
+    return _once(_paired(*both))
+
+
+def _known(predictions: pd.DataFrame) -> pd.DataFrame:
+    if predictions.empty:
+        raise UsageError("the run has no predictions; run its search space again with --keep predictions")
+    return predictions
+
+
+def _paired(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
+    """Two stages on the same instances, sorted by task and instance."""
+    one, other = (it.sort_values(["task", "instance"], kind="stable", ignore_index=True) for it in (before, after))
+    keys = ["task", "instance"]
+    if not one[keys].equals(other[keys]):
+        raise UsageError(
+            "the two runs were not tested on the same instances of the same tasks; expected runs of one data set, "
+            "scenario and patient split"
+        )
+    outputs = [
+        [name for name in it if str(name).startswith("target_") and it[name].notna().all()] for it in (one, other)
+    ]
+    if outputs[0] != outputs[1] or not (one[outputs[0]] == other[outputs[0]]).to_numpy().all():
+        raise UsageError(
+            "the two runs have other labels or another order of labels for the same instances; expected one scenario "
+            "with the same classes for each task"
+        )
+    targets = one[outputs[0]].to_numpy() > 0
+    probabilities = [str(name).replace("target", "probability") for name in outputs[0]]
+    first, second = (Predicted.of(it[probabilities].to_numpy(dtype=float), targets) for it in (one, other))
+    texts = (one[name].fillna("").to_numpy(dtype=object) for name in ("task", "label", "patient"))
+    tasks, labels, patients = texts
+    return Paired(one["instance"].to_numpy(), tasks, labels, patients, targets, first, second)
+
+
+def _once(paired: Paired) -> Paired:
+    """Without repetitions: an instance that several tasks are tested on, and that both models answer alike in each."""
+    answers = (paired.targets, paired.before.probabilities, paired.after.probabilities)
+    table = pd.DataFrame(np.column_stack([paired.instances, *answers]))
+    return paired.take(~table.duplicated().to_numpy())

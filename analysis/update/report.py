@@ -1,0 +1,241 @@
+"""The update report as a record: what changed, for whom, and whether the acceptance criteria hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.declared.recording_checks import UNKNOWN, require_few_groups
+from clops_sweep.errors import UsageError, listed, several, shown
+from clops_sweep.experiment.columns import FIELDS, config_from_row
+from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.store.run_store import RunStore
+
+from ..people.patient_intervals import FEW_PEOPLE
+from ..statistics import MIN_UNITS
+from .criteria import BY_CLASS, BY_GROUP, Criteria
+from .findings import Decision, Findings
+from .measures import FIXED, Measures, Quantity, reliability
+from .page import render_page
+from .paired import Paired, last_models, last_update
+
+Column = tuple[npt.NDArray[np.int32], tuple[str, ...]]
+"""Codes of all instances of a data set, and the names that they count."""
+
+
+class UpdateReport(Findings):
+    """What was found, with its page; attributes are those of `Findings`."""
+
+    def html(self) -> str:
+        """Return the page, one file that needs nothing else."""
+        return render_page(self)
+
+
+def make_report(
+    store: RunStore,
+    run_id: str,
+    against: str | None,
+    groups: Sequence[str],
+    criteria: Criteria | None,
+    columns: Callable[[DataKey, str], Mapping[str, Column]],
+) -> UpdateReport:
+    """Compare two models of a store.
+
+    Args:
+        store: where the runs are.
+        run_id: the beginning of the id of the run whose last model may replace another.
+        against: that of the run whose last model is replaced; None for the same run before its last task.
+        groups: columns for subgroups.
+        criteria: the limits.
+        columns: the columns of prepared data with a data hash, as `PreparedData.groups`; called only for subgroups.
+
+    Raises:
+        UsageError: as `clops_sweep.update_report`.
+    """
+    ids = [store.find(it) for it in (run_id, *([] if against is None else [against]))]
+    rows = [store.rows("runs", run_ids=[it])[0] for it in ids]
+    predictions = [_predictions(store, it) for it in ids]
+    new = None
+    if against is None:
+        paired, fresh = last_update(predictions[0])
+        description = _last_task(rows[0], predictions[0]["trained_on"].nunique(), fresh)
+    else:
+        _require_same_data(*rows)
+        paired, fresh = last_models(predictions[1], predictions[0]), None
+        description = _other_run(rows[1], rows[0])
+    if not len(paired):
+        raise UsageError(f"run {ids[0]}: no test instance belongs to earlier tasks, so there is nothing to compare")
+    paired = replace(paired, groups=_groups(paired, rows[0], groups, columns))
+    measures = Measures(paired)
+    if fresh is not None and len(fresh):
+        new = next(Measures(fresh).slices())
+    units = len(np.unique(paired.units))
+    unknown = {name: int((column == UNKNOWN).sum()) for name, column in paired.groups.items()}
+    curves = tuple(tuple(reliability(model, paired.targets)) for model in (paired.before, paired.after))
+    report = UpdateReport(
+        run_id=ids[0],
+        against="" if against is None else ids[1],
+        description=tuple(description),
+        data=_described(rows[0], paired, units),
+        instances=len(paired),
+        units=units,
+        unit=paired.unit,
+        resamples=measures.resamples,
+        flips=tuple(measures.slices()),
+        changed_decisions=measures.changed_decisions(),
+        drift=measures.drift(),
+        overall=(measures.accuracy(), measures.brier(), measures.calibration_error()),
+        reliability=(curves[0], curves[1]),
+        classes=tuple(measures.classes()),
+        new=new,
+        unknown=unknown,
+        criteria=(),
+        limitations=(),
+    )
+    decided = () if criteria is None else tuple(_decisions(criteria, report))
+    return replace(report, criteria=decided, limitations=tuple(_limitations(report, rows[0])))
+
+
+def _predictions(store: RunStore, run_id: str) -> Any:
+    if not store.parts["predictions"].has_finished([run_id]):
+        raise UsageError(
+            f"run {run_id}: its predictions are not kept; run its search space again with --keep predictions, which "
+            "adds them to finished runs"
+        )
+    return store.read("predictions", run_id)
+
+
+def _require_same_data(after: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+    for name in ("dataset", "data_hash"):
+        if after[name] != before[name]:
+            raise UsageError(
+                f"runs {after['run_id']} and {before['run_id']} are of different data ({name} {after[name]} and "
+                f"{before[name]}); expected runs of one data set, normalisation and patient split"
+            )
+
+
+def _groups(
+    paired: Paired,
+    row: Mapping[str, Any],
+    names: Sequence[str],
+    columns: Callable[[DataKey, str], Mapping[str, Column]],
+) -> dict[str, Any]:
+    """The columns for subgroups of the compared instances, joined by instance."""
+    if not names:
+        return {}
+    known = columns(config_from_row(row).data_key, row["data_hash"])
+    found = {}
+    for name in dict.fromkeys(names):
+        if name not in known:
+            there = f"; it has {listed(known)}" if known else ""
+            raise UsageError(
+                f"--groups: dataset {row['dataset']!r} was prepared without a column {shown(name)}{there}; columns "
+                "come from Recordings(..., groups={...}), and 'clops-sweep data evict "
+                f"{row['dataset']}' lets older frames be prepared again"
+            )
+        codes, values = known[name]
+        found[name] = np.array(values, object)[codes[paired.instances]]
+        require_few_groups(f"--groups {name}", found[name])
+    return found
+
+
+def _last_task(row: Mapping[str, Any], tasks: int, new: Paired) -> Iterator[tuple[str, str, str]]:
+    yield "run", row["run_id"], row["run_id"]
+    yield "tasks learned", f"{tasks - 1} of {tasks}", f"{tasks} of {tasks}"
+    if len(new):
+        yield "classes in the last task", "not learned", ", ".join(new.classes)
+    yield "method", str(row["strategy"]), "the same, continued"
+
+
+def _other_run(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    yield "run", before["run_id"], after["run_id"]
+    for name in (*FIELDS, *OPTIONS):
+        values = before.get(name), after.get(name)
+        if values[0] != values[1]:
+            yield name, *("not used" if it is None else str(it) for it in values)
+
+
+def _described(row: Mapping[str, Any], paired: Paired, units: int) -> dict[str, str]:
+    compared = several(len(paired), "test instance")
+    return {
+        "data set": f"{row['dataset']}, scenario {row['scenario']}",
+        "compared on": f"{compared} of {several(units, 'patient')}" if paired.unit == "patient" else compared,
+        "classes": ", ".join(paired.classes),
+        "tasks": ", ".join(dict.fromkeys(paired.tasks)),
+        "patients in training": str(row["patients_train"]),
+        "split of the patients": f"{row.get('split') or 'random'}, split_seed {row['split_seed']}",
+        "data hash": str(row["data_hash"]),
+    }
+
+
+def _decisions(criteria: Criteria, report: UpdateReport) -> Iterator[Decision]:
+    everything, *_ = report.flips
+    loss = everything.accuracy.difference
+    calibration = report.overall[-1].after
+    of_all = {
+        "max_flips": everything.right_to_wrong,
+        "min_accuracy": everything.accuracy.after,
+        "max_accuracy_loss": Quantity(-loss.value, -loss.high, -loss.low),
+        "max_calibration_error": calibration,
+        "max_drift": report.drift,
+    }
+    for name, limit in vars(criteria).items():
+        if limit is None:
+            continue
+        if name in of_all:
+            yield _decision(name, "", limit, of_all[name])
+        elif name in BY_GROUP:
+            if not report.groups:
+                raise UsageError(f"{name}: there are no subgroups; expected columns for them, as in --groups sex")
+            for group in report.groups:
+                flips = name == "max_group_flips"
+                measured = group.right_to_wrong if flips else group.accuracy.after
+                yield _decision(name, f"{group.column} {group.name}", limit, measured)
+        else:
+            known = {it.name: it for it in report.classes}
+            for of, least in limit.items():
+                if of not in known:
+                    raise UsageError(
+                        f"{name}: {shown(of)} is no class of the compared instances; classes: {listed(known)}"
+                    )
+                yield _decision(name, of, least, getattr(known[of], BY_CLASS[name]).after)
+
+
+def _decision(name: str, of: str, limit: float, measured: Quantity) -> Decision:
+    sign = -1 if name.startswith("max") else 1
+    ends = [end for end in (measured.low, measured.high) if np.isfinite(end)]
+    holds = bool(sign * measured.value >= sign * limit)
+    certain = bool(ends) and all((sign * end >= sign * limit) == holds for end in ends)
+    return Decision(name, of, float(limit), measured, holds, certain)
+
+
+def _limitations(report: UpdateReport, row: Mapping[str, Any]) -> Iterator[str]:
+    yield "A retrospective comparison on stored test predictions. It is no statement about a medical device."
+    if report.unit == "instance":
+        yield "The predictions name no patients. Intervals draw instances: too narrow where a patient has several."
+    if not report.resamples:
+        yield f"No intervals: {several(report.units, report.unit)} where {MIN_UNITS} are needed."
+    else:
+        yield (
+            f"Intervals are 95 % percentile intervals over {report.resamples:,} resamples of the test "
+            f"{report.unit}s. The networks stay as they are: other training patients or seeds would give other "
+            "numbers. Intervals are not corrected for their number. A number without an interval is about fewer than "
+            f"{MIN_UNITS} {report.unit}s, or is the same in all resamples; 0 flips here do not exclude flips of others."
+        )
+    if row.get("split_within") == "time":
+        yield "Test instances are later parts of recordings of people who were trained on, not of other people."
+    few = [f"{it.column} {it.name}" for it in report.flips if it.units < FEW_PEOPLE]
+    if few:
+        yield f"Fewer than {FEW_PEOPLE} {report.unit}s: {listed(few)}. Numbers about them say little."
+    for name, count in report.unknown.items():
+        if count:
+            yield f"{several(count, 'instance')} without an entry in {name} are in the group {UNKNOWN!r}."
+    yield (
+        f"Sensitivity at a specificity of {FIXED:g}, and the other way round, use the best threshold on the compared "
+        "instances themselves, for each model its own. A threshold that is fixed beforehand does worse."
+    )

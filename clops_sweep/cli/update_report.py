@@ -1,0 +1,92 @@
+"""`clops-sweep update-report`: what changes, and for whom, if one model replaces another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from clops_sweep.cli.options import (
+    EXIT_FAILED,
+    Ended,
+    NotEmpty,
+    NotEmptyPath,
+    data_root_option,
+    json_option,
+    plugins_option,
+    prepared_root_option,
+    print_json,
+    results_option,
+    run_id_argument,
+)
+from clops_sweep.errors import UsageError
+from clops_sweep.store.run_store import RunStore
+
+
+@click.command("update-report")
+@run_id_argument
+@click.option("--against", metavar="RUN_ID", help="The run whose last model is replaced.")
+@click.option(
+    "--groups", type=NotEmpty(), metavar="COLUMN,...", help="Columns for subgroups, such as sex,age; see data sets."
+)
+@click.option("--criteria", "criteria_file", type=NotEmptyPath(), metavar="FILE", help="TOML file of limits to keep.")
+@results_option
+@click.option("--output", type=NotEmptyPath(), metavar="FILE", help="The page; by default report/update-RUN_ID.html.")
+@plugins_option
+@data_root_option
+@prepared_root_option
+@json_option
+def update_report(
+    run_id: str,
+    against: str | None,
+    groups: str | None,
+    criteria_file: Path | None,
+    results: str,
+    output: Path | None,
+    data_root: Path | None,
+    prepared_root: Path | None,
+    as_json: bool,
+) -> None:
+    """Report what changes, and for whom, if a model replaces another. RUN_ID may be any unambiguous prefix.
+
+    Without --against, the model of the run after its last task replaces the one before it. Needs predictions (--keep
+    predictions). The exit status is 1 if a criterion does not hold.
+    """
+    from clops_sweep.analysis.drawing.style import write_whole
+    from clops_sweep.analysis.update.criteria import read_criteria
+    from clops_sweep.analysis.update.page import percent, verdict
+    from clops_sweep.analysis.update.report import make_report
+    from clops_sweep.data.files.folder import one_sentence
+    from clops_sweep.data.preparing.prepared_data import PreparedData
+    from clops_sweep.learning.encoders.encoders import Encoders
+
+    names = [] if groups is None else [name.strip() for name in groups.split(",")]
+    if not all(names):
+        raise UsageError(f"--groups {groups!r}: expected names of columns with commas between them")
+    criteria = None if criteria_file is None else read_criteria(criteria_file)
+    store = RunStore.named(results)
+    store.files.check_is_there()
+    data = PreparedData.found(prepared_root, data_root, Encoders(store.models.read, data_root))
+    report = make_report(store, run_id, against, names, criteria, data.groups)
+    beside = store.files.folder
+    compared = report.run_id + (f"-against-{report.against}" if report.against else "")
+    page = output or (Path() if beside is None else beside) / "report" / f"update-{compared}.html"
+    with one_sentence(page):
+        write_whole(page, report.html().encode())
+    if as_json:
+        print_json({"results": store.files.shown, "report": page.resolve(), **report.as_data()})
+    else:
+        everything, *_ = report.flips
+        changed = f"{percent(everything.accuracy.before)} to {percent(everything.accuracy.after)}"
+        click.echo(f"compared on {report.data['compared on']} [95 % interval over {report.unit}s]")
+        click.echo(f"  right before, wrong after  {percent(everything.right_to_wrong)}")
+        click.echo(f"  wrong before, right after  {percent(everything.wrong_to_right)}")
+        click.echo(f"  accuracy                   {changed}")
+        for it in report.criteria:
+            of = f" of {it.of}" if it.of else ""
+            held = "holds" if it.holds else "FAILS"
+            click.echo(f"  {held}  {it.criterion}{of}: {percent(it.measured)}, limit {100 * it.limit:g} %")
+        click.echo(verdict(report))
+        click.echo(f"report: {page.resolve()}")
+    if not report.holds:
+        raise Ended(EXIT_FAILED)

@@ -1,0 +1,81 @@
+"""The study of updates: from a store to `updates.csv`, and from that file to the tables of docs/update_report.md.
+
+python docs/update/study.py collect RESULTS   update reports of search_spaces/updates.py in RESULTS, into updates.csv
+python docs/update/study.py                   the tables
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from clops_sweep import read, update_report
+from clops_sweep.analysis.collect import collect
+from clops_sweep.analysis.statistics import paired_difference, partitions
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.store.run_store import RunStore
+
+FILE = Path(__file__).with_name("updates.csv")
+BASELINE = "Fine-tuning"
+PEOPLE = ["patients_train", "patients_validation", "patients_test", "split_hash"]
+MEASURES = {
+    "test_right_to_wrong": "right before, wrong after",
+    "test_accuracy": "accuracy after",
+    "test_calibration": "calibration error after",
+    "test_new": "accuracy on the last task",
+}
+
+
+def collected(results: str) -> pd.DataFrame:
+    """A row for each finished run with predictions: what its update report says of all instances."""
+    store, rows = RunStore(results), []
+    there = store.parts["predictions"].finished()
+    for experiment in collect(load_spaces(shipped_space("updates")), read(results)):
+        runs = experiment.runs[experiment.runs["run_id"].isin(there)]
+        for run in runs.to_dict("records"):
+            report = update_report(results, run["run_id"])
+            everything, *_ = report.flips
+            found = {
+                "space": experiment.name,
+                "method": experiment.cells[run["cell"]].labels["method"],
+                "split_seed": run["split_seed"],
+                "seed": run["seed"],
+                **{name: run[name] for name in PEOPLE},
+                "test_right_to_wrong": everything.right_to_wrong.value,
+                "test_wrong_to_right": everything.wrong_to_right.value,
+                "test_accuracy": everything.accuracy.after.value,
+                "test_accuracy_before": everything.accuracy.before.value,
+                "test_calibration": report.overall[-1].after.value,
+                "test_new": float("nan") if report.new is None else report.new.accuracy.after.value,
+                "drift": report.drift.value,
+            }
+            rows.append(found)
+    return pd.DataFrame(rows)
+
+
+def table(runs: pd.DataFrame) -> str:
+    """A row for each method: means over splits, and the difference to fine-tuning with its corrected interval."""
+    known, by_method = partitions(runs), dict(list(runs.groupby("method", sort=False)))
+    shown = {name: title for name, title in MEASURES.items() if runs[name].notna().any()}
+    lines = ["| method | " + " | ".join(shown.values()) + " |", "|---|" + "---:|" * len(shown)]
+    base = by_method[BASELINE].set_index(["split_seed", "seed"])
+    for method, of_method in by_method.items():
+        ours, cells = of_method.set_index(["split_seed", "seed"]), []
+        for name in shown:
+            mean = 100 * ours[name].groupby("split_seed").mean().mean()
+            theirs = base[name].reindex(ours.index)
+            less = paired_difference(ours[name], theirs, list(ours.index), known, name)
+            ends = f" ({100 * less.mean:+.1f} [{100 * less.low:.1f}, {100 * less.high:.1f}])"
+            cells.append(f"{mean:.1f} %" + (ends if method != BASELINE else ""))
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["collect"]:
+        collected(sys.argv[2]).to_csv(FILE, index=False, float_format="%.6g", lineterminator="\n")
+    for space, runs in pd.read_csv(FILE).groupby("space", sort=False):
+        splits, seeds = runs["split_seed"].nunique(), runs["seed"].nunique()
+        print(f"{space}: {splits} splits, {seeds} seed(s), {len(runs)} runs\n\n{table(runs)}\n")

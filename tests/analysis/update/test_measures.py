@@ -1,0 +1,166 @@
+"""Flips, calibration, sensitivity and drift against scikit-learn, scipy and loops; intervals over patients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.spatial.distance import jensenshannon
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import accuracy_score, brier_score_loss, recall_score, roc_curve
+
+from clops_sweep import UsageError
+from clops_sweep.analysis.update.measures import FIXED, Measures, reliability
+from clops_sweep.analysis.update.paired import last_models, last_update
+
+PEOPLE, OF_EACH = 12, 5
+NAMES = ("AF", "N", "O")
+
+
+def stage(seed: int, kind: str = "softmax", trained_on: int = 1, tasks: int = 1) -> pd.DataFrame:
+    """What a model predicts: three classes with a softmax, one sigmoid for two, or three labels with sigmoids."""
+    rng, rows = np.random.default_rng(seed), []
+    for place in range(tasks * PEOPLE * OF_EACH):
+        person, truth = place % PEOPLE, place % 3
+        row = {"run_id": "a", "trained_on": trained_on, "evaluated_on": place % tasks + 1, "instance": place}
+        row |= {"task": f"t{place % tasks}", "patient": f"p{person}"}
+        if kind == "binary":
+            label = place % 2
+            row |= {"label": NAMES[label], "target_0": label, "probability_0": rng.beta(1 + label, 2 - label)}
+        else:
+            target = np.eye(3, dtype=int)[truth] if kind == "softmax" else np.array([truth == 0, place % 5 > 1, True])
+            given = rng.dirichlet(1 + 2 * np.eye(3)[truth]) if kind == "softmax" else rng.beta(1 + target, 2 - target)
+            row["label"] = "+".join(name for name, there in zip(NAMES, target, strict=True) if there)
+            row |= {f"target_{k}": int(target[k]) for k in range(3)} | {f"probability_{k}": given[k] for k in range(3)}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def columns(table: pd.DataFrame, prefix: str) -> np.ndarray[Any, Any]:
+    return table[[name for name in table if name.startswith(prefix)]].to_numpy()
+
+
+def test_flips_are_those_of_a_count() -> None:
+    before, after = stage(1), stage(2)
+    truth = columns(before, "target_").argmax(1)
+    said = [columns(it, "probability_").argmax(1) for it in (before, after)]
+    everything, *others = Measures(last_models(before, after)).slices()
+    assert everything.accuracy.before.value == pytest.approx(accuracy_score(truth, said[0]))
+    assert everything.accuracy.after.value == pytest.approx(accuracy_score(truth, said[1]))
+    for it in (everything, *others):
+        rows = [n for n in range(len(truth)) if it.name in ("all", NAMES[truth[n]])]
+        wrong = sum(said[0][n] == truth[n] and said[1][n] != truth[n] for n in rows)
+        right = sum(said[0][n] != truth[n] and said[1][n] == truth[n] for n in rows)
+        assert (it.instances, it.units) == (len(rows), len({n % PEOPLE for n in rows}))
+        assert (it.right_to_wrong.value, it.wrong_to_right.value) == pytest.approx(
+            (wrong / len(rows), right / len(rows))
+        )
+    assert [it.name for it in others] == list(NAMES)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "binary", "several"])
+def test_calibration_is_that_of_scikit_learn(kind: str) -> None:
+    before, after = stage(1, kind), stage(2, kind)
+    paired = last_models(before, after)
+    measures = Measures(paired)
+    targets, given = columns(after, "target_"), columns(after, "probability_")
+    if kind == "softmax":
+        confidence, right = given.max(1), given.argmax(1) == targets.argmax(1)
+        brier = np.mean([sum((p - t) ** 2) for p, t in zip(given, targets, strict=True)])
+    else:
+        confidence, right = np.maximum(given, 1 - given).ravel(), ((given > 0.5) == targets).ravel()
+        brier = np.mean([brier_score_loss(t, p, labels=[0, 1]) for t, p in zip(targets.T, given.T, strict=True)])
+    assert measures.brier().after.value == pytest.approx(brier)
+    curve = reliability(paired.after, paired.targets)
+    shares, means = calibration_curve(right, confidence, n_bins=15)
+    np.testing.assert_allclose([(it.accuracy, it.confidence) for it in curve], np.column_stack([shares, means]))
+    expected = sum(it.count * abs(it.accuracy - it.confidence) for it in curve) / len(confidence)
+    assert measures.calibration_error().after.value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "binary", "several"])
+def test_sensitivity_and_specificity_are_those_of_scikit_learn(kind: str) -> None:
+    before, after = stage(1, kind), stage(2, kind)
+    targets, given = columns(after, "target_"), columns(after, "probability_")
+    if kind == "binary":
+        targets, given = np.hstack([1 - targets, targets]), np.hstack([1 - given, given])
+    said = given == given.max(1, keepdims=True) if kind == "softmax" else given > 0.5
+    found = list(Measures(last_models(before, after)).classes())
+    assert [it.name for it in found] == list({"softmax": NAMES, "binary": NAMES[:2], "several": NAMES[:2]}[kind])
+    for place, it in enumerate(found):
+        truth = targets[:, place]
+        assert it.sensitivity.after.value == pytest.approx(recall_score(truth, said[:, place]))
+        assert it.specificity.after.value == pytest.approx(recall_score(1 - truth, ~said[:, place]))
+        false, true, _ = roc_curve(truth, given[:, place], drop_intermediate=False)
+        assert it.sensitivity_at_specificity.after.value == pytest.approx(true[false <= 1 - FIXED + 1e-9].max())
+        assert it.specificity_at_sensitivity.after.value == pytest.approx(1 - false[true >= FIXED - 1e-9].min())
+
+
+def test_drift_is_that_of_scipy() -> None:
+    before, after = stage(1), stage(2)
+    measures = Measures(last_models(before, after))
+    counts = [
+        [np.histogram(column, 10, (0, 1))[0] for column in columns(it, "probability_").T] for it in (before, after)
+    ]
+    expected = np.mean([jensenshannon(*pair, base=2) for pair in zip(*counts, strict=True)])
+    assert measures.drift().value == pytest.approx(expected)
+    changed = np.mean(columns(before, "probability_").argmax(1) != columns(after, "probability_").argmax(1))
+    assert measures.changed_decisions().value == pytest.approx(changed)
+    assert Measures(last_models(before, before)).drift().value == 0
+
+
+def test_an_interval_is_that_of_drawing_patients() -> None:
+    before, after = stage(1), stage(2)
+    found = next(Measures(last_models(before, after)).slices()).right_to_wrong
+    truth = columns(before, "target_").argmax(1)
+    right = [columns(it, "probability_").argmax(1) == truth for it in (before, after)]
+    by_person = (right[0] & ~right[1]).reshape(OF_EACH, PEOPLE).mean(0)
+    rng = np.random.default_rng(7)
+    drawn = [by_person[rng.integers(0, PEOPLE, PEOPLE)].mean() for _ in range(2000)]
+    width = found.high - found.low
+    np.testing.assert_allclose((found.low, found.high), np.quantile(drawn, (0.025, 0.975)), atol=width / 8)
+
+
+def test_fewer_than_three_patients_have_no_interval() -> None:
+    few = [it.assign(patient=np.where(it["instance"] % 2, "a", "b")) for it in (stage(1), stage(2))]
+    measures = Measures(last_models(*few))
+    assert measures.resamples == 0
+    assert all(np.isnan(it.right_to_wrong.low) for it in measures.slices())
+
+
+def test_without_patients_instances_are_drawn() -> None:
+    paired = last_models(*(it.assign(patient=None) for it in (stage(1), stage(2))))
+    assert (paired.unit, len(np.unique(paired.units))) == ("instance", PEOPLE * OF_EACH)
+    assert np.isfinite(Measures(paired).accuracy().after.low)
+
+
+def test_no_flip_among_these_patients_has_no_interval() -> None:
+    flips = next(Measures(last_models(stage(1), stage(1))).slices()).right_to_wrong
+    assert flips.value == 0
+    assert np.isnan(flips.low)
+
+
+def test_the_last_update_is_judged_on_earlier_tasks_and_an_instance_counts_once() -> None:
+    stages = [stage(seed, tasks=3).assign(trained_on=seed) for seed in (1, 2, 3)]
+    old, new = last_update(pd.concat(stages))
+    assert (len(old), len(new)) == (2 * PEOPLE * OF_EACH, PEOPLE * OF_EACH)
+    assert set(old.tasks) == {"t0", "t1"}
+    one = [stage(seed).assign(trained_on=seed) for seed in (1, 2)]
+    everywhere = [it.assign(evaluated_on=task, task=f"t{task}") for it in one for task in (1, 2)]
+    old, new = last_update(pd.concat(everywhere))  # the same people are tested after every task
+    assert (len(old), len(new)) == (PEOPLE * OF_EACH, 0)
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    one = stage(1)
+    with pytest.raises(UsageError, match="not tested on the same instances"):
+        last_models(one, one[one["instance"] > 3])
+    swapped = one.rename(columns={"target_0": "target_1", "target_1": "target_0"})
+    with pytest.raises(UsageError, match="another order of labels"):
+        last_models(one, swapped)
+    with pytest.raises(UsageError, match="all tasks at once"):
+        last_update(one)
+    with pytest.raises(UsageError, match="--keep predictions"):
+        last_update(one[:0])

@@ -1,0 +1,177 @@
+"""`clops-sweep update-report` on two small runs of a data set with columns for subgroups."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from click.testing import CliRunner, Result
+
+from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_frames, update_report
+from clops_sweep.analysis.update.criteria import read_criteria
+from clops_sweep.cli.commands import command
+from clops_sweep.data.preparing.prepare import prepare
+from clops_sweep.store.rows import record_result
+from clops_sweep.store.run_store import RunStore
+from tests.cli.documented import documented
+from tests.data.declared_files import declare, forget
+
+CLINIC = """
+from tests.data.declared_files import waves
+N = 80
+
+@dataset("clinic", scenarios=("class_il",))
+def clinic(data_root):
+    return Recordings(
+        waves(N, 1, 2500), 500, ("II",), "mV", np.arange(N) % 4, ("rest", "walk", "run", "stairs"), np.arange(N) // 4,
+        groups={"sex": ["f" if n < 40 else None if n == 79 else "m" for n in range(N)]},
+    )
+"""
+Ask = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[str]]]:
+    """A folder with prepared frames and a store, and the ids of its runs: fine-tuning, EWC, one without predictions."""
+    folder = tmp_path_factory.mktemp("clinic")
+    declare(folder / "clinic.py", CLINIC)
+    prepare("clinic", prepared_root=folder / "prepared", data_root=None)
+    store = RunStore(folder / "results", keep=["predictions"])
+    store.open_for_writing()
+    ids = []
+    for strategy, kept in (("finetune", True), ("ewc", True), ("lwf", False)):
+        config = RunConfig(dataset="clinic", strategy=strategy, epochs_per_task=2, batch_size=8)
+        frames = open_frames("clinic", prepared_root=folder / "prepared")
+        ids.append(config.run_id(frames.data_hash))
+        result = ContinualRun(config, frames, keep_predictions=kept).run()
+        record_result(store, {ids[-1]: config}, result, lambda config, data=frames.data_hash: data, {"device": "cpu"})
+    yield folder, ids
+    forget()
+
+
+@pytest.fixture
+def ask(made: tuple[Path, list[str]]) -> Ask:
+    folder = made[0]
+    ending = ["--results", folder / "results", "--prepared-root", folder / "prepared"]
+
+    def asked(*arguments: object) -> Result:
+        words = [str(it) for it in ("update-report", *arguments, *ending)]
+        return CliRunner().invoke(command, words, standalone_mode=False)
+
+    return asked
+
+
+def test_a_page_and_json_of_an_update(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path) -> None:
+    folder, (run_id, *_) = made
+    limits = tmp_path / "limits.toml"
+    limits.write_text("max_flips = 1.0\nmin_accuracy = 0\n[min_sensitivity]\nwalk = 0.0\n")
+    done = ask(run_id[:10], "--groups", "sex", "--criteria", limits, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert set(found) == documented("update-report")
+    assert found["holds"] is True
+    assert found["instances"] == sum(it["instances"] for it in found["flips"] if it["column"] == "sex")
+    page = Path(found["report"])
+    assert page == folder.resolve() / "results" / "report" / f"update-{run_id}.html"
+    text = page.read_text()
+    assert "All 3 acceptance criteria are met." in text
+    assert "sex f" in text
+    assert "http" not in text.replace("http://www.w3.org", "")  # it needs nothing else
+    predictions = RunStore(folder / "results").read("predictions", run_id)
+    old = predictions[predictions["evaluated_on"] == 1].pivot_table("probability_0", "instance", "trained_on")
+    truth = predictions[predictions["evaluated_on"] == 1].groupby("instance")["target_0"].first() > 0
+    right = [(old[task] > 0.5) == truth for task in (1, 2)]
+    assert found["flips"][0]["right_to_wrong"]["value"] == pytest.approx((right[0] & ~right[1]).mean())
+
+
+def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path) -> None:
+    limits, page = tmp_path / "limits.toml", tmp_path / "page.html"
+    limits.write_text("max_flips = 1\nmax_calibration_error = 0.0\n")
+    done = ask(made[1][0], "--against", made[1][1], "--criteria", limits, "--output", page)
+    assert done.exit_code == 1
+    assert "FAILS  max_calibration_error" in done.output
+    assert "not met" in page.read_text()
+
+
+def test_the_example_of_the_page_runs(made: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, (run_id, *_) = made
+    page = (Path(__file__).parents[2] / "docs" / "update_report.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(folder / "prepared"))
+    names: dict[str, Any] = {}
+    exec(block.replace("11c2d63a", run_id).replace('"sex", "age"', '"sex"'), names)
+    assert names["report"].html().startswith("<!DOCTYPE html>")
+
+
+def test_the_same_from_python(made: tuple[Path, list[str]]) -> None:
+    folder, (one, other, _) = made
+    report = update_report(folder / "results", one, against=other, criteria=Criteria(max_flips=1.0))
+    assert (report.run_id, report.against, report.holds) == (one, other, True)
+    assert ("strategy", "ewc", "finetune") in report.description
+    same = update_report(folder / "results", one, against=one)
+    assert (same.flips[0].right_to_wrong.value, same.drift.value, same.groups) == (0, 0, ())
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ("[min_sensitivity]\nAF = 0.9", "min_sensitivity: 'AF' is no class .* rest, walk"),
+        ("max_group_flips = 0.1", "max_group_flips: there are no subgroups"),
+        ("max_flip = 0.1", "'max_flip' is no criterion .did you mean 'max_flips'"),
+        ("max_flips = 2", "max_flips: expected a number from 0 to 1, not 2"),
+        ("min_sensitivity = 0.9", "min_sensitivity: expected a limit by class"),
+        ("[min_sensitivity]", "min_sensitivity: expected a limit by class"),
+        ("max_flips", "is no TOML file"),
+        ("", "has no criterion"),
+    ],
+)
+def test_bad_criteria(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path, limits: str, said: str) -> None:
+    file = tmp_path / "limits.toml"
+    file.write_text(limits)
+    with pytest.raises(UsageError, match=said):
+        raise ask(made[1][0], "--criteria", file).exception or AssertionError
+
+
+@pytest.mark.parametrize(
+    ("run", "arguments", "said"),
+    [
+        (0, ["--groups", "age"], "prepared without a column 'age'; it has sex"),
+        (0, ["--groups", "sex,"], "expected names of columns with commas"),
+        (2, [], "predictions are not kept; .* --keep predictions"),
+        (0, ["--criteria", "nowhere.toml"], "nowhere.toml"),
+        (0, ["--against", "nothing"], "no run of"),
+    ],
+)
+def test_bad_input(made: tuple[Path, list[str]], ask: Ask, run: int, arguments: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        raise ask(made[1][run], *arguments).exception or AssertionError
+
+
+def test_runs_of_different_data_are_refused(made: tuple[Path, list[str]], tmp_path: Path) -> None:
+    folder, (one, *_) = made
+    shutil.copytree(folder / "results", tmp_path / "results")
+    store, other = RunStore(tmp_path / "results"), "f" * 24
+    runs, predictions = store.table("runs", one), store.table("predictions", one)
+    renamed = [it.set_column(0, "run_id", pa.array([other] * len(it))) for it in (runs, predictions)]
+    place = renamed[0].schema.get_field_index("data_hash")
+    renamed[0] = renamed[0].set_column(
+        place, "data_hash", pc.binary_join_element_wise(renamed[0]["data_hash"], "x", "")
+    )
+    tables = {name: store.table(name, one).slice(0, 0) for name in ("r_matrix", "curves", "instances")}
+    store.write_finished(other, {**tables, "runs": renamed[0], "predictions": renamed[1]})
+    with pytest.raises(UsageError, match="different data"):
+        update_report(store.uri, other, against=one)
+
+
+def test_criteria_are_read_as_they_are_given(tmp_path: Path) -> None:
+    file = tmp_path / "limits.toml"
+    file.write_text("max_flips = 0.02\nmin_group_accuracy = 0.5\n[min_specificity]\nAF = 0.9\n")
+    assert read_criteria(file) == Criteria(max_flips=0.02, min_group_accuracy=0.5, min_specificity={"AF": 0.9})
