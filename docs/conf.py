@@ -13,6 +13,16 @@ exclude_patterns = ["build"]
 html_theme = "furo"
 html_title = f"clops-sweep {version}"
 html_show_sourcelink = False
+html_logo = html_favicon = "logo.svg"
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
+html_static_path = ["card"]  # card.png: the picture that a link to the site shows
+html_css_files = ["site.css"]
+templates_path = ["_templates"]
+html_context = {
+    "description": "Sweeps of continual-learning runs on physiological signals: methods, hyperparameters, seeds and"
+    " patient splits, with results in Parquet tables.",
+    "html_baseurl": html_baseurl,
+}
 smartquotes = False  # --where must not become an en dash
 
 myst_enable_extensions = ["dollarmath"]

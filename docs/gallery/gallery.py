@@ -308,9 +308,11 @@ def page(gallery: Gallery, drawn: dict[str, str]) -> Iterator[str]:
             experiment = gallery.compared(f"{dataset}_{name}")
             yield f"### {HEADINGS[name]}\n"
             yield f"{_replicates(experiment)}.\n"
-            if "results" in parts:
-                yield _results(experiment)
             yield from (drawn.get(f"{experiment.name}-{part}", "") for part in parts)
+            if "results" in parts:
+                yield "<details><summary>Table</summary>\n"
+                yield _results(experiment)
+                yield "</details>\n"
 
 
 def claims_of(found: Sequence[Verdict]) -> Iterator[str]:
@@ -323,6 +325,7 @@ def claims_of(found: Sequence[Verdict]) -> Iterator[str]:
         for verdict, cells in zip(shown, table.rows, strict=True)
     )
     yield f"### Claims, {SCENARIOS[found[0].claim.scenario]}: {counts_in_words(shown)}\n"
+    yield "<details><summary>Every verdict</summary>\n"
     if everywhere:
         yield f"All runs with {', '.join(everywhere)}.\n"
     yield _rows_alone(TextTable("claims", "", ("claim", *_COLUMNS), rows, 2))
@@ -333,6 +336,7 @@ def claims_of(found: Sequence[Verdict]) -> Iterator[str]:
             lacking.setdefault(verdict.missing, []).append(verdict.claim.key)
     for missing, keys in lacking.items():
         yield f"Undecided, {missing}: {', '.join(f'`{key}`' for key in keys)}.\n"
+    yield "</details>\n"
 
 
 def _with_departures(verdict: Verdict, claim: TextCell, but: Sequence[str]) -> TextCell:

@@ -16,12 +16,11 @@ _INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib
 
 @contextmanager
 def importable(folder: Path) -> Iterator[None]:
-    """Around the execution of a file: the folder that it lies in comes first where modules are looked for.
+    """While a file is executed, search its folder first for modules.
 
-    Afterwards the interpreter knows nothing of the modules that have been imported from there, and another folder may
-    have some of the same names. Whoever holds on to them keeps them, and what is handed to workers takes with it what
-    it needs of them: they need not lie on the workers' machines. So they are to be imported where the file begins, and
-    not in a function that is called later.
+    Afterwards `sys.modules` has none of the modules imported from there, so another folder may have modules of the same
+    names. Objects that were imported stay valid, and are pickled by value: workers need not have the files. Files must
+    therefore import their modules at the top, and not in a function that is called later.
     """
     folder = folder.resolve()
     offered = {name for name in _names_in(folder) if _is_replaceable(name)}

@@ -16,8 +16,8 @@ I being a batch of the task and J the `replay_ratio` |I| candidates with the hig
 Candidates are `aser_candidates` stored instances, at random; E holds `aser_per_class` of each stored class, at random.
 So J supports the classes in the memory and interferes with what is being learned. In the first epoch of a task its
 instances come into the memory batch by batch, after the step. When the memory is full, as many leave: those of the
-candidates and the batch with the lowest mean value over E, which now is drawn from memory and batch. Nobody is a
-neighbour of itself.
+candidates and the batch with the lowest mean value over E, which now is drawn from memory and batch. No instance is
+its own neighbour.
 
 The authors' ASER_mu has these means; their ASER has max over E and min over I, and is left out. They see every
 instance once. They compute the values for the memory after the step; here one pass before it serves both.
