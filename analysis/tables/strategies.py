@@ -22,7 +22,7 @@ TRAINING = (
     *("dataset", "scenario", "task_classes", "domain", "split_within", "people_per_task", "people_order"),
     *("encoder", "leads", "normalize", "task_order", "network", "norm", "head"),
     *("epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
-    *("precision", "early_stopping"),
+    *("precision", "early_stopping", "lora_rank"),
 )
 """What configurations must have in common to be compared across strategies, beside the network's options."""
 

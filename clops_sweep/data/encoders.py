@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from clops_sweep.data.frames import FrameSet
 
 @dataclass(frozen=True)
 class Computing:
-    """Features that are about to be computed.
+    """Features, or adapted signals, that are about to be computed.
 
     Attributes:
-        shape: of those of an instance, (F,) or (tokens, F).
+        shape: of those of an instance, (F,) or (tokens, F), or (channels, samples).
         device: that computes them.
         batches: float32 [m, *shape], in the order of the instances.
         count: of the batches.
@@ -54,4 +54,18 @@ class Encoders(Protocol):
 
         Raises:
             UsageError: it cannot be made, or is not fit to be an encoder.
+        """
+
+    def adapt(self, encoder: str, frames: FrameSet) -> Computing:
+        """Begin to adapt all instances to the signals that it takes.
+
+        Raises:
+            UsageError: they do not fit.
+        """
+
+    def module(self, encoder: str) -> Callable[[], Any]:
+        """What makes its `torch.nn.Module` in any process on a machine that has its weights.
+
+        Raises:
+            UsageError: it has no code or weights here.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,14 +26,17 @@ SPLIT_NAMES: Final = ("training", "validation", "test")
 class Encoded:
     """The encoder that computed features, and the signals that it computed them from.
 
+    Where runs train the encoder further, the frames are these signals, adapted to what it takes.
+
     Attributes:
         encoder: its name, or ``run:RUN_ID``.
         encoder_hash: SHA-256 of its code, weights and declaration.
-        features_hash: SHA-256 of the features.
+        features_hash: SHA-256 of the features, or of the adapted signals.
         people: those that it has seen in pretraining, by `leaks.person_hash`, as far as a stored run says so.
         channels: of a frame of signals.
         samples: of such a channel.
         unit: of the signals.
+        module: makes the encoder's `torch.nn.Module`, in any process; None where the frames are its features.
     """
 
     encoder: str
@@ -43,6 +46,7 @@ class Encoded:
     channels: int
     samples: int
     unit: str
+    module: Callable[[], Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +72,7 @@ class FrameSet:
     the normalisation. `frame_seconds` is how long a frame lasts, None where that is not known. No run's numbers depend
     on it, on recordings or on start, except by `split`, which is hashed.
     `info` is what is known of the data set, so that workers need no catalogue; None for that of the catalogue.
-    `encoded` says which encoder computed the set, whose rows are then features and not signals.
+    `encoded` says which encoder computed the set, whose rows are then features and not signals, or was it adapted to.
     """
 
     name: str

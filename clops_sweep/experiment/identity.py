@@ -11,7 +11,7 @@ from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STRAT
 
 LEFT_OUT: Mapping[str, Any] = {
     **{"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "norm": "batch", "head": "linear"},
-    "precision": "float32",
+    **{"precision": "float32", "lora_rank": 0},
 }
 """Fields that are left out of the identity where they have these values: runs were stored before the fields existed."""
 

@@ -86,6 +86,7 @@ class Declaration:
         per_class_outputs: of a strategy, whether it can do nothing where an output stands for several classes, or an
             instance has more than one.
         heads: of a strategy, the values of `head` that it takes.
+        fixed_features: of a strategy, whether it computes its head from features that no longer change.
         canonical: of a built-in strategy, what the list of its options cannot say. Raises ValueError for values that
             do not go together.
         encoder: of an encoder, what it takes and where its weights are.
@@ -98,6 +99,7 @@ class Declaration:
     own_classes: bool | None = None
     per_class_outputs: bool = False
     heads: tuple[str, ...] = HEADS
+    fixed_features: bool = False
     canonical: Canonical = dict
     encoder: DeclaredEncoder | None = None
 
@@ -170,9 +172,9 @@ def _er(options: Values) -> Values:
     return options
 
 
-def _with_own_head(options: Options) -> Declaration:
+def _with_own_head(options: Options, *, fixed_features: bool = True) -> Declaration:
     """A strategy that computes the weights of the network's last linear layer."""
-    return Declaration(options, per_class_outputs=True, heads=("linear",))
+    return Declaration(options, per_class_outputs=True, heads=("linear",), fixed_features=fixed_features)
 
 
 def _ewc(options: Values) -> Values:
@@ -243,7 +245,7 @@ STRATEGIES: Mapping[str, Declaration] = {
     ),
     "agem": Declaration(_using("memory_fraction", "memory_size") | {"agem_batch_size": IntOption(256, ge=1)}),
     "gdumb": Declaration(_using("memory_fraction", "memory_size")),
-    "icarl": _with_own_head(_using("memory_fraction", "memory_size")),
+    "icarl": _with_own_head(_using("memory_fraction", "memory_size"), fixed_features=False),
     "ncm": _with_own_head({}),
     "slda": _with_own_head({"slda_shrinkage": FloatOption(1e-4, gt=0, le=1, log=True)}),
     "ranpac": _with_own_head(_using("projection_size") | {"ranpac_ridge": FloatOption(0.01, gt=0, log=True)}),

@@ -6,8 +6,9 @@ import torch
 from torch import nn
 
 from clops_sweep.errors import UsageError
-from clops_sweep.learning.models.trained_model import OnFeatures, TrainedModel
+from clops_sweep.learning.models.trained_model import TrainedModel
 from clops_sweep.learning.networks.head import head_of
+from clops_sweep.learning.networks.on_features import OnFeatures
 
 
 def without_head(encoder: str, model: TrainedModel) -> nn.Module:

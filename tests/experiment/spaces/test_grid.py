@@ -145,7 +145,7 @@ def plainly(config: RunConfig) -> str:
     if config.task_order == tuple(range(6)) or config.task_order == (0, 1, 2):
         seen["task_order"] = "sequential"
     left_out = {"norm": "batch", "head": "linear", "optimizer": "adam", "weight_decay": 0, "schedule": "constant"}
-    for name, default in {**left_out, "precision": "float32"}.items():
+    for name, default in {**left_out, "precision": "float32", "lora_rank": 0}.items():
         if seen[name] == default:
             del seen[name]
     if config.weight_seed == config.seed:
