@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import warnings
 from dataclasses import asdict
 
@@ -30,6 +31,7 @@ def onnx_bytes(model: TrainedModel) -> bytes:
         import onnxscript  # noqa: F401  torch.onnx needs it
     except ImportError as error:
         raise UsageError(f"export needs {error.name}: install it with pip install 'clops-sweep[onnx]'") from None
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of packages that no network here needs
     facts = model.facts
     frames = torch.randn(3, *model.input_shape, generator=torch.Generator().manual_seed(0))
     try:
@@ -47,8 +49,11 @@ def onnx_bytes(model: TrainedModel) -> bytes:
             assert program is not None
             exported = program.model_proto
     except Exception as error:  # the exporter raises errors of many kinds
+        first: BaseException = error
+        while first.__cause__ is not None:  # which names the layer or operator; those around it explain the exporter
+            first = first.__cause__
         raise UsageError(
-            f"network {facts.network!r} cannot be exported to ONNX ({reason(error)}); use load_model instead"
+            f"network {facts.network!r} cannot be exported to ONNX ({reason(first)}); use load_model instead"
         ) from None
     described = {key: value for key, value in asdict(facts).items() if key != "people"}
     onnx.helper.set_model_props(exported, {"clops_sweep": json.dumps(described)})
