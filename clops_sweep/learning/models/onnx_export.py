@@ -23,7 +23,7 @@ def onnx_bytes(model: TrainedModel) -> bytes:
 
     Raises:
         UsageError: the packages of `clops-sweep[onnx]` are missing, the network has a layer that ONNX does not
-            support, or onnxruntime computes probabilities that differ by more than 1e-5.
+            support or takes batches of one size alone, or onnxruntime computes probabilities that differ by more than 1e-5.
     """
     try:
         import onnx
@@ -59,6 +59,11 @@ def onnx_bytes(model: TrainedModel) -> bytes:
     onnx.helper.set_model_props(exported, {"clops_sweep": json.dumps(described)})
     content: bytes = exported.SerializeToString()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    if isinstance(session.get_inputs()[0].shape[0], int):
+        raise UsageError(
+            f"network {facts.network!r} cannot be exported to ONNX: its code fixes the number of instances of a batch; "
+            "write x.shape[0] instead of len(x)"
+        )
     for part in (frames, frames[:1]):
         with torch.no_grad():
             expected = model(part).numpy()
