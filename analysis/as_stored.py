@@ -28,7 +28,7 @@ _MOST_CELLS = 10_000
 
 
 def config_of(row: dict[str, Any]) -> RunConfig | None:
-    """The config of a row of `runs`; None where it names a plug-in that nothing here registers, or cannot be read."""
+    """Return the config of a row of `runs`; None if it is invalid or names an unregistered plug-in."""
     try:
         return config_from_row(row)
     except ValueError:  # UsageError is one
@@ -38,17 +38,17 @@ def config_of(row: dict[str, Any]) -> RunConfig | None:
 def stored_experiments(
     runs: pd.DataFrame, data_hashes: Collection[str] = ()
 ) -> tuple[list[Experiment], list[Experiment]]:
-    """One experiment for each data set, scenario and strategy, of one edition of the data; folds have one of their own.
+    """Return one experiment per data set, scenario and strategy, of one edition of the data; folds are separate.
 
-    Its axes are the fields in which the runs differ, if there is a run at every place, be it one that equivalent
-    configurations share. Else there is one axis with a name for each configuration.
+    Its axes are the fields in which the runs differ, if every combination has a run; equivalent configurations share
+    runs. Otherwise it has a single axis that names the configurations.
 
     Args:
         runs: the store's table `runs`.
         data_hashes: as in `collect`.
 
     Returns:
-        Experiments of runs whose config can be made here, and of runs that name a plug-in that nothing here registers.
+        Experiments of runs with a valid config, and experiments of runs that name an unregistered plug-in.
     """
     wanted = whole_hashes(runs, data_hashes)
     fields = runs[config_columns(map(str, runs))].to_dict("records")
@@ -59,10 +59,10 @@ def stored_experiments(
 
 
 def recorded_experiments(runs: pd.DataFrame) -> list[Experiment]:
-    """One experiment for each data set, scenario and strategy of all runs, whatever is registered here.
+    """Return one experiment per data set, scenario and strategy of all runs, without validating their configs.
 
-    Its axes are all columns in which the runs differ, also where there is no run at some of their places: a sweep that
-    is still under way has none at many. No config is checked, so that ten thousand runs take a second.
+    Its axes are all columns in which the runs differ; combinations without a run are allowed, since a running sweep has
+    many. Ten thousand runs take a second.
 
     Args:
         runs: the store's table `runs`.
@@ -71,7 +71,7 @@ def recorded_experiments(runs: pd.DataFrame) -> list[Experiment]:
 
 
 def data_keys(experiments: Iterable[Experiment]) -> Iterator[DataKey]:
-    """The prepared data that experiments were computed on."""
+    """Return the prepared data that experiments were computed on."""
     for experiment in experiments:
         of_cells = experiment.runs[["cell", "split_seed", "split"]].drop_duplicates()
         for cell, seed, fold in of_cells.itertuples(index=False, name=None):
@@ -88,13 +88,13 @@ def _experiments(runs: pd.DataFrame, wanted: Collection[str], *, known: bool = F
 
 
 def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known: bool) -> Experiment:
-    """One experiment with an axis for each field in which its runs differ; its configs are checked if `known`."""
+    """Return one experiment with an axis for each field in which its runs differ; configs are validated if `known`."""
     rows, shown, left_aside = _newest(rows, wanted)
     options = [it for it in OPTIONS if it in rows] if known else _options(rows)
     fields = [*RunConfig.model_fields, *options]
     varied = [it for it in fields if it not in _REPLICATE and len(set(map(str, rows[it]))) > 1]
     if rows.duplicated([*varied, *_REPLICATE]).any():
-        varied.append("run_id")  # in what they differ is not known: they are never put together
+        varied.append("run_id")  # their differences are unknown: they are never merged
     places: list[tuple[Any, ...]] = []
     configs: dict[tuple[Any, ...], RunConfig] = {}
     for row in rows[list(dict.fromkeys((*fields, *varied)))].to_dict("records"):
@@ -110,7 +110,7 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known
     labels = [
         tuple(config.get(it) if known and it != "run_id" else value for it, value in zip(varied, place, strict=True))
         for place, config in configs.items()
-    ]  # a column of whole numbers with gaps holds floats, and a config does not
+    ]  # a column of integers with gaps is float, a config's field is not
     axes = {field: _in_order({it[at] for it in labels}) for at, field in enumerate(varied)}
     cells = tuple(
         Cell(dict(zip(varied, it, strict=True)), config, config)
@@ -122,11 +122,11 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known
 
 
 def _gridded(experiment: Experiment, *, shared: bool) -> Experiment:
-    """The same cells at every place of the axes, or on one axis if there is a place without a run.
+    """Place the cells on a full grid, or on one axis if a combination has no run.
 
     Args:
-        experiment: of which an option that a run does not use is a label None.
-        shared: whether a place takes the cell of an equivalent configuration, as all acquisition functions at a = 1.
+        experiment: the experiment; options that a run does not use have the label None.
+        shared: whether a combination may use the cell of an equivalent one, such as all acquisition functions at a = 1.
     """
     axes = {
         axis: labels
@@ -163,7 +163,7 @@ def _gridded(experiment: Experiment, *, shared: bool) -> Experiment:
 
 
 def _identity(config: RunConfig, changes: dict[str, Any]) -> str | None:
-    """What makes two configurations one run, apart from their seeds; None where they are not valid together."""
+    """Return the identity of a configuration without its seeds; None if its values are not valid together."""
     try:
         return config.replace(**changes, seed=0, split_seed=0, split=None).identity
     except UsageError:
@@ -171,7 +171,7 @@ def _identity(config: RunConfig, changes: dict[str, Any]) -> str | None:
 
 
 def _on_one_axis(experiment: Experiment) -> Experiment:
-    """One axis with a name for each configuration: the fields in which it is not as in the paper, or all."""
+    """Return a single axis that names each configuration by the fields that differ from the paper, or by all."""
     order = sorted(range(len(experiment.cells)), key=lambda at: repr(tuple(experiment.cells[at].labels.values())))
     found = [experiment.cells[at] for at in order]
     names = [_in_words(it, _telling(it)) for it in found]
@@ -183,7 +183,7 @@ def _on_one_axis(experiment: Experiment) -> Experiment:
 
 
 def _telling(cell: Cell) -> list[str]:
-    """The axes on which a cell is not as in the paper, which knows no `weight_seed`."""
+    """Return the axes on which a cell differs from the paper; `weight_seed` is not in the paper."""
     unlike = {*departures(cell.config), "weight_seed"}
     return [
         axis for axis, label in cell.labels.items() if axis in unlike and (axis != "weight_seed" or label is not None)
@@ -199,7 +199,7 @@ def _is_used(option: str, value: Any) -> bool:
 
 
 def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, list[Edition], list[Edition]]:
-    """The rows of the edition of each data that is wanted, else of the newest, these editions, and the others."""
+    """Return the rows of the requested or newest edition of each data set, these editions, and the other editions."""
     shown: list[Edition] = []
     left_aside: list[Edition] = []
     kept = [rows.iloc[:0]]
@@ -217,9 +217,9 @@ def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, 
 
 
 def _options(rows: pd.DataFrame) -> list[str]:
-    """Columns that a plug-in has added as options: with every seed they hold the same values, which counts do not.
+    """Return the columns that are options of plug-ins: unlike counters, they do not vary with the seed.
 
-    Those that are registered here are known by their names.
+    Registered options are known by name.
     """
     added = [str(column) for column in rows if column not in RUNS.names and column not in OPTIONS]
     by_seed = [rows for _, rows in rows.groupby(_REPLICATE, dropna=False)] if added else []
@@ -228,8 +228,8 @@ def _options(rows: pd.DataFrame) -> list[str]:
 
 
 def stored_value(stored: Any) -> Any:
-    """A value of a column: a number as Python's own, a list that stands there as JSON as a tuple, None for nothing."""
-    if stored is None or stored is pd.NA or stored != stored:  # no two nan are one value of an axis
+    """Convert a value of a column: numbers to Python's own, JSON lists to tuples, missing values to None."""
+    if stored is None or stored is pd.NA or stored != stored:  # nan differs from itself, so it cannot be a label
         return None
     if isinstance(stored, str) and stored.startswith("["):
         return _tuples(json.loads(stored))

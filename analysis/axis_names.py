@@ -1,4 +1,4 @@
-"""How the axes of a search space are called: in words where there is room, by the paper's symbol where there is not."""
+"""Names of the axes of a search space: in words where there is room, else the paper's symbol."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NAMES: Final = {
 
 
 def axis_title(axis: str) -> str:
-    """An axis in words, with the symbol that the paper gives it."""
+    """Return the name of an axis in words, with the paper's symbol."""
     return _NAMES[axis][0] if axis in _NAMES else axis.replace("_", " ")
 
 
 def axis_symbol(axis: str) -> str:
-    """An axis as the paper writes it in formulas; one without a symbol by its own name."""
+    """Return the paper's symbol for an axis; the axis's own name if it has none."""
     return _NAMES[axis][1] if axis in _NAMES else axis

@@ -1,4 +1,4 @@
-"""What a search space asked for, beside what the store has of it."""
+"""Match the runs that search spaces request with the store's results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PLACES = {"cell", "seed", "split_seed"}
 
 @dataclass(frozen=True)
 class Edition:
-    """Runs that may be compared: same prepared data, same version of the method's semantics.
+    """Runs that may be compared: same prepared data and same semantics version.
 
     Prepared data differ by patient split, normalisation, leads and encoder, and have a hash of their own for each.
     `split`, `validation` and `encoder` are those config fields as text, empty for None; `split_within` is "time" or
@@ -57,7 +57,7 @@ class Edition:
         return self.described(self.data_hash[:12])
 
     def described(self, data_hash: str) -> str:
-        """The edition in words, with a data hash of the length to show."""
+        """Describe the edition in words, with a data hash of the given length."""
         normalized = f", normalised by {self.normalize}" if self.normalize != "none" else ""
         together = ", all leads together" if self.leads == "all" else ""
         part = f", {self.split}" * bool(self.split) + f", validation {self.validation}" * bool(self.validation)
@@ -80,7 +80,7 @@ class Cell:
     written: RunConfig
 
     def label(self, axis: str) -> str:
-        """How the cell is called on an axis, as text."""
+        """Return the cell's label on an axis as text."""
         return label_text(self.labels[axis])
 
 
@@ -89,14 +89,14 @@ class Experiment:
     """One search space and its runs.
 
     Args:
-        name: the search space's.
-        axes: each axis with its labels in the order in which they were written; replicated axes are not among them.
-        cells: every configuration asked for.
-        runs: one row per run asked for: `cell` (position in `cells`), `split_seed`, `seed`, `run_id`, `status`
-            (finished, failed or missing) and, where there is one, the columns of its row in the store.
-        shown: the editions that the runs were taken from, one for each data set and scenario.
-        left_aside: editions that also hold runs of this space, and are not shown.
-        chosen: the metrics to judge its runs by, instead of the headline metrics of its scenarios.
+        name: name of the search space.
+        axes: labels of each axis, in the order of the file; without axes that repeat cells.
+        cells: every requested configuration.
+        runs: one row per requested run: `cell` (position in `cells`), `split_seed`, `seed`, `run_id`, `status`
+            (finished, failed or missing) and, if it exists, the columns of its row in the store.
+        shown: the editions that the runs were taken from, one per data set and scenario.
+        left_aside: editions with runs of this space that are not shown.
+        chosen: metrics to use instead of the headline metrics of its scenarios.
     """
 
     name: str
@@ -109,10 +109,10 @@ class Experiment:
 
     @cached_property
     def headline(self) -> tuple[str, ...]:
-        """The metrics that its runs are judged by, the one that ranks them first.
+        """The headline metrics; the first one ranks the runs.
 
-        They are those that its scenarios declare, unless others are chosen. Runs of earlier versions may have none of
-        them, and are judged by those of the paper.
+        They are those that its scenarios declare, unless others are chosen. Runs of earlier versions may lack them; the
+        paper's metrics are used then.
         """
         if self.chosen:
             return self.chosen
@@ -123,22 +123,22 @@ class Experiment:
 
     @property
     def measure(self) -> str:
-        """What curves and R show: the measure of the first headline metric that follows from R, else AUC."""
+        """The measure of curves and R: that of the first headline metric computed from R, else AUC."""
         return next((it for it in (metric_named(name).measure for name in self.headline) if it is not None), "auc")
 
     @cached_property
     def measured(self) -> tuple[str, ...]:
-        """The numeric columns of `runs` that some run has a value of and no config gives, headline metrics first."""
+        """The numeric columns of `runs` that are measured and not all missing, headline metrics first."""
         given = {*CONFIG, *OPTIONS, *RECORDED}
         there = [it for it in self.numeric_columns if it not in given and self.runs[it].notna().any()]
         first = [f"test_{it}" for it in self.headline] if self.on_test else self.headline
         return tuple(sorted(there, key=lambda it: first.index(it) if it in first else len(there)))
 
     def judged_by(self, metrics: Sequence[str]) -> Experiment:
-        """The same experiment with other metrics instead of the headline metrics; unchanged if none is given.
+        """Return the experiment with other headline metrics; unchanged if none is given.
 
         Raises:
-            UsageError: its runs have none of one.
+            UsageError: no run has one of the metrics.
         """
         for name in metrics:
             there = self.measured if self.counts("finished").any() else self._possible
@@ -154,28 +154,28 @@ class Experiment:
 
     @property
     def _possible(self) -> tuple[str, ...]:
-        """The metrics that runs of its scenarios may have."""
+        """Return the metrics that runs of its scenarios may have."""
         scenarios = {cell.config.scenario for cell in self.cells}
         known = [it for it in METRICS if any(has_metric(scenario, it) for scenario in scenarios)]
         return (*known, *(f"test_{it}" for it in known))
 
     @property
     def number_axes(self) -> tuple[str, ...]:
-        """The axes whose labels are all numbers, two at least, and in that sense a scale."""
+        """The numeric axes: at least two labels, all of them numbers."""
         return tuple(axis for axis, labels in self.axes.items() if axis not in _NOT_A_SCALE and _is_scale(labels))
 
     @cached_property
     def replicates(self) -> tuple[Replicate, ...]:
-        """The pairs (patient split, seed) that cells are repeated with, ascending."""
+        """The pairs (patient split, seed) that repeat the cells, ascending."""
         return tuple(ordered(self.replicates_of(self.runs)))
 
     @staticmethod
     def replicates_of(runs: pd.DataFrame) -> list[Replicate]:
-        """The pair (patient split, seed) of each row of `runs`."""
+        """Return the pair (patient split, seed) of each row of `runs`."""
         return list(zip(splits_of(runs), runs["seed"].tolist(), strict=True))
 
     def partitions(self, cell: int) -> Partitions:
-        """The partition of the people behind each patient split of a cell's data, where the runs record it."""
+        """Return the partition of the patients of each patient split of a cell's data, where the runs record it."""
         config = self.cells[cell].config
         key = config.dataset, config.scenario
         if key not in self._partitions:
@@ -184,9 +184,9 @@ class Experiment:
         return self._partitions[key]
 
     def by_replicate(self, column: str) -> npt.NDArray[np.float64]:
-        """A number of every finished run, shape (cells, replicates); NaN if missing or not finite.
+        """Return a column of the finished runs as an array (cells, replicates); NaN if missing or not finite.
 
-        A metric is that of the test set if `on_test`. The array is shared between calls and cannot be written to.
+        A metric is taken from the test set if `on_test`. The array is shared between calls and read-only.
         """
         if column not in self._matrices:
             of_test = self.on_test and f"test_{column}" in self.runs
@@ -195,7 +195,7 @@ class Experiment:
 
     @cached_property
     def on_test(self) -> bool:
-        """Whether its runs are judged by the test set: some are finished, and none had a validation set."""
+        """Whether metrics are those of the test set: some runs are finished, and none has a validation set."""
         finished = self.runs[self.runs["status"] == "finished"]
         return {"auc", "test_auc"} <= {*finished} and bool(
             finished["auc"].isna().all() & finished["test_auc"].notna().any()
@@ -203,7 +203,7 @@ class Experiment:
 
     @property
     def numeric_columns(self) -> tuple[str, ...]:
-        """The columns of `runs` that hold numbers, such as metrics, seconds and a strategy's own counts."""
+        """The numeric columns of `runs`, such as metrics, seconds and counters of a strategy."""
         return tuple(
             str(name)
             for name, kind in self.runs.dtypes.items()
@@ -211,15 +211,15 @@ class Experiment:
         )
 
     def run_ids(self, cell: int, status: str = "finished") -> tuple[str, ...]:
-        """The ids of a cell's runs of one status, by split seed and seed."""
+        """Return the ids of a cell's runs with one status, by split seed and seed."""
         return self._run_ids.get((cell, status), ())
 
     def runs_of(self, cell: int, status: str = "finished") -> pd.DataFrame:
-        """The rows of `runs` of one cell and status."""
+        """Return the rows of `runs` of one cell and status."""
         return self.runs.iloc[self._positions.get((cell, status), [])]
 
     def counts(self, status: str | None = None) -> npt.NDArray[np.int64]:
-        """How many runs of each cell were asked for, or have a status."""
+        """Return the number of runs of each cell, requested or with a status."""
         runs = self.runs if status is None else self.runs[self.runs["status"] == status]
         return np.bincount(runs["cell"].to_numpy(dtype=int), minlength=len(self.cells)).astype(np.int64)
 
@@ -234,7 +234,7 @@ class Experiment:
 
     @cached_property
     def _finished(self) -> tuple[npt.NDArray[np.intp], tuple[npt.NDArray[np.int64], list[int]]]:
-        """Rows of the finished runs, and their places among cells and replicates."""
+        """Rows of the finished runs, and their indices among cells and replicates."""
         rows = np.flatnonzero(self.runs["status"] == "finished")
         runs, position = self.runs.iloc[rows], {replicate: index for index, replicate in enumerate(self.replicates)}
         return rows, (runs["cell"].to_numpy(dtype=np.int64), [position[it] for it in self.replicates_of(runs)])
@@ -269,19 +269,19 @@ def collect(
     data_hashes: Collection[str] = (),
     keep_axes: Iterable[str] = (),
 ) -> list[Experiment]:
-    """Matches the runs that search spaces ask for with the rows of the store's `runs` table, by run id.
+    """Match the runs that search spaces request with the rows of the store's `runs` table, by run id.
 
-    A run id holds the data's hash and the semantics version, so every edition present in the store is tried. Of
-    several, the one with the highest semantics version and then the most recent run is shown, never a mixture.
+    A run id depends on the data's hash and the semantics version, so every edition in the store is tried. If there are
+    several, the edition with the highest semantics version and then the latest run is shown; editions are never mixed.
 
     Args:
-        spaces: what was asked for.
+        spaces: the search spaces.
         runs: the store's table `runs`.
-        data_hashes: of editions to show instead; or the beginnings of their hashes.
-        keep_axes: axes that are to stay axes although they would otherwise count as replicates.
+        data_hashes: data hashes, or prefixes of them, of the editions to show instead.
+        keep_axes: axes to keep that would otherwise count as replicates.
 
     Raises:
-        UsageError: a hash of which the store has no run, or several editions.
+        UsageError: a hash matches no edition in the store, or several.
     """
     wanted = whole_hashes(runs, data_hashes)
     rows = runs.set_index("run_id", drop=False) if len(runs) else runs
@@ -300,12 +300,12 @@ def collect(
 
 
 def headline_of(experiments: Iterable[Experiment]) -> tuple[str, ...]:
-    """The headline metrics of experiments that stand together."""
+    """Return the headline metrics of experiments that are shown together."""
     return tuple(dict.fromkeys(name for experiment in experiments for name in experiment.headline))
 
 
 def label_text(label: Any) -> str:
-    """An axis label as it is shown: numbers short, text as it is, anything else as JSON."""
+    """Return an axis label for display: short numbers, text unchanged, anything else as JSON."""
     if isinstance(label, str):
         return label
     if isinstance(label, bool) or label is None:
@@ -318,11 +318,11 @@ def label_text(label: Any) -> str:
 def frame_of_runs(
     axes: Mapping[str, tuple[Any, ...]], requests: list[RunRequest], run_ids: list[str], rows: pd.DataFrame
 ) -> tuple[tuple[Cell, ...], pd.DataFrame]:
-    """The cells that requests belong to by their labels, and the `runs` of an `Experiment`.
+    """Return the cells of requested runs, and the `runs` of an `Experiment`.
 
     Args:
-        axes: the labels that tell cells apart.
-        requests: the runs asked for.
+        axes: the axes that distinguish cells.
+        requests: the requested runs.
         run_ids: their ids.
         rows: the store's table `runs`, by run id.
     """
@@ -356,10 +356,10 @@ FAMILY = (
 
 
 def family_of(values: Iterable[Any]) -> Family:
-    """What prepared data depend on; runs of one family and one semantics version must share one data hash.
+    """Return the settings that prepared data depend on; runs that share them and a semantics version share a data hash.
 
     Args:
-        values: of the columns `FAMILY`.
+        values: values of the columns `FAMILY`.
     """
     dataset, scenario, normalize, leads, split_seed, *rest = values
     split, validation, encoder, within = ("" if it is None or it != it else label_text(it) for it in rest)
@@ -371,13 +371,13 @@ def family_of(values: Iterable[Any]) -> Family:
 
 
 def family_of_config(config: RunConfig) -> Family:
-    """The family of the runs of a config."""
+    """Return the family of the runs of a config."""
     *names, _ = FAMILY
     return family_of([*(getattr(config, name) for name in names), config.data_key.split_within])
 
 
 def data_of(config: RunConfig) -> Family:
-    """The family without the patient split: what two configs must share to be compared split by split."""
+    """Return the family without the patient split, which configs must share to be compared split by split."""
     family = family_of_config(config)
     return *family[:4], 0, "", *family[6:]
 
@@ -388,11 +388,11 @@ def _choose_editions(
     known: Mapping[Family, Sequence[tuple[str, int]]],
     wanted: Collection[str],
 ) -> tuple[list[str], list[Edition], list[Edition]]:
-    """Run ids of the requests under the editions chosen, those editions, and the others that hold runs asked for.
+    """Return the run ids in the chosen editions, these editions, and other editions with requested runs.
 
     Args:
-        requests: the runs asked for.
-        there: the ids of the runs in the store.
+        requests: the requested runs.
+        there: ids of the runs in the store.
         known: the `editions` in the store.
         wanted: data hashes of editions to show instead of the newest.
     """
@@ -405,7 +405,7 @@ def _choose_editions(
         for data_hash, version in known.get(family, ()):
             ids = [requests[i].config.run_id(data_hash, version) for i in members[family]]
             present = sum(run_id in there for run_id in ids)
-            # An edition without a single run of this space says nothing about it.
+            # Skip editions without a run of this space.
             if present:
                 found[family].append((Edition(*family, data_hash, version, present), ids))
     newest = {
@@ -417,7 +417,7 @@ def _choose_editions(
     left_aside: list[Edition] = []
     for family, present_editions in found.items():
         asked_for = [item for item in present_editions if item[0].data_hash in wanted]
-        # One semantics version for all patient splits: a mean over two versions would be a silent mixture.
+        # One semantics version for all patient splits: a mean must not mix two versions.
         eligible = asked_for or [item for item in present_editions if item[0].semantics_version == newest[family[:2]]]
         for edition, ids in eligible[:1]:
             shown.append(edition)
@@ -428,10 +428,12 @@ def _choose_editions(
 
 
 def editions(rows: pd.DataFrame) -> dict[Family, list[tuple[str, int]]]:
-    """Data hashes and semantics versions in the store, the newest semantics and then the latest run first.
+    """Return the data hashes and semantics versions in the store by `family_of`.
+
+    The newest semantics version comes first, then the edition with the latest run.
 
     Returns:
-        By `family_of`.
+        Editions by family.
     """
     found: dict[Family, list[tuple[str, int]]] = {}
     if rows.empty:
@@ -445,10 +447,10 @@ def editions(rows: pd.DataFrame) -> dict[Family, list[tuple[str, int]]]:
 
 
 def whole_hashes(runs: pd.DataFrame, data_hashes: Collection[str]) -> set[str]:
-    """The data hashes in a store that begin as those that are given, one for each.
+    """Complete prefixes of data hashes from the hashes in a store.
 
     Raises:
-        UsageError: none begins so, or more than one.
+        UsageError: a prefix matches no hash, or several.
     """
     if not data_hashes:
         return set()

@@ -1,7 +1,7 @@
 """Difficulty and similarity of the tasks of runs in the store, and the curriculum that follows.
 
 Loads no matplotlib, torch or Ray. Kiyasseh, Zhu and Clifton (CLOPS), "Validation of Interpretation of Task-Instance
-Parameters"; what is computed for one run is what a sweep orders tasks by (`clops_sweep.learning.metrics.difficulty`).
+Parameters". Sweeps order tasks by the same computation (`clops_sweep.learning.metrics.difficulty`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Floats = npt.NDArray[np.float64]
 class TaskGaussians:
     """A Gaussian fitted to the s of each task of one run.
 
-    `tasks` in the order of training; `fits` and `n`, the number of instances, have one entry per task. s has the unit
-    of epochs.
+    `tasks` are in training order; `fits` and `n`, the number of instances, have one entry per task. The unit of s is
+    epochs.
     """
 
     tasks: tuple[str, ...]
@@ -48,7 +48,7 @@ class TaskSimilarity:
 
 
 def fit_gaussians(instances: pd.DataFrame) -> TaskGaussians:
-    """Fits every task of one run.
+    """Fit a Gaussian to the s of every task of one run.
 
     Args:
         instances: rows of the store's table `instances` of one run: columns `task` and `s`.
@@ -71,7 +71,7 @@ def task_similarity(instances: pd.DataFrame, runs: Sequence[str] | None = None) 
 
     Args:
         instances: rows of the table `instances`: columns `run_id`, `task`, `s`.
-        runs: which runs to average over; default: all that have an s.
+        runs: runs to average over; by default all that have an s.
 
     Raises:
         ValueError: no run has an s, or the runs have different tasks.

@@ -1,4 +1,4 @@
-"""Why runs have failed: for the dashboard, and in a sentence for the report."""
+"""Reasons of failed runs, for the dashboard and the report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_REASONS = 3
 
 @dataclass(frozen=True)
 class Failure:
-    """Runs that have failed for one reason, with the whole error of the newest of them."""
+    """Runs that failed for the same reason, with the full error of the latest one."""
 
     reason: str
     error: str
@@ -24,11 +24,10 @@ class Failure:
 
 
 def failures(runs: pd.DataFrame) -> list[Failure]:
-    """Why runs have failed, the most frequent reason first.
+    """Group failed runs by reason, the most frequent first.
 
     Args:
-        runs: rows with the columns `status` and, where a run has failed, `run_id`, `error` and, where it is known,
-            `started_at`.
+        runs: rows with column `status` and, for failed runs, `run_id`, `error` and, if known, `started_at`.
     """
     failed = runs[runs["status"] == "failed"]
     if failed.empty:
@@ -43,7 +42,7 @@ def failures(runs: pd.DataFrame) -> list[Failure]:
 
 
 def failure_notices(runs: pd.DataFrame) -> Iterator[str]:
-    """How many runs have failed and for which reasons; nothing where all is well."""
+    """Return sentences on how many runs failed and why; none without failures."""
     found = failures(runs)
     if not found:
         return

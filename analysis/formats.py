@@ -1,4 +1,4 @@
-"""Tables in one neutral form, and as Markdown and CSV."""
+"""Text tables, and their output as Markdown and CSV."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ DASH = "\N{EN DASH}"
 
 @dataclass(frozen=True)
 class TextCell:
-    """A cell as plain text, with the number that it sorts by (NaN: last, in either direction), and emphasis.
+    """A table cell: text, the number to sort by (NaN sorts last in both directions), and emphasis.
 
-    `rows` are positions of the configurations behind the cell, for links to their runs.
+    `rows` are the indices of its configurations, for links to their runs.
     """
 
     text: str
@@ -35,7 +35,7 @@ class TextCell:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A titled table of cells. `rules` are rows after which a line is drawn, `notes` stand below."""
+    """A titled table of cells. A line is drawn after each row in `rules`; `notes` are printed below the table."""
 
     name: str
     title: str
@@ -47,44 +47,44 @@ class TextTable:
 
 
 def in_a_line(text: str) -> str:
-    """A text on one line, control characters as Python writes them."""
+    """Return a text on one line, with control characters escaped as in Python."""
     text = one_line(text)
     return text if text.isprintable() else printable(text)
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with three decimals and no negative zero; a dash if missing."""
+    """Format a number with three decimals and no negative zero; a dash if missing."""
     if not math.isfinite(value):
         return DASH
     return f"{value if abs(value) >= 0.5 * 10**-digits else 0.0:.{digits}f}"
 
 
 def plural(count: int, noun: str) -> str:
-    """A count with its noun, "1 run" or "2,000 runs"."""
+    """Format a count with its noun: "1 run" or "2,000 runs"."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that suits it: "4 s", "12 min", "3.5 h"."""
+    """Format a duration in a suitable unit: "4 s", "12 min", "3.5 h"."""
     if seconds < 100:
         return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.2g} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:,.1f} h"
 
 
 def plus_minus(mean: float, sd: float | None) -> str:
-    """Mean ± standard deviation, as far as they are defined."""
+    """Format mean ± standard deviation; undefined parts are left out."""
     spread = f" ± {number(sd)}" if sd is not None and math.isfinite(sd) else ""
     return number(mean) + spread
 
 
 def with_interval(mean: float, low: float, high: float) -> str:
-    """A difference with its sign, and its interval as far as that is defined."""
+    """Format a difference with its sign and, if defined, its interval."""
     interval = f" [{number(low)}, {number(high)}]" if math.isfinite(low) else ""
     return f"{'+' if mean >= 0.0005 else ''}{number(mean)}{interval}"
 
 
 def p_text(value: float) -> str:
-    """A p-value with three decimals; a dash if missing."""
+    """Format a p-value with three decimals; a dash if missing."""
     if not math.isfinite(value):
         return DASH
     return "<0.001" if value < 0.001 else f"{value:.3f}"
@@ -93,7 +93,7 @@ def p_text(value: float) -> str:
 def result_text(
     table: ResultTable, name: str, title: str, notes: Sequence[str] = (), metrics: Sequence[str] = ()
 ) -> TextTable:
-    """A table of results for reading: every configuration, mean and standard deviation of each metric."""
+    """Return a table of results for display: mean and standard deviation of each metric per configuration."""
     metrics = metrics or table.metrics
     header = (*_label_header(table), "runs", *(metric_named(metric).plain for metric in metrics))
     own = sum(not row.is_reference for row in table.rows)
@@ -103,7 +103,7 @@ def result_text(
 
 
 def published_text(table: ResultTable, name: str, title: str, notes: Sequence[str] = ()) -> TextTable:
-    """Configurations that the paper reports too: ours, the published value and the difference, by metric."""
+    """Return the configurations that the paper reports: our value, the published one and the difference, by metric."""
     metrics = [metric for metric in PAPER if any(metric in row.published for row in table.rows)]
     header = [*_label_header(table), "runs"]
     for metric in metrics:
@@ -113,9 +113,9 @@ def published_text(table: ResultTable, name: str, title: str, notes: Sequence[st
 
 
 def results_csv(table: ResultTable) -> str:
-    """Everything of a table of results for machines: full precision, empty where there is no number.
+    """Return a table of results as CSV, in full precision; missing numbers are empty.
 
-    `departures` names the settings in which a configuration is not the published one, with their values here.
+    `departures` lists the settings in which a configuration differs from the published one, with their values here.
     """
     parts = ("mean", "sd", "n", "published_mean", "published_sd", "difference", "clearly_best")
     lines: list[Sequence[object]] = [
@@ -136,9 +136,9 @@ def results_csv(table: ResultTable) -> str:
 
 
 def as_csv(lines: Iterable[Sequence[object]]) -> str:
-    """Lines of cells as CSV, in which a spreadsheet finds numbers and text but no formula.
+    """Return rows as CSV that is safe to open in a spreadsheet.
 
-    Text that begins like a formula gets an apostrophe before it, as OWASP advises ("CSV Injection").
+    Text that looks like a formula gets an apostrophe in front, as OWASP advises ("CSV Injection").
     """
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows([_no_formula(cell) for cell in line] for line in lines)
@@ -146,7 +146,7 @@ def as_csv(lines: Iterable[Sequence[object]]) -> str:
 
 
 def to_markdown(table: TextTable) -> str:
-    """A GitHub-flavoured table under its title, columns aligned, notes below."""
+    """Return a table as GitHub-flavoured Markdown: title, aligned columns, notes."""
     body = [[_markdown(cell) for cell in row] for row in table.rows]
     header = [_escape_markdown(name) for name in table.header]
     widths = [max(3, *(len(row[i]) for row in [header, *body])) for i in range(len(header))]
@@ -159,13 +159,13 @@ def to_markdown(table: TextTable) -> str:
 
 
 def to_csv(table: TextTable) -> str:
-    """The table with its numbers in full precision where a cell is a number, else its text."""
+    """Return a table as CSV, with numeric cells in full precision."""
     cells = ([_exact(cell.value) if _is_number(cell) else cell.text for cell in row] for row in table.rows)
     return as_csv([table.header, *cells])
 
 
 def runs_text(row: Row) -> str:
-    """How many of the runs asked for are there: 5, 3/5, or 3/5 (1 failed)."""
+    """Format the number of finished runs: 5, 3/5, or 3/5 (1 failed)."""
     text = f"{row.finished}" if row.finished == row.asked else f"{row.finished}/{row.asked}"
     return text + (f" ({row.failed} failed)" if row.failed else "")
 

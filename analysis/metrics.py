@@ -1,4 +1,4 @@
-"""The metrics of `clops_sweep.experiment.metrics`, chosen for a figure by the name of their column."""
+"""Look up metrics of `clops_sweep.experiment.metrics` by column for figures."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["METRICS", "PAPER", "Metric", "known_metric", "metric_named", "words"
 
 
 def known_metric(column: str, numeric: Collection[str]) -> Metric:
-    """`metric_named`, of a column that is there.
+    """Return the metric of an existing column.
 
     Args:
-        column: its name.
-        numeric: the numeric columns of the runs at hand.
+        column: name of the column.
+        numeric: the numeric columns of the runs.
 
     Raises:
-        UsageError: it is neither in `PAPER` nor a numeric column.
+        UsageError: `column` is neither in `PAPER` nor a numeric column.
     """
     if column not in PAPER and column not in numeric:
         close = nearest(column, dict.fromkeys((*PAPER, *numeric)))

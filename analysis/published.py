@@ -22,7 +22,7 @@ Pair = tuple[float, float] | None
 
 @dataclass(frozen=True)
 class PublishedValue:
-    """A published mean and, where it is printed, the standard deviation over five seeds."""
+    """A published mean and, if printed, the standard deviation over five seeds."""
 
     mean: float
     sd: float | None
@@ -30,10 +30,10 @@ class PublishedValue:
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One row of a published table, and the config values by which a run is found to repeat it.
+    """One row of a published table, and the config values of runs that repeat it.
 
-    `settings` maps a config field to the values that stand for the row. Fields that are not named are the same for all
-    rows; `departures` says in which of them a run is not the paper's.
+    `settings` maps a config field to the values that match the row. All other fields are equal for all rows;
+    `departures` lists those in which a run differs from the paper.
     """
 
     table: str
@@ -178,7 +178,7 @@ DATASET_OF_SCENARIO: Final[Mapping[str, str]] = {
     "time_il": "chapman",
     "domain_il": "physionet2020",
 }
-"""What the paper computed its tables of results on."""
+"""The data of the paper's tables of results."""
 
 _SETTLED: Final = {name for row in (*RESULTS, *_GRID_CELLS) for name in row.settings} | {
     "dataset",
@@ -187,12 +187,12 @@ _SETTLED: Final = {name for row in (*RESULTS, *_GRID_CELLS) for name in row.sett
     "split",
     "weight_seed",
 }
-"""Fields by which a run is found to repeat a published row, and those that repeat it."""
+"""Fields that match a run to published rows, and the matching rows by their values."""
 
 
 @dataclass(frozen=True)
 class Departure:
-    """A setting in which a run is not the paper's: the field, its value here, and the paper's."""
+    """A setting that differs from the paper: the field, its value here, and the paper's."""
 
     field: str
     ours: Any
@@ -200,10 +200,10 @@ class Departure:
 
 
 def published_rows(config: RunConfig) -> tuple[PublishedRow, ...]:
-    """The published rows that a configuration repeats, but for `departures`; those of the tables first.
+    """Return the published rows that a configuration repeats, apart from `departures`; those of tables first.
 
-    None where the data are not those that the paper's tables of the scenario were computed on, as beside numbers of
-    other recordings the paper's say nothing, and none where a plug-in has computed them that is not known here.
+    Empty if the data are not those of the paper's tables for the scenario, since its numbers are not comparable then,
+    and if an unregistered plug-in is involved.
     """
     if DATASET_OF_SCENARIO.get(config.scenario) != config.dataset or unregistered(dict(config)):
         return ()
@@ -215,7 +215,7 @@ def published_rows(config: RunConfig) -> tuple[PublishedRow, ...]:
 
 
 def published_values(config: RunConfig) -> dict[str, PublishedValue]:
-    """What the paper reports for a configuration, by metric; of several tables the first that has the metric."""
+    """Return the paper's values for a configuration by metric, from the first table that has the metric."""
     found: dict[str, PublishedValue] = {}
     for row in published_rows(config):
         found = dict(row.values) | found
@@ -223,7 +223,7 @@ def published_values(config: RunConfig) -> dict[str, PublishedValue]:
 
 
 def departures(config: RunConfig) -> tuple[Departure, ...]:
-    """The settings of a run on the paper's data that no published row names, that matter to it, and are not the paper's.
+    """Return the settings in which a run on the paper's data differs from the paper, apart from fields of published rows.
 
     Perturbations are in the unit of the frames, so those of other frames are not compared.
     """

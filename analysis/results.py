@@ -1,4 +1,4 @@
-"""Tables of results: mean and standard deviation over replicates, beside what the paper reports."""
+"""Tables of results: mean and standard deviation over replicates, with the paper's values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Reference:
-    """A cell of another search space that is shown beside this one, such as fine-tuning beside a grid."""
+    """A cell of another search space to compare with, such as fine-tuning."""
 
     name: str
     experiment: Experiment
@@ -38,7 +38,7 @@ class Reference:
 class Row:
     """One configuration. `estimates` and `published` are by metric; `asked`, `finished` and `failed` count runs.
 
-    `departures` are the settings in which it is not the published one, where anything is published.
+    `departures` are the settings in which it differs from the published configuration, if there is one.
     """
 
     labels: tuple[str, ...]
@@ -54,20 +54,20 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The row's labels as one text."""
+        """The labels of the row as one text."""
         return ", ".join(label for label in self.labels if label)
 
     def difference(self, metric: str) -> float:
-        """Ours minus the published mean; NaN where one of them is not there."""
+        """Return our mean minus the published one; NaN if either is missing."""
         return self.estimates[metric].mean - self.published[metric].mean if metric in self.published else np.nan
 
 
 @dataclass(frozen=True)
 class ResultTable:
-    """All configurations of an experiment, then those it is compared with.
+    """All configurations of an experiment, then the references.
 
-    `Row.best_in` names the metrics in which a row is the best and the interval of its paired difference to every
-    other row excludes zero.
+    `Row.best_in` names the metrics in which a row is best and the intervals of its paired differences to all other rows
+    exclude zero.
     """
 
     name: str
@@ -77,12 +77,12 @@ class ResultTable:
 
     @property
     def published(self) -> ResultTable:
-        """The configurations that the paper reports too."""
+        """The configurations that the paper also reports."""
         return replace(self, rows=tuple(row for row in self.rows if row.published))
 
 
 def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -> ResultTable:
-    """Every configuration of an experiment as a row, then the references'."""
+    """Return the table of an experiment: a row per configuration, then a row per reference."""
     label_names = tuple(experiment.axes) or ("configuration",)
     sources = [(experiment, i) for i in range(len(experiment.cells))] + [(r.experiment, r.cell) for r in references]
     names = [_labels(experiment, cell, label_names) for cell in experiment.cells]
@@ -99,21 +99,20 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
 
 
 def mean_of(experiment: Experiment, cell: int, metric: str) -> PairedDifference:
-    """The mean of a configuration's metric over units, with its corrected 95 % interval (see `paired_difference`).
+    """Return the mean of a configuration's metric over units, with its corrected 95 % interval (`paired_difference`).
 
     Raises:
-        UsageError: it has folds beside random splits.
+        UsageError: folds and random splits are mixed.
     """
     values, replicates = experiment.by_replicate(metric)[cell], experiment.replicates
     return paired_difference(values, np.zeros_like(values), replicates, experiment.partitions(cell), metric)
 
 
 def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Floats, list[Replicate], Partitions]:
-    """Values of cells of several experiments on common replicates.
+    """Align the values of cells of several experiments by replicate.
 
     Returns:
-        An array of shape (sources, replicates), NaN where there is no run; the replicates; and the partitions of the
-        first source.
+        An array (sources, replicates), NaN without a run; the replicates; and the partitions of the first source.
     """
     experiments = {id(experiment): experiment for experiment, _ in sources}
     replicates = ordered(pair for experiment in experiments.values() for pair in experiment.replicates)
@@ -130,10 +129,10 @@ def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Flo
 def clear_winners(
     values: Floats, replicates: Sequence[Replicate], known: Partitions, measure: str = "auc"
 ) -> tuple[int, ...]:
-    """The row with the highest mean, if its paired difference to every other row has an interval that excludes zero.
+    """Return the row of highest mean, if the interval of its paired difference to every other row excludes zero.
 
-    Rows that are equal to it value by value, as acquisition functions are where everything is replayed, win with it. A
-    row with too few common replicates to tell leaves no clear winner; a row without any value does not compete.
+    Rows with equal values, such as acquisition functions when everything is replayed, win together. A row with too few
+    common replicates prevents a clear winner; a row without values does not compete.
     """
     competing = np.flatnonzero(np.isfinite(values).sum(axis=1) > 0)
     if competing.size < 2:

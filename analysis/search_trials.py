@@ -1,4 +1,4 @@
-"""The trials of an Optuna search beside what the store has of their runs: as an experiment, and as a table."""
+"""The trials of an Optuna search and their runs, as an experiment and as a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_ROWS = 20
 
 @dataclass(frozen=True)
 class BestTrials:
-    """The best trials with their values. `estimates[i][j]`: objective j of trial i, mean and deviation over seeds."""
+    """The best trials. `estimates[i][j]` is mean and standard deviation over seeds of objective j of trial i."""
 
     name: str
     objectives: tuple[str, ...]
@@ -46,10 +46,10 @@ def collect_with_searches(
     keep_axes: Iterable[str] = (),
     runs: pd.DataFrame | None = None,
 ) -> list[tuple[Experiment, StudyRecord | None]]:
-    """As `collect`, also of searches: beside the experiment that their trials make, their study if there is one.
+    """Extend `collect` to searches: return the experiment of each space and, for a search, its study if it exists.
 
     Raises:
-        UsageError: a data hash that is not there, or a study that was made from another definition.
+        UsageError: a data hash matches no edition, or a study was created from another definition.
     """
     runs = store.read("runs") if runs is None else runs
     grids = iter(collect([space for space in spaces if space.search is None], runs, data_hashes, keep_axes))
@@ -59,7 +59,7 @@ def collect_with_searches(
         if space.search is None:
             found.append((next(grids), None))
             continue
-        from clops_sweep.search.study import read_study  # Optuna takes its time to be imported
+        from clops_sweep.search.study import read_study  # importing Optuna is slow
 
         study = read_study(space, store)
         found.append((search_experiment(study or StudyRecord(space.name, space.search.objectives, ()), rows), study))
@@ -67,12 +67,12 @@ def collect_with_searches(
 
 
 def search_experiment(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
-    """A search's trials as the cells of an experiment, for figures that know experiments.
+    """Return the trials of a search as the cells of an experiment.
 
-    Trials of the same choice are one cell. Runs of a trial that are not in the store are not among the runs asked for.
+    Trials with equal parameters are one cell. Runs that are not in the store do not count as requested.
 
     Args:
-        record: its study.
+        record: the study of the search.
         rows: the store's table `runs`, by run id.
     """
     requests: dict[str, RunRequest] = {}
@@ -97,10 +97,7 @@ def search_experiment(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
 
 
 def best_trials(record: StudyRecord, experiment: Experiment) -> BestTrials:
-    """With one objective the best trials first, with several those that no other betters, by the first objective.
-
-    At most 20.
-    """
+    """Return up to 20 of the best trials; with several objectives, the Pareto front, sorted by the first objective."""
     direction = next(iter(record.objectives.values()))
     sign = -1.0 if direction == "maximize" else 1.0
     competing = record.of("complete") if len(record.objectives) == 1 else record.best
@@ -114,7 +111,7 @@ def best_trials(record: StudyRecord, experiment: Experiment) -> BestTrials:
 
 
 def best_trials_text(table: BestTrials, name: str, title: str, notes: Sequence[str] = ()) -> TextTable:
-    """The best trials for reading."""
+    """Return the best trials as a table."""
     header = ("trial", *map(axis_title, table.parameters), "runs", *(metric_named(o).plain for o in table.objectives))
     rows = tuple(
         (
@@ -129,7 +126,7 @@ def best_trials_text(table: BestTrials, name: str, title: str, notes: Sequence[s
 
 
 def trials_csv(record: StudyRecord, parameters: Sequence[str]) -> str:
-    """Every trial for machines: full precision, empty where there is no number."""
+    """Return all trials as CSV, in full precision; missing numbers are empty."""
     tasks = sorted({task for trial in record.trials for task in trial.intermediate})
     lines: list[Sequence[object]] = [
         ["trial", "state", *parameters, *(f"mean_{name}" for name in record.objectives)]
@@ -148,7 +145,7 @@ def trials_csv(record: StudyRecord, parameters: Sequence[str]) -> str:
 
 
 def _editions(frame: pd.DataFrame) -> tuple[Edition, ...]:
-    """The data and the semantics of the finished and failed runs."""
+    """Return the editions of the finished and failed runs."""
     if "data_hash" not in frame:
         return ()
     names = [*FAMILY, "data_hash", "semantics_version"]

@@ -1,4 +1,4 @@
-"""Which configurations stand for an experiment where not all of them can be shown."""
+"""Selection of configurations that represent an experiment."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .metrics import metric_named
 
 Floats = npt.NDArray[np.float64]
 _NO_SETTING = frozenset({"scenario", "dataset", "strategy", "seed", "split_seed", "split", "weight_seed"})
-"""Fields of which no value is more the paper's than another."""
+"""Fields without a value that is typical of the paper."""
 
 
 def variants(experiment: Experiment, without: Sequence[str]) -> dict[str, list[int]]:
-    """Cells grouped by all axes but some: the variant's name to positions of its cells, in their order."""
+    """Group cells by all axes but some: name of each variant to the indices of its cells."""
     groups: dict[str, list[int]] = {}
     for index, cell in enumerate(experiment.cells):
         groups.setdefault(cell_name(cell, without), []).append(index)
@@ -30,7 +30,7 @@ def variants(experiment: Experiment, without: Sequence[str]) -> dict[str, list[i
 
 
 def cell_name(cell: Cell, without: Sequence[str] = ()) -> str:
-    """A configuration in words, "CLOPS, b = 0.25, a = 0.5": named variants first, then its place on all other axes."""
+    """Return the name of a configuration, "CLOPS, b = 0.25, a = 0.5": its variant, then its other axes."""
     axes = [axis for axis in cell.labels if axis not in without]
     names = [cell.label(axis) for axis in axes if isinstance(cell.labels[axis], str)]
     places = [axis for axis in axes if not isinstance(cell.labels[axis], str)]
@@ -38,7 +38,7 @@ def cell_name(cell: Cell, without: Sequence[str] = ()) -> str:
 
 
 def shown_metrics(experiments: Sequence[Experiment]) -> tuple[str, ...]:
-    """The metrics worth showing of runs that stand together: all, or of equal ones the first.
+    """Return the metrics to show for runs that are shown together; of equal metrics, only the first.
 
     With two tasks BWT, BWT_t and BWT_lambda are one number.
     """
@@ -52,11 +52,10 @@ def shown_metrics(experiments: Sequence[Experiment]) -> tuple[str, ...]:
 
 
 def typical_cell(experiment: Experiment, cells: Sequence[int]) -> int | None:
-    """The cell with a finished run that has the paper's values in most fields; of equals, the best.
+    """Return the cell closest to the paper among those with a finished run; of equally close ones, the best.
 
-    The paper's values are what a `RunConfig` of the scenario and data set has where nothing is given: b = 0.25,
-    a = 0.5, T = 20, bald_mcd, area, top. The best is that
-    with the best mean of the first headline metric. None where no run of these cells is finished.
+    Closest means most fields with the defaults of `RunConfig`: b = 0.25, a = 0.5, T = 20, bald_mcd, area, top. Best
+    means the best mean of the first headline metric. None if no run of these cells is finished.
     """
     first = experiment.headline[0]
     values = experiment.by_replicate(first) * (-1 if metric_named(first).lower_is_better else 1)
@@ -71,7 +70,7 @@ def typical_cell(experiment: Experiment, cells: Sequence[int]) -> int | None:
 
 
 def setting(cell: Cell) -> str:
-    """A configuration that replays, in words: its place on the axes, then b, a and T where those do not say them."""
+    """Describe a configuration with replay: its axes, then b, a and T unless they are axes."""
     stated = cell_name(cell)
     fields = ("storage_fraction", "acquisition_fraction", "mc_samples")
     missing = [f"{axis_symbol(name)} = {getattr(cell.config, name):g}" for name in fields if name not in cell.labels]
@@ -79,9 +78,9 @@ def setting(cell: Cell) -> str:
 
 
 def departures(config: RunConfig) -> list[str]:
-    """The fields in which a configuration is not the paper's for its scenario and data set, and options not by default.
+    """Return the fields in which a configuration differs from the paper's, and its options other than the defaults.
 
-    None where nothing is known here of one of the two.
+    None if its scenario or data set is not registered.
     """
     try:
         paper = _paper_config(config.scenario, config.dataset)
@@ -97,6 +96,6 @@ def _paper_config(scenario: ScenarioName, dataset: str) -> RunConfig:
 
 
 def chosen_how(experiment: Experiment, cell: int, axes: Sequence[str]) -> str:
-    """The place of a cell on some axes, such as "b = 0.25, a = 0.5"."""
+    """Describe a cell by some axes, such as "b = 0.25, a = 0.5"."""
     labels = experiment.cells[cell].labels
     return ", ".join(f"{axis_symbol(axis)} = {label_text(labels[axis])}" for axis in axes if axis in labels)

@@ -1,4 +1,4 @@
-"""Means, spreads, intervals, p-values and power: every one that the project prints comes from here.
+"""All means, standard deviations, intervals, p-values and power that the project prints.
 
 Random splits of the same people are not independent samples, because their training sets overlap. With n splits, the
 variance of the mean difference is estimated as (Nadeau and Bengio, 2003)
@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Fold(NamedTuple):
-    """Part `part` of `of`, from 1, of the people that were shuffled with the split seed `repeat`."""
+    """Fold `part` of `of`, counted from 1, of the people shuffled with the split seed `repeat`."""
 
     repeat: int
     part: int
@@ -47,7 +47,7 @@ class Fold(NamedTuple):
 
 
 Split = int | Fold
-"""A random or published split, by its split seed; or a fold."""
+"""A random or published split, as its split seed, or a fold."""
 
 Replicate = tuple[Split, int]
 """Patient split and seed."""
@@ -57,12 +57,12 @@ Kind = Literal["patient splits", "folds", "seeds", "runs"]
 
 @dataclass(frozen=True)
 class Partition:
-    """Who is in training, validation and test, as the runs of a split record it.
+    """The partition of the people into training, validation and test, as the runs of a split record it.
 
     Attributes:
-        name: the same for splits of the same people.
-        validation: validation people / training people; NaN where the runs do not record them.
-        test: likewise of test people.
+        name: equal for splits with the same partition.
+        validation: validation people / training people; NaN if not recorded.
+        test: test people / training people; NaN if not recorded.
     """
 
     name: str
@@ -75,16 +75,16 @@ Partitions = Mapping[Split, Partition]
 
 @dataclass(frozen=True)
 class Units:
-    """What counts as one difference: a partition of the people with its seeds, or a seed of a single partition.
+    """The units of a comparison: partitions of the people, each with its seeds, or the seeds of a single partition.
 
     Attributes:
         members: positions of the replicates in each unit.
-        kind: "patient splits"; "folds"; "seeds", where there is a single partition; "runs", which are partitions whose
-            runs do not record how many people they have: tested as if independent, about these runs only.
+        kind: "patient splits"; "folds"; "seeds" of a single partition; or "runs": partitions without a recorded number
+            of people, which are tested as if independent; the result is about these runs only.
         overlap: rho, the mean over the units; 0 for "seeds" and "runs".
-        seeds: "same", if all units have the same seeds; "common", if they do not, and a unit is the mean over those
-            common to all; "own", if none is common to all, and a unit is the mean over its own.
-        obstacle: why nothing is tested: too few units, or an incomplete set of folds; else empty.
+        seeds: "same" if all units have equal seeds; "common" if units are means over the seeds common to all; "own" if
+            no seed is common to all and units are means over their own seeds.
+        obstacle: why there is no test: too few units, or an incomplete set of folds; else empty.
     """
 
     members: tuple[tuple[int, ...], ...]
@@ -108,11 +108,10 @@ _NOTHING = Estimate(np.nan, np.nan, 0)
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The mean of differences over n units, with a 95 % interval and the two-sided p of the corrected t-test.
+    """The mean difference over n units, with a 95 % interval and the two-sided p of the corrected t-test.
 
-    `low`, `high` and `p` are NaN below 3 units, for an incomplete set of folds, and where all units are equal, which
-    leaves no spread to judge by. `units` says what was counted; None where nothing was. `each` has the differences of
-    the units.
+    `low`, `high` and `p` are NaN below 3 units, for an incomplete set of folds, and if all differences are equal.
+    `units` describes the units; None without units. `each` has the difference of each unit.
     """
 
     mean: float
@@ -125,12 +124,12 @@ class PairedDifference:
 
     @property
     def excludes_zero(self) -> bool:
-        """True where the whole interval lies on one side of zero."""
+        """Whether the whole interval lies on one side of zero."""
         return self.low > 0 or self.high < 0
 
 
 def estimate(values: npt.ArrayLike) -> Estimate:
-    """Mean and standard deviation of the values that are numbers."""
+    """Return mean and standard deviation of the values, without NaN."""
     array = np.asarray(values, dtype=float)
     array = array[np.isfinite(array)]
     mean = float(array.mean()) if array.size else np.nan
@@ -139,7 +138,7 @@ def estimate(values: npt.ArrayLike) -> Estimate:
 
 
 def estimates(values: Floats) -> list[Estimate]:
-    """`estimate` of every row of an array of shape (rows, values)."""
+    """Return `estimate` of every row of an array (rows, values)."""
     whole = np.array([values.shape[1] > 1]) & np.isfinite(values).all(axis=1)
     found = [_NOTHING if full else estimate(row) for full, row in zip(whole.tolist(), values, strict=True)]
     rows, complete = np.flatnonzero(whole), values[whole]
@@ -150,25 +149,25 @@ def estimates(values: Floats) -> list[Estimate]:
 
 
 def split_of(split: str | float | None, split_seed: int) -> Split:
-    """The patient split of a run, from its config fields `split` and `split_seed`."""
+    """Return the patient split of a run, from its config fields `split` and `split_seed`."""
     if not isinstance(split, str):
         return int(split_seed)
     return Fold(int(split_seed), *fold_of(split))
 
 
 def splits_of(runs: pd.DataFrame) -> list[Split]:
-    """`split_of` every row of `runs`."""
+    """Return `split_of` of every row of `runs`."""
     split = runs["split"] if "split" in runs else [None] * len(runs)
     return [split_of(*it) for it in zip(split, runs["split_seed"], strict=True)]
 
 
 def ordered(replicates: Iterable[Replicate]) -> list[Replicate]:
-    """Replicates once each, random splits before folds, then ascending."""
+    """Return distinct replicates, random splits before folds, then ascending."""
     return sorted(set(replicates), key=lambda it: (isinstance(it[0], Fold), it))
 
 
 def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
-    """The partition of the people behind each patient split of one data set and scenario.
+    """Return the partition of the people of each patient split of one data set and scenario.
 
     Args:
         runs: rows of the table `runs`, with `split_seed` and, where recorded, `split_hash` and `patients_*`, the number
@@ -185,22 +184,22 @@ def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
         rows = recorded.iloc[of_split]
         trained = rows["patients_train"].where(rows["patients_train"] > 0).astype(float)
         test = rows["patients_test"]
-        validation = rows["patients_validation"].where(rows["patients_validation"] > 0, test)  # judged by test then
+        validation = rows["patients_validation"].where(rows["patients_validation"] > 0, test)  # then test is evaluated
         ratios = [float((evaluated / trained).mean()) for evaluated in (validation, test)]
         found[split] = Partition("+".join(sorted(set(rows["split_hash"]))), *ratios)
     return found
 
 
 def units_of(replicates: Sequence[Replicate], known: Partitions, measure: str = "auc") -> Units:
-    """What counts as one difference among replicates.
+    """Group replicates into units.
 
-    Splits of the same people are one unit. A unit is the mean over the seeds common to all units or, without such
-    seeds, over all of its own. The evaluated people are those of test for columns `test_*`, else those of validation.
+    Splits with the same partition are one unit. A unit is the mean over the seeds common to all units or, without
+    common seeds, over its own. Columns `test_*` evaluate the test people, others the validation people.
 
     Args:
-        replicates: (patient split, seed) of the values at hand, one or more.
+        replicates: (patient split, seed) of the values, one or more.
         known: partitions by patient split, from `partitions`.
-        measure: the column compared.
+        measure: the compared column.
 
     Raises:
         UsageError: folds and random splits, or folds of different numbers of parts.
@@ -234,7 +233,7 @@ def units_of(replicates: Sequence[Replicate], known: Partitions, measure: str = 
 
 
 def check_alike(splits: Sequence[Split]) -> None:
-    """Refuses splits that do not go together.
+    """Check that splits can be combined.
 
     Raises:
         UsageError: folds and random splits, or folds of different numbers of parts.
@@ -253,7 +252,7 @@ def _too_few(n: int, what: str) -> str:
 
 
 def _incomplete(folds: Sequence[Fold]) -> str:
-    """Names the folds that a complete set would have, too; empty where there are no folds or all of them."""
+    """Return a phrase that names the missing folds; empty if there are no folds or none is missing."""
     there = {(fold.repeat, fold.part) for fold in folds}
     missing = [
         f"{part}/{folds[0].of}" + (f" of split seed {repeat}" if len({it.repeat for it in folds}) > 1 else "")
@@ -272,7 +271,7 @@ def standard_error(units: Floats, overlap: float = 0.0) -> Floats:
         overlap: rho, 0 for independent differences.
 
     Returns:
-        [...]; NaN below 3 differences and where all are equal but for rounding.
+        [...]; NaN below 3 differences, and if all are equal up to rounding.
     """
     n = units.shape[-1]
     if n < MIN_UNITS:
@@ -282,7 +281,7 @@ def standard_error(units: Floats, overlap: float = 0.0) -> Floats:
 
 
 def interval(units: Floats, overlap: float = 0.0) -> tuple[Floats, Floats]:
-    """Ends of the 95 % interval mean ± t(0.975; n - 1) SE of each row of differences.
+    """Return the 95 % interval mean ± t(0.975; n - 1) SE of each row of differences.
 
     Args:
         units: [..., n].
@@ -297,13 +296,13 @@ def interval(units: Floats, overlap: float = 0.0) -> tuple[Floats, Floats]:
 
 
 def p_above(units: Floats, bound: float = 0.0, overlap: float = 0.0) -> Floats:
-    """One-sided p of the hypothesis that the mean of each row of differences is not above a bound.
+    """Return the one-sided p-value of H0: the mean of a row of differences is at most `bound`.
 
-    p = P(T > (mean - bound) / SE), T having Student's distribution with n - 1 degrees of freedom.
+    p = P(T > (mean - bound) / SE), where T has Student's t distribution with n - 1 degrees of freedom.
 
     Args:
         units: [..., n].
-        bound: of the mean.
+        bound: the bound on the mean.
         overlap: rho.
 
     Returns:
@@ -320,10 +319,10 @@ def paired_difference(
     known: Partitions | None = None,
     measure: str = "auc",
 ) -> PairedDifference:
-    """Mean of `ours` - `theirs` over the units where both are numbers, with the corrected resampled t-test.
+    """Return the mean of `ours` - `theirs` over units that have both, with the corrected resampled t-test.
 
     With d_i the difference of unit i, the mean over its seeds, the 95 % interval is mean(d) ± t(0.975; n - 1) SE,
-    SE^2 = s^2 (1 / n + rho) (Nadeau and Bengio, 2003; Bouckaert and Frank, 2004), and p the two-sided one of
+    SE^2 = s^2 (1 / n + rho) (Nadeau and Bengio, 2003; Bouckaert and Frank, 2004); p is two-sided, of
     mean(d) / SE. See `Units`.
 
     Args:
@@ -349,7 +348,7 @@ def paired_differences(
     known: Partitions | None = None,
     measure: str = "auc",
 ) -> list[PairedDifference]:
-    """`paired_difference` of every row of two arrays of shape (rows, replicates), all rows at once."""
+    """Return `paired_difference` of every row of two arrays (rows, replicates)."""
     differences = ours - theirs
     labels = [(0, seed) for seed in range(differences.shape[1])] if replicates is None else list(replicates)
     found = [PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)] * len(differences)
@@ -373,7 +372,7 @@ def paired_differences(
 
 
 def units_in_words(units: Sequence[Units | None]) -> tuple[str, ...]:
-    """Sentences on what intervals and p-values were computed over, for the notes of a table."""
+    """Return sentences on the units of intervals and p-values, for the notes of a table."""
     present = [it for it in units if it is not None]
     overlaps = [it.overlap for it in present if it.overlap]
     kinds, said = {it.kind for it in present}, []
@@ -401,7 +400,7 @@ def units_in_words(units: Sequence[Units | None]) -> tuple[str, ...]:
 
 
 def holm(p_values: npt.ArrayLike) -> Floats:
-    """Holm's step-down correction: family-wise error over all p-values that are numbers; NaN stays NaN."""
+    """Return Holm-corrected p-values, which control the family-wise error rate; NaN stays NaN."""
     p = np.asarray(p_values, dtype=float)
     corrected = np.full(p.shape, np.nan)
     known = np.flatnonzero(np.isfinite(p))
@@ -412,13 +411,13 @@ def holm(p_values: npt.ArrayLike) -> Floats:
 
 
 def power_of_t_test(n: float, deviation: float, difference: float, overlap: float = 0.0) -> float:
-    """Power of the two-sided corrected t-test at a level of 5 %.
+    """Return the power of the two-sided corrected t-test at a level of 5 %.
 
     The test statistic is noncentral t with n - 1 degrees of freedom and noncentrality difference / SE,
     SE = deviation sqrt(1 / n + rho); normal for n = inf.
 
     Args:
-        n: differences; 0 below 3.
+        n: number of differences; the power is 0 below 3.
         deviation: their standard deviation.
         difference: their true mean.
         overlap: rho.
@@ -440,9 +439,9 @@ def power_of_t_test(n: float, deviation: float, difference: float, overlap: floa
 def splits_needed(
     deviation: float, difference: float = DIFFERENCE, power: float = POWER, overlap: float = 0.0
 ) -> float | None:
-    """The fewest patient splits that give `power_of_t_test` this power; None where more than 500 are needed.
+    """Return the least number of patient splits with this power (`power_of_t_test`); None if above 500.
 
-    SE never falls below deviation sqrt(rho), so that no number of splits may suffice: then inf.
+    SE never falls below deviation sqrt(rho). If no number of splits suffices, the result is inf.
     """
     if power_of_t_test(np.inf, deviation, difference, overlap) < power:
         return np.inf

@@ -204,7 +204,7 @@ _LAZY = {
     "folds": "clops_sweep.data.splits.fold_names",
     "read_study": "clops_sweep.search.study",
 }
-"""Where names are imported from on first use: the command can be interrupted before that."""
+"""Modules that public names are imported from on first use, so that the command starts fast."""
 
 
 def sweep(
@@ -231,10 +231,10 @@ def sweep(
     no_ray: bool = False,
     stop_after: str | float | None = None,
 ) -> Outcome:
-    """Runs what a search space asks for and what is not finished yet, as `clops-sweep SPACE.py` does.
+    """Compute the unfinished runs of a search space, as `clops-sweep SPACE.py` does.
 
-    An interrupt (Ctrl-C, or the button of a notebook) stops it in good order, with running trials checkpointed; the
-    same call goes on. Inside a script, call it under ``if __name__ == "__main__":`` or at the end.
+    An interrupt (Ctrl-C, or a notebook's stop button) checkpoints running trials and stops; the same call continues. In
+    a script, call it under ``if __name__ == "__main__":`` or at the end.
 
     Args:
         space: a search space, several, or the path of a search-space file.
@@ -310,17 +310,17 @@ def read(
     run_ids: str | Iterable[str] | None = None,
     columns: str | Iterable[str] | None = None,
 ) -> pd.DataFrame:
-    """A table of a store, each finished run once, also while a sweep writes to it.
+    """Return a table of a store with each finished run once, also while a sweep writes to it.
 
     Args:
         results: the store, a folder or a URI.
-        table: which one; docs/store.md says what a row of each is. "intervals" and "people" are computed from
+        table: name of the table; docs/store.md describes their rows. "intervals" and "people" are computed from
             "predictions": see `clops_sweep.analysis.patient_bootstrap` and `clops_sweep.analysis.per_person`.
-        run_ids: only the rows of this run or of these runs.
-        columns: only this column or these columns.
+        run_ids: one run or several to read; by default all.
+        columns: one column or several to read; by default all.
 
     Raises:
-        UsageError: there is no such store, table or column, or it cannot be read.
+        UsageError: the store, table or column does not exist, or the store cannot be read.
     """
     from clops_sweep.errors import UsageError, listed, shown
     from clops_sweep.store.tables import SCHEMAS
@@ -336,7 +336,7 @@ def read(
 def _computed(
     table: str, store: RunStore, run_ids: str | Iterable[str] | None, columns: str | Iterable[str] | None
 ) -> pd.DataFrame:
-    """A table that is computed from predictions."""
+    """Return a table that is computed from predictions."""
     from clops_sweep.analysis.people import patient_intervals, per_person
     from clops_sweep.errors import UsageError, listed, shown
 
@@ -362,12 +362,12 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
 
     Args:
         results: the store, a folder or a URI.
-        run_id: of the run, or the beginning of it.
-        task: the network after so many tasks; by default the last one.
+        run_id: id of the run, or an unambiguous prefix.
+        task: number of tasks learned; by default the last model kept.
 
     Raises:
-        UsageError: no such run or model, the network is not declared, or its declaration no longer fits the weights;
-            the encoder below it is not declared, or is not the same any more.
+        UsageError: the run or model does not exist, the network or encoder is not declared, or its declaration no
+            longer matches the weights.
         DamagedStore: the file was changed.
     """
     from clops_sweep.learning.encoders.encoders import Encoders
@@ -385,15 +385,15 @@ def encode(
     data_root: str | PathLike[str] | None = None,
     prepared_root: str | PathLike[str] | None = None,
 ) -> FrameSet:
-    """Compute the features that a config's encoder makes of its data set, once, and open them.
+    """Compute the features of a config's encoder on its data set, unless they are cached, and open them.
 
-    A launch does the same. With `ContinualRun` and the same config they make a run::
+    A launch does the same. `ContinualRun` runs a config on them::
 
         config = RunConfig(dataset="synthetic", encoder="my_encoder", network="linear")
         result = ContinualRun(config, encode(config)).run()
 
     Args:
-        config: names the data set, how it is opened, and the encoder.
+        config: config with the data set, its settings, and the encoder.
         results: the store that holds the model of ``encoder="run:RUN_ID"``.
         data_root: folder of the data sets as their publishers ship them; by default CLOPS_DATA_ROOT.
         prepared_root: folder of the prepared frames; by default CLOPS_PREPARED_ROOT, else in this user's cache.
@@ -403,7 +403,7 @@ def encode(
 
     Raises:
         UsageError: the config names no encoder, its data cannot be prepared or adapted, its weights are missing, do not
-            fit or need code to be executed, or it is not fit to be an encoder.
+            match or would execute code, or the module is not a valid encoder.
     """
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.errors import UsageError
@@ -424,18 +424,18 @@ def encode(
 def delete(results: str | PathLike[str], where: str) -> int:
     """Delete the runs of a store that meet a condition, from all its tables.
 
-    Whole or not at all: no part is deleted before those that replace it are verified. Killed at any moment, the same
-    call can be repeated. Runs come back when a sweep asks for them again.
+    The change is atomic: no part is deleted before its replacement is verified. After a kill, repeat the call. A sweep
+    that requests deleted runs computes them again.
 
     Args:
         results: the store, a folder or a URI.
         where: a condition on the columns of `runs`, such as ``"strategy == 'clops' and status == 'failed'"``.
 
     Returns:
-        How many runs were deleted.
+        The number of deleted runs.
 
     Raises:
-        UsageError: no run meets the condition, it names an unknown column, or a sweep is at work on the store.
+        UsageError: no run meets the condition, it names an unknown column, or a sweep is running on the store.
     """
     from clops_sweep.store.upkeep.changes import delete_runs, matching
 
@@ -444,19 +444,19 @@ def delete(results: str | PathLike[str], where: str) -> int:
 
 
 def merge(results: str | PathLike[str], other: str | PathLike[str]) -> int:
-    """Copy the runs of another store that this one does not have, with all their tables.
+    """Copy the runs that another store has and this one lacks, with all their tables.
 
-    Whole or not at all, as `delete`. The other store stays as it is; either may be a folder or a URI.
+    The change is atomic, as in `delete`. The other store is not changed; either may be a folder or a URI.
 
     Args:
-        results: the store to add to; made if it is not there.
-        other: the store to take from.
+        results: the store to add to; created if missing.
+        other: the store to copy from.
 
     Returns:
-        How many runs were copied.
+        The number of copied runs.
 
     Raises:
-        UsageError: a run that both have has different numbers, or a sweep is at work on `results`.
+        UsageError: a run has different numbers in the two stores, or a sweep is running on `results`.
     """
     from clops_sweep.store.run_store import RunStore
     from clops_sweep.store.upkeep.changes import merge_runs

@@ -1,4 +1,4 @@
-"""The ways in which things end early that a user reads one sentence about."""
+"""Errors that users see as one sentence, and helpers to write such sentences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 _LONGEST_SENTENCE, _BEGINNING, _END = 560, 380, 160
-"""Characters of an error that a user reads, and of its two ends where it is longer."""
+"""Most characters of an error sentence, and of its two ends if it is longer."""
 
 _PASSWORD = re.compile(r"(://[^:@/?#\s]*:)[^\s'\"]+@")
 _SECRET = re.compile(
@@ -17,7 +17,7 @@ _SECRET = re.compile(
 
 
 def masked(text: str) -> str:
-    """A text without the passwords and secret keys of the addresses in it: everything printed goes through this.
+    """Mask passwords and secret keys of addresses in a text; everything printed goes through this function.
 
     Masked are `PASSWORD` in ``s3://KEY:PASSWORD@bucket`` and the values of parameters such as ``secret_key=``.
     """
@@ -25,9 +25,9 @@ def masked(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """An error as a user reads it: without passwords, and without its middle where that is long.
+    """Return an error as a sentence for the user, without passwords and shortened in the middle.
 
-    Values and lists stand in the middle. The beginning names the file or key, the end says what would be right.
+    Long values are in the middle; the beginning names the file or key, the end says what would be right.
     """
     text = masked(text)
     return text if len(text) <= _LONGEST_SENTENCE else f"{text[:_BEGINNING]} ... {text[-_END:]}"
@@ -44,26 +44,26 @@ class UsageError(ValueError):
 
 
 class AbsentData(UsageError):
-    """A data set's files are not under the data root at all: there is nothing that could be damaged."""
+    """The files of a data set are not under the data root, so that none can be damaged."""
 
 
 class DamagedStore(UsageError):
-    """A file of the results store or of the prepared data that is not what its writer left there."""
+    """A file of the results store or of the prepared data was damaged or changed."""
 
 
 class OtherFormat(UsageError):
-    """A part of the results store was written by a version of clops-sweep whose parts differ from this one's."""
+    """A part of the results store was written by a version of clops-sweep with another format."""
 
 
 class UnreadableFile(UsageError):
-    """A file of the results store cannot be read now, which says nothing about its content."""
+    """A file of the results store cannot be accessed; its content may be intact."""
 
 
 class StoreError(Exception):
     """The store could not be read or written while a sweep was running.
 
-    That is no fault of a run: it is not finished, and has not failed. The command prints the sentence and ends with
-    exit status 1; the same command goes on when the store is back.
+    The runs concerned are neither finished nor failed. The command prints the sentence and exits with status 1; the
+    same command continues when the store is back.
     """
 
     def __init__(self, message: str) -> None:
@@ -71,10 +71,10 @@ class StoreError(Exception):
 
 
 class Diverged(FloatingPointError):
-    """The training of some runs of a lockstep has come to parameters or outputs that are no numbers.
+    """Some runs of a lockstep have parameters or outputs that are not finite.
 
     Attributes:
-        runs: their positions in the lockstep.
+        runs: their indices in the lockstep.
     """
 
     def __init__(self, message: str, runs: Sequence[int]) -> None:
@@ -87,7 +87,7 @@ class Diverged(FloatingPointError):
 
 
 OF_USERS = (Exception, SystemExit)
-"""What a user's code may raise: it must not end the command, as SystemExit would. Ctrl-C is not among them."""
+"""Exceptions of a user's code that must not end the command, including SystemExit; not Ctrl-C."""
 
 
 @contextmanager
@@ -100,14 +100,14 @@ def user_code(refused: Callable[[BaseException], Exception]) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # SystemExit would end the command, with exit status 0 and without a word
+    except BaseException as error:  # SystemExit would end the command silently, with exit status 0
         if isinstance(error, UsageError) and str(error).strip():
             raise
         raise refused(error) from error
 
 
 def one_line(what: object) -> str:
-    """What an exception says, or any text, on one line and without passwords; printing it may fail, too."""
+    """Return the message of an exception, or a text, on one line and without passwords."""
     try:
         text = str(what)
     except Exception:
@@ -116,7 +116,7 @@ def one_line(what: object) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """An error of the user's code on a line: its kind, and what it says as far as there is room."""
+    """Return an error of the user's code on one line: its type and its message, shortened."""
     return f"{type(error).__name__}: {one_line(error)[:_LONGEST_REASON]}"
 
 
@@ -126,21 +126,21 @@ _LONGEST_LIST = 160
 
 
 def shown(value: object) -> str:
-    """A value as Python writes it, as far as there is room for it in a sentence."""
+    """Return the repr of a value, shortened to fit into a sentence."""
     try:
         text = repr(value)
-    except Exception:  # a number of thousands of digits; an object of the user's own
+    except Exception:  # an integer with thousands of digits, or a user's object
         text = f"<{type(value).__name__}>"
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 
 
 def calling(what: str) -> AbstractContextManager[None]:
-    """Around a call of user code: any error but an interrupt becomes a `UsageError` that begins with `what`."""
+    """Convert errors of user code in the block, except interrupts, to a `UsageError` that begins with `what`."""
     return user_code(lambda error: UsageError(f"{what} raises {reason(error)}"))
 
 
 def listed(names: Iterable[object]) -> str:
-    """Names with commas between them, as far as there is room for them in a sentence."""
+    """Return names separated by commas, shortened to fit into a sentence."""
     texts = [str(name) for name in names]
     end, room = 0, _LONGEST_LIST
     while end < len(texts) and (room := room - len(texts[end]) - 2) >= 0:
@@ -154,7 +154,7 @@ _CLOSE, _CLOSE_IF_SHORT = 0.75, 0.6
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like `name`, or begins with it; None if no name does."""
+    """Return the known name most similar to `name`, or beginning with it; None if there is no such name."""
     names = {each.lower(): each for each in known}
     cutoff = _CLOSE if len(name) > 4 else _CLOSE_IF_SHORT
     close = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=cutoff)
@@ -163,17 +163,17 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return " (did you mean 'clops'?)" for an unknown name that is like a known one, else ""."""
+    """Return " (did you mean 'clops'?)" for an unknown name that is similar to a known one, else ""."""
     close = closest(name, known)
     return f" (did you mean {close!r}?)" if close else ""
 
 
 def nearest_or_all(name: str, known: Iterable[str]) -> str:
-    """Return the known name most like an unknown one as a question, or all known names if none is like it."""
+    """Return the most similar known name as a question, or all known names if none is similar."""
     known = list(known)
     return nearest(name, known) or f"; known: {listed(known)}"
 
 
 def several(count: int, what: str) -> str:
-    """A number of things: "1 run", "2 runs"."""
+    """Return a count with its noun: "1 run", "2 runs"."""
     return f"{count} {what}{'' if count == 1 else 's'}"

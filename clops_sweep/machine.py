@@ -1,4 +1,4 @@
-"""What this machine has: cores, GPUs, versions of what computes."""
+"""This machine: cores, GPUs and software versions."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _NVIDIA = Path("/proc/driver/nvidia/gpus")
 
 
 def available_cores(limits: Path = _LIMITS) -> int:
-    """The cores that the process may keep busy, which `taskset`, a batch system or a container may have made fewer.
+    """Return the number of cores that the process may use, as limited by `taskset`, a batch system or a container.
 
     Args:
-        limits: where Linux tells what a container may take.
+        limits: folder with the limits of Linux control groups.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, _quota(limits)))
 
 
 def _quota(limits: Path) -> int:
-    """The cores that a container may keep busy, by the second version of control groups or the first."""
+    """Return the CPU quota of a container in cores, by control groups version 2 or 1."""
     for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         with contextlib.suppress(OSError, ValueError):  # no such file, or no limit: "max", -1
             quota, period = (int(word) for name in files for word in (limits / name).read_text().split())
@@ -41,19 +41,19 @@ def _quota(limits: Path) -> int:
 
 
 def gpus() -> int:
-    """How many GPUs the driver knows, asked without loading PyTorch; 0 where there is no telling."""
+    """Return the number of GPUs that the driver reports, without loading PyTorch; 0 if unknown."""
     return len(list(_NVIDIA.iterdir())) if _NVIDIA.is_dir() else 0
 
 
 def check_gpu(option: str, wanted: float = 1) -> None:
-    """Sees whether PyTorch can use as many GPUs of this machine as are asked for.
+    """Check that PyTorch can use a number of GPUs of this machine.
 
     Args:
-        option: what asks for them.
-        wanted: how many.
+        option: the option that requests them, for the error.
+        wanted: number of GPUs.
 
     Raises:
-        UsageError: it cannot.
+        UsageError: PyTorch cannot use that many.
     """
     import torch
 
@@ -67,9 +67,9 @@ def check_gpu(option: str, wanted: float = 1) -> None:
 
 
 def software() -> dict[str, Any]:
-    """Versions of what computes, and the commit of this package where it is known: columns of `runs`.
+    """Return software versions and, if known, the commit of this package: columns of `runs`.
 
-    None stands for a package that is not installed, and for the commit of a copy of unknown origin.
+    None means that a package is not installed, or that the commit is unknown.
     """
     commit, dirty = _git_commit()
     return {
@@ -83,12 +83,12 @@ def software() -> dict[str, Any]:
 
 
 def host(device: str) -> dict[str, Any]:
-    """The host and the device (cpu or cuda) that a run is computed on: columns of `runs`."""
+    """Return the host and the device (cpu or cuda) of a run: columns of `runs`."""
     return {"host": socket.gethostname(), "device": device}
 
 
 def installed_version(package: str) -> str | None:
-    """The version of an installed distribution, or None."""
+    """Return the version of an installed distribution, or None."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -96,7 +96,7 @@ def installed_version(package: str) -> str | None:
 
 
 def _git_commit() -> tuple[str | None, bool | None]:
-    """Commit and whether files differ from it: of a git checkout, or of what pip was told to install (PEP 610)."""
+    """Return the commit and whether files differ from it, of a git checkout or of a pip installation (PEP 610)."""
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str | None:
@@ -114,7 +114,7 @@ def _git_commit() -> tuple[str | None, bool | None]:
 
 
 def _installed_commit() -> str | None:
-    """The commit that pip installed from a repository, as in `pip install git+https://...`; None for anything else."""
+    """Return the commit of `pip install git+https://...`; None for other installations."""
     try:
         origin = json.loads(distribution("clops-sweep").read_text("direct_url.json") or "{}")
         return str(origin["vcs_info"]["commit_id"])

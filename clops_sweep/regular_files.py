@@ -1,4 +1,4 @@
-"""Opening files that other programs may have replaced by something that is not a file."""
+"""Safe opening of files that other programs may have replaced by FIFOs, devices or links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from clops_sweep.errors import UsageError
 
 METADATA_LIMIT: Final = 2**28
-"""Bytes of the largest manifest or other JSON that is read: names of several million recordings fit."""
+"""Most bytes of a manifest or other JSON file: names of several million recordings fit."""
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -23,7 +23,7 @@ _KINDS = (
 
 
 def open_regular(path: str | os.PathLike[str], limit: int | None = None) -> io.BufferedReader:
-    """Open a regular file for reading, without ever waiting for another process.
+    """Open a regular file for reading, without waiting for another process.
 
     Opening a FIFO waits for its writer, and reading a device such as /dev/zero never ends.
 
@@ -35,7 +35,7 @@ def open_regular(path: str | os.PathLike[str], limit: int | None = None) -> io.B
         UsageError: the path is not a regular file, or the file is larger than `limit`.
         OSError: the file cannot be opened; a loop of links is `errno.ELOOP`.
     """
-    _check(path, os.stat(path), limit)  # before opening, which can start a device
+    _check(path, os.stat(path), limit)  # before opening, since opening can start a device
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _check(path, os.fstat(handle), limit)  # it may have been replaced since

@@ -1,4 +1,4 @@
-"""The finished runs that a claim is about: of one patient split and seed, and alike in all else."""
+"""Selection of the finished runs that a claim compares: equal patient split, seed and other settings."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from ..statistics import (
 )
 
 Pair = tuple[str | None, str | None]
-"""Ids of the runs on both sides, None where there is the number 0."""
+"""Run ids of both sides; None for the number 0."""
 
 Ids = Mapping[Replicate, str | None]
-"""Run ids of a side by replicate, None for the number 0."""
+"""Run ids of a side by replicate; None for the number 0."""
 
 _SET_BY_CLAIMS = (
     *("strategy", "storage_order", "storage_function", "acquisition", "weight_replay", "task_order", "replay_ratio"),
@@ -49,9 +49,9 @@ _OF_MEMORY = ("storage_fraction", "acquisition_fraction")
 
 @dataclass(frozen=True)
 class ContrastRuns:
-    """The runs of a contrast: of every replicate that has them the same pairs, one for each place.
+    """The runs of a contrast: the same pairs in every complete replicate, one per grid position.
 
-    `missing` says why both are empty, and `lacking` counts the sides without runs.
+    `missing` says why both sides are empty, and `lacking` counts the sides without runs.
     """
 
     contrast: Contrast
@@ -62,7 +62,7 @@ class ContrastRuns:
 
     @property
     def units(self) -> Units:
-        """What counts as one difference."""
+        """The units of the differences."""
         return units_of(list(self.pairs), self.partitions, self.contrast.measure)
 
 
@@ -70,8 +70,8 @@ class ContrastRuns:
 class ClaimRuns:
     """The runs of a claim on one data set.
 
-    `condition` selects them, as `--where` takes it; `departures` are the settings in which they are not the paper's,
-    with their values.
+    `condition` selects them, as `--where` takes it; `departures` are the settings that differ from the paper, with
+    their values.
     """
 
     claim: Claim
@@ -82,13 +82,13 @@ class ClaimRuns:
 
     @property
     def run_ids(self) -> tuple[str, ...]:
-        """Every run once."""
+        """All runs, without duplicates."""
         pairs = (pair for found in self.contrasts for of_replicate in found.pairs.values() for pair in of_replicate)
         return tuple(dict.fromkeys(run_id for pair in pairs for run_id in pair if run_id is not None))
 
     @property
     def units(self) -> int:
-        """Patient splits that every contrast has, or of a single one the seeds."""
+        """The patient splits common to all contrasts, or the seeds of a single split."""
         return min(len(found.units.members) for found in self.contrasts)
 
 
@@ -96,8 +96,9 @@ class FinishedRuns:
     """The finished runs of some experiments, looked up by config.
 
     Args:
-        experiments: of search spaces without searches; the trials of a search are chosen by what is compared here.
-        store: where they are.
+        experiments: experiments of search spaces without searches: the trials of a search are chosen by the compared
+            metric.
+        store: the store with the runs.
     """
 
     def __init__(self, experiments: Sequence[Experiment], store: RunStore) -> None:
@@ -132,23 +133,23 @@ class FinishedRuns:
 
     @property
     def data(self) -> list[tuple[str, str]]:
-        """Data sets and scenarios that there are finished runs of."""
+        """Data sets and scenarios with finished runs."""
         return sorted(self._replicates)
 
     def of(self, claim: Claim, dataset: str) -> ClaimRuns:
-        """The runs that decide a claim on a data set.
+        """Return the runs that decide a claim on a data set.
 
-        Where runs of several trainings or sizes of memory could, it is those that are the most like the paper's of
-        which there are three units; never those with the clearest result.
+        If runs with several training settings or memory sizes qualify, the settings closest to the paper's with three
+        units are used; never those with the clearest result.
         """
         candidates = self._candidates(claim, dataset)
         if not candidates:
             missing = f"no finished run of {claim.scenario}"
             return ClaimRuns(claim, dataset, tuple(ContrastRuns(it, {}, missing) for it in claim.contrasts), "", {})
         best, preferred = None, (-1, 0, 0, 0)
-        for background, unlike in candidates:  # the most like the paper's first
+        for background, unlike in candidates:  # the closest to the paper's first
             if best is not None and preferred[:2] == (MIN_UNITS, 0) and -len(unlike) < preferred[2]:
-                break  # nothing can be preferred to it any more
+                break  # none of the rest can be preferred
             contrasts = tuple(self._contrast(contrast, background) for contrast in claim.contrasts)
             units, lacking = min(len(it.units.members) for it in contrasts), sum(it.lacking for it in contrasts)
             preference = min(units, MIN_UNITS), -lacking, -len(unlike), units
@@ -160,9 +161,9 @@ class FinishedRuns:
         return ClaimRuns(claim, dataset, contrasts, self._condition(claim, background, unlike), values)
 
     def _candidates(self, claim: Claim, dataset: str) -> list[tuple[RunConfig, list[str]]]:
-        """The backgrounds that are not the same for a claim, with the settings in which they are not the paper's.
+        """Return the backgrounds that differ for a claim, with the settings in which they differ from the paper's.
 
-        What every side sets at every place, such as b and a over a whole grid, is the same in all of them.
+        Fields that every side sets at every position, such as b and a over a grid, do not distinguish backgrounds.
         """
         data = dataset, claim.scenario
         settings = [settings for contrast in claim.contrasts for _, settings in _settings(contrast)]
@@ -175,7 +176,7 @@ class FinishedRuns:
         return sorted(found.values(), key=lambda it: len(it[1]))
 
     def _see(self, config: RunConfig) -> None:
-        """Keeps in mind the values that finished runs of a strategy have, None where it does not look at a field."""
+        """Record the field values of finished runs of a strategy; None for fields that it does not use."""
         seen = json.loads(config.identity)
         values = self._seen.setdefault((config.dataset, config.scenario, config.strategy), {})
         for name in _SET_BY_CLAIMS:
@@ -183,21 +184,21 @@ class FinishedRuns:
             values.setdefault(name, set()).add(tuple(value) if isinstance(value, list) else value)
 
     def _may_be(self, background: RunConfig, settings: Settings) -> bool:
-        """False where there is no finished run with the settings of a side, whatever else it may have."""
+        """Return False if no finished run has the settings of a side."""
         strategy = settings.get("strategy", background.strategy)
         seen = self._seen.get((background.dataset, background.scenario, strategy))
         if seen is None:
             return False
         for name, value in settings.items():
             if name == "task_order" and value in BY_DIFFICULTY:
-                if seen[name] <= {"sequential", None}:  # no order has been asked for, so none by difficulty either
+                if seen[name] <= {"sequential", None}:  # no order was requested, so none by difficulty either
                     return False
             elif name in seen and value not in seen[name] and None not in seen[name]:
                 return False
         return True
 
     def _condition(self, claim: Claim, background: RunConfig, unlike: Sequence[str]) -> str:
-        """What selects a claim's runs: a condition on config fields."""
+        """Return the condition on config fields that selects a claim's runs."""
         common = ["scenario", "dataset", *(name for name in unlike if name not in (*_OF_MEMORY, "mc_samples"))]
         sides: dict[str, None] = {}
         for contrast in claim.contrasts:
@@ -214,17 +215,17 @@ class FinishedRuns:
         return self.paired(contrast, by_place, background.dataset, background.scenario)
 
     def paired(self, contrast: Contrast, by_place: Sequence[tuple[Ids, Ids]], *data: str) -> ContrastRuns:
-        """The runs of a contrast from the run ids of both sides, by replicate, at every place.
+        """Pair the runs of both sides of a contrast by replicate, at every grid position.
 
         Args:
-            contrast: which.
-            by_place: ids of ours and of theirs; replicates that have the most places count.
+            contrast: the contrast.
+            by_place: ids of ours and theirs by position; replicates with the most positions count.
             data: data set and scenario.
         """
         had: dict[Replicate, dict[int, Pair]] = {}
         for number, (ours, theirs) in enumerate(by_place):
             for replicate in ours.keys() & theirs.keys():
-                if ours[replicate] != theirs[replicate]:  # what is one run for both says nothing
+                if ours[replicate] != theirs[replicate]:  # a run shared by both sides carries no information
                     had.setdefault(replicate, {})[number] = ours[replicate], theirs[replicate]
         if not had:
             return _no_runs(contrast, by_place)
@@ -253,21 +254,21 @@ class FinishedRuns:
             return {}
         try:
             config = self._config(background, settings)
-        except UsageError:  # of settings that do not go together
+        except UsageError:  # settings that are invalid together
             return {}
         if config not in self._known:
             self._known[config] = dict(self._ids(config))
         return self._known[config]
 
     def _config(self, background: RunConfig, settings: Settings) -> RunConfig:
-        """A background with the settings of a side, which many claims share."""
+        """Return a background with the settings of a side, cached because many claims share it."""
         key = (background, *settings.items())
         if key not in self._configs:
             self._configs[key] = background.replace(**settings)
         return self._configs[key]
 
     def _ids(self, config: RunConfig) -> Iterator[tuple[Replicate, str]]:
-        """The finished runs of a config but for its seeds."""
+        """Return the finished runs of a config, over its seeds."""
         by_split: dict[Split, OfAnySeed | None] = {}
         family = family_of_config(config)
         for split, seed in self._replicates.get((config.dataset, config.scenario), ()):
@@ -286,17 +287,17 @@ class FinishedRuns:
                 yield (split, seed), run_id
 
     def _ordered(self, config: RunConfig, edition: Edition) -> RunConfig | None:
-        """The config with its order of tasks, where that follows from an earlier run."""
+        """Return the config with its task order resolved, if it depends on an earlier run."""
         if config.task_order not in BY_DIFFICULTY:
             return config
         try:
             return orders_by_difficulty([config], self.store, lambda _: edition.data_hash)[config]
-        except ValueError:  # the run that would tell it has no instances
+        except ValueError:  # the source run recorded no instances
             return None
 
 
 def _fields_of(split: Split) -> dict[str, Any]:
-    """The config fields that make a patient split."""
+    """Return the config fields of a patient split."""
     if isinstance(split, Fold):
         return {"split_seed": split.repeat, "split": f"fold:{split.part}/{split.of}"}
     return {"split_seed": split, "split": None}
@@ -312,7 +313,7 @@ _BACKGROUND = tuple(
 
 
 def _background(config: RunConfig) -> RunConfig:
-    """A config with the paper's values in all that claims are about, but for the size of the memory and T."""
+    """Return a config with the paper's values in all fields of claims, except the memory size and T."""
     return RunConfig.of({name: getattr(config, name) for name in _BACKGROUND} | config.options_of("network"))
 
 
@@ -321,20 +322,20 @@ def _what_makes_a_background(config: RunConfig) -> str:
 
 
 def _varying(backgrounds: Sequence[RunConfig]) -> list[str]:
-    """The fields and options in which backgrounds differ."""
+    """Return the fields and options in which backgrounds differ."""
     names = names_of(backgrounds)
     return [name for name in names if len({repr(background.get(name)) for background in backgrounds}) > 1]
 
 
 def _settings(contrast: Contrast) -> Iterator[tuple[Side, Settings]]:
-    """What each side sets, at every place."""
+    """Return the settings of each side at every grid position."""
     for side in (contrast.ours, contrast.theirs):
         if side is not None:
             yield from ((side, {**place, **side.settings}) for place in contrast.places)
 
 
 def _no_runs(contrast: Contrast, by_place: Sequence[tuple[Ids, Ids]]) -> ContrastRuns:
-    """A contrast without runs, and why."""
+    """Return a contrast without runs, with the reason."""
     sides = zip((contrast.ours, contrast.theirs), zip(*by_place, strict=True), strict=True)
     lacking = [side.name for side, of_places in sides if side is not None and not any(of_places)]
     if lacking:
@@ -352,7 +353,7 @@ def _places(contrast: Contrast) -> str:
 
 
 def _that_are(configs: Sequence[RunConfig]) -> str:
-    """What the configs of one side have in common, of all that the first of them looks at."""
+    """Return the condition that the configs of one side share, over the fields that the first of them uses."""
     seen = json.loads(configs[0].identity)
     names = [name for name in _SHOWN if name in seen]
     return " and ".join(equals(name, list(dict.fromkeys(config.get(name) for config in configs))) for name in names)

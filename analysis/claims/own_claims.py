@@ -29,7 +29,7 @@ def own_verdicts(
     Args:
         experiments: search spaces without searches, and their runs.
         store: where the runs' tables are.
-        claims: which.
+        claims: the claims.
         frames: prepared frames, for measures of signals.
     """
     finished = FinishedRuns(experiments, store)

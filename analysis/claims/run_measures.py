@@ -1,4 +1,4 @@
-"""Numbers of single runs that are no column of `runs`: of their R, their curves and their instances."""
+"""Measures of single runs beyond the columns of `runs`, from their R, curves and instances."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ..figures.tracings import Frames
 Floats = npt.NDArray[np.float64]
 
 SIGNAL_HERTZ = 1.0, 40.0
-"""Where an ECG has nearly all of its power; below is the baseline's wander, above are muscles and the mains."""
+"""The band in Hz with most of the power of an ECG: baseline wander lies below it, muscle and mains noise above."""
 
 _AT_A_TIME = 512
 
 
 @dataclass(frozen=True)
 class RunTables:
-    """One run: its row of `runs`, its rows of another table, and the frames that it was trained on if they are here."""
+    """One run: its row of `runs`, its rows of another table, and its frames if they are prepared here."""
 
     row: Mapping[str, object]
     rows: pd.DataFrame
@@ -35,12 +35,12 @@ class RunTables:
 
     @property
     def tasks(self) -> list[str]:
-        """In the order of training, as the rows have them."""
+        """Tasks in training order, as in the rows."""
         return list(map(str, dict.fromkeys(self.rows["training_task" if "training_task" in self.rows else "task"])))
 
     @property
     def r(self) -> tuple[list[str], Floats]:
-        """Tasks in the order of training, and R[i][j] on the validation split; NaN where it is not there."""
+        """Tasks in training order, and R[i][j] on the validation split; NaN if missing."""
         rows = self.rows[self.rows["split"] == "validation"].sort_values(["trained_on", "evaluated_on"])
         names = rows.drop_duplicates("evaluated_on")["task"].astype(str).tolist()
         r = np.full((len(names), len(names)), np.nan)
@@ -49,7 +49,7 @@ class RunTables:
 
     @property
     def curves(self) -> tuple[list[str], Floats, npt.NDArray[np.int64]]:
-        """Tasks in the order of training; AUC [epochs, tasks]; of each epoch, the position of the task trained on."""
+        """Tasks in training order; AUC [epochs, tasks]; the index of the task trained in each epoch."""
         tasks = self.tasks
         place = {task: number for number, task in enumerate(tasks)}
         epochs, first, row = np.unique(self.rows["epoch"].to_numpy(), return_index=True, return_inverse=True)
@@ -60,7 +60,7 @@ class RunTables:
 
     @property
     def s(self) -> list[Floats]:
-        """s of the instances of each task, in the order of training."""
+        """s of the instances of each task, in training order."""
         groups = self.rows.groupby("task", sort=False)["s"]
         return [group.to_numpy(dtype=float) for _, group in groups]
 
@@ -80,7 +80,7 @@ def _loss_of_first_task(run: RunTables) -> float:
 
 
 def _loss_in_the_end(run: RunTables) -> float:
-    """Against the end of the task's own training, and not against the best epoch, which is best by chance as well."""
+    """Loss since the end of the task's own training, not since the best epoch, which is partly best by chance."""
     _, r = run.r
     return float(r[0, 0] - r[-1, 0]) if len(r) > 1 else np.nan
 
@@ -98,7 +98,7 @@ def _loss_of_lead_i(run: RunTables) -> float:
 
 
 def _largest_drop(run: RunTables) -> float:
-    """From the end of a task's own training to the lowest point after it; of all tasks the largest, at least 0."""
+    """Largest drop over tasks from the end of a task's own training to its minimum afterwards, at least 0."""
     tasks, auc, trained = run.curves
     ends = [int(np.flatnonzero(trained == task)[-1]) for task in range(len(tasks))]
     return max((float(auc[end, task] - auc[end:, task].min()) for task, end in enumerate(ends)), default=np.nan)
@@ -114,7 +114,7 @@ def _last_of_last(run: RunTables) -> float:
 
 
 def _kept_during_last(run: RunTables) -> float:
-    """The lowest AUC on each earlier task during the last one less that before it, mean over tasks; at most 0."""
+    """Lowest AUC on each earlier task during the last one minus the AUC before it, mean over tasks; at most 0."""
     tasks, auc, trained = run.curves
     start = int(np.flatnonzero(trained == len(tasks) - 1)[0])
     if start == 0:
@@ -132,7 +132,7 @@ def _final_beta(run: RunTables) -> float:
 
 
 def _share_between_tasks(run: RunTables) -> float:
-    """Eta squared: the variance of s between tasks over all of it."""
+    """Eta squared: the share of the variance of s that is between tasks."""
     everything = np.concatenate(run.s)
     between = sum(len(s) * (s.mean() - everything.mean()) ** 2 for s in run.s)
     total = ((everything - everything.mean()) ** 2).sum()
@@ -140,18 +140,18 @@ def _share_between_tasks(run: RunTables) -> float:
 
 
 def _gaussian(run: RunTables) -> float:
-    """Correlation of the ordered s of a task with a Gaussian's quantiles, mean over tasks, less 0.95."""
+    """Correlation of the sorted s of a task with Gaussian quantiles, mean over tasks, minus 0.95."""
     found = [float(stats.probplot(s)[1][2]) for s in run.s if len(s) > 2 and np.ptp(s) > 0]
     return float(np.mean(found)) - 0.95 if found else np.nan
 
 
 def _similarity_by_curriculum(run: RunTables) -> float:
-    """Mean similarity of neighbours in the curriculum less that in the order of training."""
+    """Mean similarity of neighbours in the curriculum minus that in training order."""
     fits = fit_gaussians(run.rows).fits
     matrix = similarity_matrix(fits)
     order = chain(matrix, int(np.argmax([fit.mean for fit in fits])))
     neighbours = [matrix[list(path[:-1]), list(path[1:])].mean() for path in (order, range(len(fits)))]
-    # With two tasks there is one pair of neighbours, and without any spread of s, as after one epoch, nothing to chain.
+    # Undefined with two tasks, which have one pair, and without spread of s, as after one epoch.
     told = len(fits) > 2 and any(fit.standard_deviation for fit in fits)
     return float(neighbours[0] - neighbours[1]) if told else np.nan
 
@@ -170,13 +170,13 @@ def _similarity_of_89(run: RunTables) -> float:
 
 
 def signal_to_noise(frames: Frames, instances: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """10 log10 of a frame's power between 1 and 40 Hz over that outside, in decibel, without the mean.
+    """Signal-to-noise ratio in dB: 10 log10 of a frame's power between 1 and 40 Hz over the rest, without the mean.
 
-    Of several channels, it is the mean. NaN where a frame is constant, or its length in seconds is not known.
+    The mean over channels. NaN if a frame is constant or its duration is unknown.
 
     Args:
         frames: prepared frames.
-        instances: positions in them, int64 [n].
+        instances: indices of frames, int64 [n].
     """
     ratios = np.full(len(instances), np.nan)
     if frames.frame_seconds is None:
@@ -198,7 +198,7 @@ def signal_to_noise(frames: Frames, instances: npt.NDArray[np.int64]) -> npt.NDA
 
 
 def _signal_to_noise_by_s(run: RunTables) -> float:
-    """Spearman's correlation of s and the signal-to-noise ratio, mean over tasks."""
+    """Spearman's correlation of s with the signal-to-noise ratio, mean over tasks."""
     if run.frames is None:
         return np.nan
     rows = run.rows.assign(ratio=signal_to_noise(run.frames, run.rows["instance"].to_numpy(dtype=np.int64)))
@@ -233,16 +233,16 @@ MEASURES: Final[Mapping[str, tuple[TableName, Measure]]] = {
     "similarity_of_89_and_1011": ("instances", _similarity_of_89),
     "signal_to_noise_by_s": ("instances", _signal_to_noise_by_s),
 }
-"""By name, the table that a number of one run comes from, and how; NaN where the run does not have it."""
+"""Measures of one run by name: the table that they need and the function; NaN if the run lacks the data."""
 
 OF_TWO: Final[Mapping[str, tuple[TableName, Callable[[RunTables, RunTables], float]]]] = {
     "agreement_of_tasks": ("instances", _agreement_of_tasks),
 }
-"""The same of two runs together."""
+"""Measures of two runs together."""
 
 
 def _correlation(one: pd.Series, other: pd.Series) -> float:
-    """Spearman's; NaN where one of them does not vary."""
+    """Return Spearman's correlation; NaN if one side is constant."""
     if len(one) < 2 or one.nunique() < 2 or other.nunique() < 2 or other.isna().any() or one.isna().any():
         return np.nan
     return float(stats.spearmanr(one, other).statistic)

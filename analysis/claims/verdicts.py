@@ -1,6 +1,6 @@
-"""Which of the paper's claims hold on given runs: holds, does not hold, undecided.
+"""Verdicts on claims: holds, does not hold, or undecided.
 
-The difference behind a claim is computed run by run. Its units are patient splits or folds, each the mean over its
+The difference of a claim is computed run by run. Its units are patient splits or folds, each the mean over its
 seeds; with a single split the units are seeds, and the verdict is about that split. With n units of mean d,
 (d - x) / SE is compared with Student's t of n - 1 degrees of freedom, one-sided, where SE^2 = s^2 (1/n + rho) and rho
 is the number of evaluated people over that of training people (`clops_sweep.analysis.statistics`; 0 for seeds). m is
@@ -46,8 +46,8 @@ Outcome = Literal["holds", "does not hold", "undecided"]
 class Evidence:
     """The difference of one contrast: mean over units with the 95 % interval of the corrected t-test.
 
-    `p_for` and `p_against` are not adjusted by Holm. Interval and p-values are NaN below 3 units, and where all are
-    equal.
+    `p_for` and `p_against` are not adjusted by Holm. Interval and p-values are NaN below 3 units, and if all
+    differences are equal.
     """
 
     contrast: Contrast
@@ -62,18 +62,18 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What becomes of a claim on a data set.
+    """The verdict on a claim on a data set.
 
     Attributes:
-        claim: which.
-        dataset: on what.
+        claim: the claim.
+        dataset: the data set.
         outcome: holds, does not hold, or undecided.
-        evidence: by contrast.
-        unit: what `n` counts: "patient splits", or "seeds of patient split 0", which the verdict is then about, or
-            "patient splits, about these runs", where the runs do not record their numbers of people.
-        p_for: corrected over all claims on the data set; NaN where it could not be tested.
-        p_against: likewise.
-        runs: behind it.
+        evidence: the evidence of each contrast.
+        unit: the units that `n` counts: "patient splits"; "seeds of patient split 0", if the verdict is about one
+            split; "patient splits, about these runs", if the runs do not record their numbers of people.
+        p_for: p-value for the claim, corrected over all claims on the data set; NaN if not tested.
+        p_against: p-value against the claim, likewise.
+        runs: the runs that decide the claim.
     """
 
     claim: Claim
@@ -87,14 +87,14 @@ class Verdict:
 
     @property
     def weakest(self) -> Evidence:
-        """Of several differences the one that decides against the claim, or that is missing, or speaks least for it."""
+        """The difference that refutes the claim, is missing, or supports the claim least."""
         if self.outcome == "does not hold":
             return min(self.evidence, key=lambda it: np.nan_to_num(it.p_against, nan=1.0))
         return max(self.evidence, key=lambda it: (np.isnan(it.p_for) and not it.n, np.nan_to_num(it.p_for, nan=1.0)))
 
     @property
     def missing(self) -> str:
-        """What would have to be there, in words; empty where everything is that a verdict takes."""
+        """The missing runs in words; empty if none is missing."""
         said = list(dict.fromkeys(it.missing for it in self.evidence if it.missing))
         return "; ".join(said)
 
@@ -102,13 +102,13 @@ class Verdict:
 def verdicts(
     experiments: Sequence[Experiment], store: RunStore, frames: Sequence[Frames] = (), claims: Sequence[Claim] = CLAIMS
 ) -> list[Verdict]:
-    """The verdicts on every claim for every data set that has finished runs of its scenario.
+    """Return the verdicts on every claim for every data set with finished runs of its scenario.
 
     Args:
         experiments: search spaces and their runs, without searches.
-        store: where the runs' tables are.
-        frames: prepared frames, for claims about signals of runs whose `data_hash` is theirs.
-        claims: which.
+        store: the store with the runs' tables.
+        frames: prepared frames, for claims about signals of runs with their `data_hash`.
+        claims: the claims.
     """
     finished = FinishedRuns(experiments, store)
     scenarios: dict[str, list[str]] = {}
@@ -124,7 +124,7 @@ def verdicts(
 
 
 def decided(tested: Sequence[tuple[ClaimRuns, Sequence[Evidence]]]) -> list[Verdict]:
-    """The verdicts on claims that are corrected for each other."""
+    """Return the verdicts on claims, with p-values corrected over all of them."""
     p_for = holm([_all_of([it.p_for for it in evidence]) for _, evidence in tested])
     p_against = holm([_any_of([it.p_against for it in evidence]) for _, evidence in tested])
     verdicts = []
@@ -136,7 +136,7 @@ def decided(tested: Sequence[tuple[ClaimRuns, Sequence[Evidence]]]) -> list[Verd
 
 
 def _unit(contrasts: Sequence[ContrastRuns]) -> str:
-    """What was counted, of several contrasts that which says the least of other people."""
+    """Return the unit of the contrasts; of several, the one that generalises least to other people."""
     units = [contrast.units for contrast in contrasts]
     if any(it.kind == "runs" for it in units):
         return "patient splits, about these runs"
@@ -146,10 +146,10 @@ def _unit(contrasts: Sequence[ContrastRuns]) -> str:
 
 
 def outcome_of(says: Says, p_for: float, p_against: float) -> Outcome:
-    """The verdict from corrected p-values.
+    """Return the verdict from corrected p-values.
 
-    A difference shown to be in the direction of the claim and also too small to matter counts as no difference: against
-    "more", and for "not less".
+    An effect in the claimed direction but below the threshold counts as no difference: against "more", and for "not
+    less".
     """
     holds, fails = p_for < ALPHA, p_against < ALPHA
     if holds and fails:
@@ -164,7 +164,7 @@ def evidence_of(
     values: Mapping[Replicate, float],
     partitions: Partitions | None = None,
 ) -> Evidence:
-    """What the differences of a contrast say, by patient split and seed; NaN counts as missing."""
+    """Return the evidence of the differences of a contrast, by patient split and seed; NaN counts as missing."""
     known = {it: values[it] for it in ordered(values) if np.isfinite(values[it])}
     if not known:
         return _nothing(contrast, "")
@@ -180,7 +180,7 @@ def evidence_of(
 
 
 def p_values(units: Floats, says: Says, matters: float, overlap: float = 0.0) -> tuple[float, float]:
-    """One-sided p-values for and against a claim from differences [n]; NaN where `p_above` is."""
+    """Return one-sided p-values for and against a claim from differences [n]; NaN as in `p_above`."""
     above = [float(p_above(units, bound, overlap)) for bound in (-matters, 0.0, matters)]
     below = [float(p_above(-units, bound, overlap)) for bound in (matters, 0.0, -matters)]
     match says:
@@ -193,7 +193,7 @@ def p_values(units: Floats, says: Says, matters: float, overlap: float = 0.0) ->
 
 
 def _all_of(p_values: Sequence[float]) -> float:
-    return float(np.max(p_values))  # NaN where one of them is
+    return float(np.max(p_values))  # NaN if either is
 
 
 def _any_of(p_values: Sequence[float]) -> float:
@@ -202,11 +202,11 @@ def _any_of(p_values: Sequence[float]) -> float:
 
 
 class Values:
-    """Numbers of the runs behind claims; every table is read once, and of a run every measure computed once.
+    """Measures of the runs of claims; every table is read once, and every measure of a run computed once.
 
     Args:
         finished: the runs.
-        claims: what is asked of them.
+        claims: the claims, which name the measures.
         frames: prepared frames.
     """
 
@@ -228,7 +228,7 @@ class Values:
         return self._finished.runs.loc[self._run_ids].to_dict("index")  # type: ignore[return-value]
 
     def evidence(self, found: ContrastRuns, claim: Claim) -> Evidence:
-        """What the runs of a contrast say."""
+        """Return the evidence of the runs of a contrast."""
         values = {
             replicate: float(np.mean([self._difference(found.contrast, *pair) for pair in pairs]))
             for replicate, pairs in found.pairs.items()
@@ -276,7 +276,7 @@ _COLUMNS: Mapping[TableName, list[str]] = {
 
 
 def _measured(function: Callable[..., float], *runs: RunTables) -> float:
-    """A number of a run; NaN where its tables do not have what it takes, as when others have written them."""
+    """Return a measure of a run; NaN if its tables lack the data, as tables of other programs may."""
     if any(run.rows.empty and not run.rows.columns.empty for run in runs):
         return np.nan
     try:

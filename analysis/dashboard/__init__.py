@@ -1,5 +1,5 @@
-"""A page on which a store can be watched and looked through, also while a sweep runs elsewhere.
+"""The dashboard: web pages that follow a store, also while a sweep runs elsewhere.
 
-An address is a `View`. With a `Snapshot` of the store it is a `Scene`. `contexts` computes what its page shows, and
-`pages` renders that by a template. `app` answers requests, and `server` decides who may ask.
+An address is parsed to a `View`; with a `Snapshot` of the store it becomes a `Scene`. `contexts` computes the data of a
+page and `pages` renders its template. `app` answers requests, and `server` controls access.
 """

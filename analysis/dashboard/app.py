@@ -1,4 +1,4 @@
-"""The pages as an application of Flask: an address is a view. Flask and Plotly are needed in here alone."""
+"""The Flask application. Only this module needs Flask and Plotly."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _AS_FILE = {"Content-Disposition": 'attachment; filename="runs.csv"'}
 def make_app(pages: Pages) -> Any:
     """Return the application.
 
-    `/` is the page at a view's address, `/version` changes when that page does, `/runs.csv` is its table of runs,
-    `/importance` is the part of a search's page that takes longer, and `/plotly.js` draws the figures.
+    `/` is the page of a view, `/version` changes whenever that page changes, `/runs.csv` is its table of runs,
+    `/importance` is the slow part of a search's page, and `/plotly.js` draws the figures.
 
     Raises:
         UsageError: Flask or Plotly is not installed.

@@ -1,4 +1,4 @@
-"""What each page's template is rendered with."""
+"""Data for the template of each page."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ from .snapshot import Snapshot
 from .view import MOST_CELLS, View
 
 Context = dict[str, Any]
-"""What a template is rendered with."""
+"""Variables of a template."""
 
 _LISTED = 10
-"""Configurations below the parallel coordinates."""
+"""Most configurations listed below the parallel coordinates."""
 
 _MOST_FOUND = 20
-"""Runs that a search lists."""
+"""Most runs listed by a text search."""
 
 _STATUSES = ("finished", "running", "failed", "missing")
 
 _MOST_LINES = 8
-"""Configurations whose curves are compared."""
+"""Most configurations whose curves are compared."""
 
 
 def _overview(scene: Scene) -> Context:
@@ -89,7 +89,7 @@ def _best(snapshot: Snapshot, name: str, value: Value) -> Context:
 
 
 def _value(value: Value) -> Context:
-    """A mean with its interval, for reading."""
+    """Return a mean with its interval for display."""
     metric, found = value.metric, value.interval
     interval, units = "", ""
     if found is not None and found.units is not None:
@@ -126,7 +126,7 @@ def _history(scene: Scene) -> Context:
 
 
 def _under_way(scene: Scene) -> Context:
-    """The runs under way with their experiments, and how many each experiment has."""
+    """Return the running runs with their experiments, and the number of running runs of each experiment."""
 
     def make() -> dict[str, str]:
         found: dict[str, str] = {}
@@ -142,7 +142,7 @@ def _under_way(scene: Scene) -> Context:
 
 
 def _on_its_way(scene: Scene, it: UnderWay, owner: str) -> Context:
-    """A lockstep. A single run has its name in the experiment."""
+    """Describe a running lockstep. A single run has its name in the experiment."""
     name, of = it.name.removeprefix(f"{owner}: "), None
     if owner and len(it.run_ids) == 1:
         of = Scene.of(View(page="runs", experiment=owner), scene.snapshot, scene.store)
@@ -160,7 +160,7 @@ def _on_its_way(scene: Scene, it: UnderWay, owner: str) -> Context:
 
 
 def time_text(seconds: float) -> str:
-    """A moment in seconds since 1970."""
+    """Format a time given in seconds since 1970."""
     if not math.isfinite(seconds):
         return DASH
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
@@ -193,19 +193,19 @@ def _runs(scene: Scene) -> Context:
 
 
 def _status(scene: Scene, run: str, status: str) -> str:
-    """The status of a run. The store does not know that a run is under way."""
+    """Return the status of a run, including running, which the store does not record."""
     return "running" if status == "missing" and run in scene.snapshot.running else status
 
 
 def shown_columns(scene: Scene) -> tuple[str, ...]:
-    """The columns that are chosen, else the headline metrics and the seconds."""
+    """Return the chosen columns, else the headline metrics and seconds."""
     chosen = tuple(name for name in scene.view.show if name in scene.followed.metrics)
     usual = (*(f"test_{name}" if scene.experiment.on_test else name for name in scene.experiment.headline), "seconds")
     return chosen or tuple(name for name in usual if name in scene.followed.metrics)
 
 
 def _chosen_runs(scene: Scene) -> dict[str, tuple[str, ...]]:
-    """The finished runs of each row that is selected, by the run that names it."""
+    """Return the finished runs of each selected row, by the run that identifies the row."""
     view, experiment = scene.view, scene.experiment
     finished = {run for cell in range(len(experiment.cells)) for run in experiment.run_ids(cell)}
     keys = [key for key in view.cells if key in finished]
@@ -224,7 +224,7 @@ def _chosen_runs(scene: Scene) -> dict[str, tuple[str, ...]]:
 
 
 def _overlay(scene: Scene, chosen: Mapping[str, tuple[str, ...]]) -> Context | None:
-    """The curves of the rows that are selected, over one another."""
+    """Return the curves of the selected rows in one figure."""
     if not chosen:
         return None
     measure = metric_named(scene.view.metric).measure or scene.experiment.measure
@@ -274,7 +274,7 @@ def _row(scene: Scene, row: Row, lines: Mapping[str, str]) -> Context:
 
 
 def _compare(scene: Scene) -> Context:
-    """The configurations that are selected, of whatever experiment; without any, the best of each experiment."""
+    """Return the selected configurations of all experiments; without a selection, the best of each experiment."""
     snapshot, asked = scene.snapshot, scene.asked
     metrics = tuple(dict.fromkeys(name for it in snapshot.followed.values() for name in it.metrics))
     metric = asked.metric if asked.metric in metrics else scene.view.metric
@@ -330,7 +330,7 @@ def _curve_rows(scene: Scene, it: Compared) -> pd.DataFrame:
 
 
 def _place(snapshot: Snapshot, run: str) -> tuple[str, int] | None:
-    """The experiment and the position of the configuration that a finished run belongs to."""
+    """Return the experiment of a finished run and the index of its configuration."""
 
     def make() -> dict[str, tuple[str, int]]:
         found: dict[str, tuple[str, int]] = {}
@@ -398,7 +398,7 @@ def _cell(scene: Scene, record: Heatmap, panel: Panel, at: tuple[int, int], ink:
 
 
 def _behind(scene: Scene, cell: int) -> Context:
-    """One configuration: its curves, R and runs, or sentences on what cannot be shown."""
+    """Return curves, R and runs of one configuration, or sentences on why they cannot be shown."""
     runs = scene.experiment.runs
     runs = runs[runs["cell"] == cell].sort_values(["split_seed", "seed"])
     values = runs[scene.view.metric] if scene.view.metric in runs else [math.nan] * len(runs)
@@ -418,7 +418,7 @@ def _behind(scene: Scene, cell: int) -> Context:
     shown: Context = {"curves": None, "r": None, "notices": []}
     makers: dict[str, Callable[[Scene, int], Context]] = {"curves": _curves, "r": _r}
     if not scene.experiment.run_ids(cell):
-        makers, shown["notices"] = {}, ["no run of this configuration is finished"]
+        makers, shown["notices"] = {}, ["No run of this configuration has finished."]
     for name, make in makers.items():
         try:
             shown[name] = make(scene, cell)
@@ -434,7 +434,7 @@ def _curves(scene: Scene, cell: int) -> Context:
 
 
 def _r(scene: Scene, cell: int) -> Context:
-    """R as a table: after training on each task (rows), how good the run is on each (columns)."""
+    """Return R as a table: the score on each task (columns) after training on each task (rows)."""
     record: RMatrix = scene.r_matrix(cell)
     metric = metric_named(record.metric)
     known = record.mean[np.isfinite(record.mean)]
@@ -513,7 +513,7 @@ def _instances(scene: Scene) -> Context:
 
 
 def _found(scene: Scene, runs: list[str]) -> Context:
-    """The runs that a search has found, with addresses that show them on this page."""
+    """Return the runs found by a text search, with their addresses on this page."""
     listed = [(scene.run_name(it), scene.view.address(run=it, find="", instance=-1, at=1)) for it in runs]
     return {"matches": listed[:_MOST_FOUND], "matched": len(listed), "of": len(scene.run_names())}
 
@@ -522,7 +522,7 @@ def _found(scene: Scene, runs: list[str]) -> Context:
 
 
 def _run(scene: Scene) -> Context:
-    """A run, whatever became of it: what it measured, its settings, its error and what it printed."""
+    """Return metrics, settings, error and log of a run of any status."""
     snapshot, view = scene.snapshot, scene.view
     run = view.run or _newest_run(scene)
     given = _found(scene, scene.found() if view.find else []) | {"run": run}
@@ -548,7 +548,7 @@ def _run(scene: Scene) -> Context:
 
 
 def _newest_run(scene: Scene) -> str:
-    """The run that the page opens with: one under way, else the last that failed, else the last that ended."""
+    """Return the run to show first: a running one, else the last that failed, else the last that ended."""
     if scene.snapshot.under_way:
         return scene.snapshot.under_way[0].run_ids[0]
     runs = scene.experiment.runs
@@ -585,7 +585,7 @@ def _search(scene: Scene) -> Context:
 
 
 def objective_of(scene: Scene) -> str:
-    """The objective that is chosen, else the first."""
+    """Return the chosen objective, else the first."""
     assert scene.followed.study is not None
     objectives = scene.followed.study.objectives
     return scene.view.metric if scene.view.metric in objectives else next(iter(objectives))

@@ -1,4 +1,4 @@
-"""Records as figures that Plotly draws, as plain data."""
+"""Plotly figures of records, as plain data."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from .records.parallel import ParallelCoordinates
 
 Figure = dict[str, Any]
 _BINS = 24
-"""Colours of lines: each is one path for the browser, however many lines have it."""
+"""Number of line colours: all lines of one colour are one path in the browser."""
 
 _MOST_TICKS = 9
 _EQUALS = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
-"""Where a name is not broken into lines."""
+"""Spaces at which names do not wrap."""
 _ABOVE: Figure = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
 
 
 def plain(text: str) -> str:
-    """Text for Plotly, which takes <b> and <a> for markup."""
+    """Escape text for Plotly, which interprets <b> and <a> as markup."""
     return html.escape(printable(text), quote=False)
 
 
 def colours(values: Any, limits: tuple[float, float], metric: Metric) -> list[str]:
-    """Colours of values as the report's heatmaps have them."""
+    """Return the colours of values, as in the report's heatmaps."""
     scale = mpl.colormaps[DIVERGING if metric.signed else SEQUENTIAL]
     return [to_hex(it) for it in scale(Normalize(*limits)(np.ravel(np.asarray(values, dtype=float))))]
 
 
 def curves_figure(record: LearningCurves) -> Figure:
-    """A line for every task, with a band of one standard deviation; a line at the end of every task's training."""
+    """Draw a line per task with a band of one standard deviation, and a vertical line at the end of each task."""
     data: list[Figure] = []
     for position, task in enumerate(record.tasks):
         mean, sd = record.mean[position], np.nan_to_num(record.sd[position])
@@ -72,12 +72,12 @@ def curves_figure(record: LearningCurves) -> Figure:
 
 
 def parallel_figure(record: ParallelCoordinates, names: Sequence[str], keys: Sequence[str | None]) -> Figure:
-    """Lines from axis to axis; a click on a line tells its key.
+    """Draw parallel coordinates; clicking a line selects its key.
 
     Args:
-        record: what is shown.
-        names: of the configurations, in words.
-        keys: by which they are chosen.
+        record: the data.
+        names: names of the configurations.
+        keys: keys of the configurations in addresses.
     """
     columns = len(record.axes) + 1
     low, high = (float(record.values.min()), float(record.values.max())) if len(record.values) else (0.0, 1.0)
@@ -122,7 +122,7 @@ def parallel_figure(record: ParallelCoordinates, names: Sequence[str], keys: Seq
 
 
 def overlay_figure(record: Overlay) -> Figure:
-    """A line for each run or configuration, with a band of one standard deviation over its runs."""
+    """Draw a line per run or configuration, with a band of one standard deviation over its runs."""
     data: list[Figure] = []
     for position, line in enumerate(record.lines):
         ink, name = colour(position), plain(f"{line.name} (n = {line.n})" if line.n > 1 else line.name)
@@ -138,7 +138,7 @@ def overlay_figure(record: Overlay) -> Figure:
 
 
 def runs_figure(record: RunHistory, texts: Sequence[str]) -> Figure:
-    """A dot for every finished run in the order in which they ended, and the best until then as steps."""
+    """Draw a dot per finished run, in the order of their ends, and the best so far as steps."""
     dots: Figure = {"type": "scatter", "mode": "markers", "name": "run", "marker": {"color": colour(0), "size": 5}}
     dots |= {"x": _numbers(record.numbers), "y": _numbers(record.values), "customdata": list(record.run_ids)}
     data = [dots | {"text": list(map(plain, texts)), "hoverinfo": "text"}]
@@ -154,7 +154,7 @@ def runs_figure(record: RunHistory, texts: Sequence[str]) -> Figure:
 
 
 def compared_figure(metric: Metric, records: Sequence[Compared], names: Sequence[str]) -> Figure:
-    """A row for each configuration: its runs as small dots, the mean, and the 95 % interval where there is one."""
+    """Draw a row per configuration: its runs as small dots, the mean and, if defined, the 95 % interval."""
     last = len(records) - 1
     x = [value for it in records for value in _numbers(it.values)]
     y = [last - at for at, it in enumerate(records) for _ in it.values]
@@ -177,7 +177,7 @@ def compared_figure(metric: Metric, records: Sequence[Compared], names: Sequence
 
 
 def history_figure(history: OptimizationHistory) -> Figure:
-    """A dot for every complete trial, a cross for every pruned one, and the best until then as steps."""
+    """Draw a dot per complete trial, a cross per pruned trial, and the best so far as steps."""
     dots: Figure = {"type": "scatter", "mode": "markers", "name": "trial", "marker": {"color": colour(0), "size": 7}}
     best: Figure = {
         "type": "scatter",
@@ -199,7 +199,7 @@ def history_figure(history: OptimizationHistory) -> Figure:
 
 
 def importance_figure(record: Importance) -> Figure:
-    """A bar for every axis, the most important on top."""
+    """Draw a bar per axis, the most important on top."""
     bars: Figure = {"type": "bar", "orientation": "h", "marker": {"color": colour(0)}, "hoverinfo": "x"}
     bars |= {"x": _numbers(np.maximum(record.mean, 0)), "y": [plain(axis_title(axis)) for axis in record.axes]}
     bars |= {"error_x": {"type": "data", "array": _numbers(np.nan_to_num(record.sd)), "color": "#333333"}}
@@ -210,7 +210,7 @@ def importance_figure(record: Importance) -> Figure:
 
 
 def _band(epochs: Any, mean: Any, sd: Any, ink: str, name: str) -> Figure:
-    """The area of one standard deviation around a line."""
+    """Return the band of one standard deviation around a line."""
     around = np.concatenate([epochs, epochs[::-1]])
     band = np.concatenate([mean + sd, (mean - sd)[::-1]])
     fill = f"rgba({','.join(str(round(255 * part)) for part in to_rgb(ink))},0.15)"
@@ -232,18 +232,18 @@ def _layout(**given: Any) -> Figure:
 
 
 def _numbers(values: Any) -> list[float | None]:
-    """As JSON has them, which knows no NaN."""
+    """Replace NaN by None for JSON."""
     return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def _lines(title: str, most: int) -> str:
-    """A title of at most so many words a line."""
+    """Wrap a title after a number of words per line."""
     words = title.split()
     return "<br>".join(plain(" ".join(words[at : at + most])) for at in range(0, len(words), most))
 
 
 def _ticks(labels: Sequence[str]) -> list[tuple[float, str]]:
-    """Heights of the labels of an axis with their texts; of many, some that are evenly spread."""
+    """Return positions and texts of the labels of an axis; if there are many, an evenly spaced selection."""
     last = len(labels) - 1
     shown = range(len(labels)) if last < _MOST_TICKS else np.unique(np.linspace(0, last, _MOST_TICKS).astype(int))
     return [(at / last, labels[at] if len(labels[at]) < 24 else labels[at][:22] + "…") for at in map(int, shown)]

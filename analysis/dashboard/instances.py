@@ -1,4 +1,4 @@
-"""The instances of one run, a page of them at a time, and the tracing of one."""
+"""The instances of one run, in pages, and the tracing of one instance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..figures.tracings import describe_tracings, draw_tracings, tracing_of
 from .scene import Scene, with_instances
 
 PAGE = 25
-"""Instances of a page."""
+"""Instances per page."""
 
 COLUMNS = ("instance", "task", "label", "patient", "s", "stored", "times_replayed")
 
@@ -32,13 +32,13 @@ class InstancesTable:
 
 
 def instances_table(rows: pd.DataFrame, *, task: str = "", sort: str = "s", at: int = 1) -> InstancesTable:
-    """A page of the instances of a run.
+    """Return a page of the instances of a run.
 
     Args:
-        rows: rows of the store's table `instances`, of one run.
-        task: the task to show; all tasks if it is unknown.
-        sort: one of `COLUMNS`, with a minus before it for the highest first; the hardest first if it is unknown.
-        at: the page, from 1; the last where there are not so many.
+        rows: rows of the store's table `instances` of one run.
+        task: the task to show; all tasks if unknown.
+        sort: one of `COLUMNS`, with a leading minus for descending order; hardest first if unknown.
+        at: number of the page, from 1; the last page if it is too high.
     """
     tasks = tuple(map(str, dict.fromkeys(rows["task"])))
     chosen = rows[rows["task"] == task] if task in tasks else rows
@@ -51,9 +51,9 @@ def instances_table(rows: pd.DataFrame, *, task: str = "", sort: str = "s", at: 
 
 
 def shown_run(scene: Scene) -> str | None:
-    """The run that is chosen, else the first that is looked at closely and has instances, else the first that has.
+    """Return the chosen run, else the first run of the chosen cells with instances, else the first with instances.
 
-    Without such a run the first finished one.
+    Without such a run, the first finished one.
     """
     runs = scene.experiment.runs
     finished = set(runs.loc[runs["status"] == "finished", "run_id"])
@@ -65,7 +65,7 @@ def shown_run(scene: Scene) -> str | None:
 
 
 def instances_of(scene: Scene, run: str) -> pd.DataFrame:
-    """The instances of a run, tasks by what they hold."""
+    """Return the instances of a run, with task titles."""
 
     def read() -> pd.DataFrame:
         rows = scene.store.read("instances", [run], ["run_id", *COLUMNS])
@@ -76,17 +76,17 @@ def instances_of(scene: Scene, run: str) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Image:
-    """A tracing: the address of a PNG that holds it itself, and what it shows in words."""
+    """A tracing as a data URI of a PNG, with a description in words."""
 
     source: str
     alt: str
 
 
 def tracing(scene: Scene, run: str, instance: int) -> Image:
-    """The signal of an instance, as the report draws it.
+    """Draw the signal of an instance, as in the report.
 
     Raises:
-        UsageError: the frames of the run are not at hand, or the run has no such instance.
+        UsageError: the frames of the run are not available, or the run has no such instance.
     """
     data_hash = str(scene.snapshot.runs.loc[run, "data_hash"])
     frames = next((it for it in scene.snapshot.frames if it.data_hash == data_hash), None)

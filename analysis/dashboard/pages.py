@@ -1,4 +1,4 @@
-"""What the page shows for an address, as HTML: text is text, and never markup, whatever it says."""
+"""The HTML page of an address. All text is escaped."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from .snapshot import FollowedStore, Snapshot
 from .view import PAGES, View
 
 _KEPT_BY_PAGES = {"experiment", "metric", "rows", "columns", "slice", "cells", "where", "group", "show"}
-"""What stays as it is when another page is gone to."""
+"""Choices that are kept when the page changes."""
 
 _WITHOUT_RUNS = {"overview", "run"}
-"""Pages that show something as long as no run has ended."""
+"""Pages with content before any run has ended."""
 
 
 class Pages:
-    """The pages of a store that is followed.
+    """The pages of a store.
 
     Args:
         followed: the store.
-        name: of the store, as it may be printed.
-        seconds: how often a browser asks for news.
+        name: name of the store for display.
+        seconds: interval at which browsers check for changes.
     """
 
     def __init__(self, followed: FollowedStore, name: str = "", seconds: float = 3.0) -> None:
@@ -72,14 +72,14 @@ class Pages:
             if scene is not None:
                 given |= {"view": scene.view, "scene": scene}
             elif view.page not in _WITHOUT_RUNS:
-                raise UsageError(f"there is no {'search' if view.page == 'search' else 'run'} here yet")
+                raise UsageError(f"This store holds no {'search' if view.page == 'search' else 'run'} yet.")
             made = CONTEXTS[view.page](scene or Scene.empty(view, snapshot, self._followed.store))
             return _rendered(view.page, {"scene": None} | given | made)
         except (UsageError, OSError) as error:
             notice = one_line(error)
-        except Exception as error:  # a store is input, and what is not shown would pass for what was there before
+        except Exception as error:  # a store is untrusted input, and an error must not leave the previous page in place
             logging.getLogger(__name__).exception("the page at %s", view.address())
-            notice = f"this cannot be shown: {reason(error)}"
+            notice = f"This page cannot be shown: {reason(error)}"
         return _rendered("notice", given | {"notice": notice})
 
     def csv(self, query: str) -> str:
@@ -90,7 +90,7 @@ class Pages:
         """
         scene = Scene.of(View.read(query), self._followed.snapshot, self._followed.store)
         if scene is None:
-            raise UsageError("there is no run here yet")
+            raise UsageError("This store holds no run yet.")
         view = scene.view
         return runs_csv(scene.experiment, condition=view.where, group=view.group, sort=view.sort)
 
@@ -129,12 +129,12 @@ def _address_of_page(view: View, name: str, snapshot: Snapshot) -> str:
 
 
 def _text(value: object) -> object:
-    """Text without what a terminal or a reader would obey; markup, which a template has made, as it is."""
+    """Remove control characters from text; markup made by a template is kept."""
     return printable(value) if type(value) is str else value
 
 
 def _value(value: object) -> str:
-    """A value of a table of instances."""
+    """Format a value of a table of instances."""
     if value is None or value != value:
         return DASH
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What a view means on a snapshot: names found, and what is not chosen filled in."""
+"""Scenes: a view resolved on a snapshot, with defaults for everything not chosen."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from .snapshot import Followed, Snapshot
 from .view import View, slice_of
 
 _MOST_ASKED = 60
-"""Configurations of which a run is read to find instances."""
+"""Most configurations of which a run is read to find instances."""
 
 _LEAST_OF_ID = 4
-"""Characters by which a run is found by its id."""
+"""Least number of characters to find a run by its id."""
 
 NO_AXIS = "(no other axis)"
 """The second axis of a heatmap of an experiment with fewer than two axes."""
@@ -36,14 +36,14 @@ NO_AXIS = "(no other axis)"
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A view of a snapshot in which everything is there: experiment, metric, axes and panel.
+    """A view resolved on a snapshot: experiment, metric, axes and panel exist.
 
     Attributes:
-        view: the view, with names that are there.
-        asked: the view as it was asked for.
-        snapshot: what it is a view of.
-        store: where the rest of a run is read.
-        name: the experiment's.
+        view: the view, with existing names only.
+        asked: the requested view.
+        snapshot: the snapshot.
+        store: the store, for the other tables of a run.
+        name: name of the experiment.
         followed: the experiment.
     """
 
@@ -56,7 +56,7 @@ class Scene:
 
     @classmethod
     def of(cls, view: View, snapshot: Snapshot, store: RunStore) -> Scene | None:
-        """The scene of a view; None where there is no experiment at all."""
+        """Return the scene of a view; None without any experiment."""
         names = list(snapshot.followed)
         if view.page == "search":
             names = [name for name in names if snapshot.followed[name].study is not None]
@@ -84,13 +84,13 @@ class Scene:
 
     @classmethod
     def empty(cls, view: View, snapshot: Snapshot, store: RunStore) -> Scene:
-        """The scene of a store in which no run has ended."""
+        """Return the scene of a store in which no run has ended."""
         nothing = pd.DataFrame({name: [] for name in ("cell", "split_seed", "split", "seed", "run_id", "status")})
         return cls(view, view, snapshot, store, "", Followed(Experiment("", {}, (), nothing), None, ()))
 
     @property
     def experiment(self) -> Experiment:
-        """What is looked at."""
+        """The experiment that is shown."""
         return self.followed.experiment
 
     def heatmap(self) -> Heatmap:
@@ -107,7 +107,7 @@ class Scene:
         return {axis: tuple(map(label_text, labels)) for axis, labels in axes.items() if axis not in shown}
 
     def slice(self) -> tuple[Panel | None, dict[str, str]]:
-        """The panel that is shown, and its label on each other axis.
+        """The panel shown, and its label on each other axis.
 
         If no run has all chosen labels, the label chosen last counts most. Of equal panels, the one with the most
         finished cells is shown. None if the experiment has no cell.
@@ -135,19 +135,19 @@ class Scene:
         return self.snapshot.once(("panels", self.name, self.view.metric, self.view.rows, self.view.columns), make)
 
     def cells_of(self, run: str) -> tuple[int, ...]:
-        """The cells that a run belongs to: at a = 1 acquisition functions are one run, and have a cell each."""
+        """Return the cells of a run; at a = 1, acquisition functions have one cell each but share a run."""
         return self._cells.get(run, ())
 
     def key_of(self, cell: int) -> str | None:
-        """How an address names a cell: by its first finished run, so that the name stays when others are added."""
+        """Return the key of a cell in addresses: its first finished run, which stays when others are added."""
         return next(iter(self.experiment.run_ids(cell)), None)
 
     def run_name(self, run: str) -> str:
-        """A run of the experiment in words: its configuration and its seeds."""
+        """Return the name of a run: its configuration and its seeds."""
         return self.run_names().get(run, run)
 
     def run_names(self) -> Mapping[str, str]:
-        """The names of all runs by id."""
+        """Names of all runs by id."""
 
         def make() -> dict[str, str]:
             names = [self.name_of(cell) for cell in range(len(self.experiment.cells))]
@@ -162,7 +162,7 @@ class Scene:
         return self.snapshot.once(("run names", self.name), make)
 
     def found(self) -> list[str]:
-        """The runs that match every word of `find`, by a word of their name or the start of their id.
+        """Return the runs that match every word of `find`, by a word of their name or the start of their id.
 
         Names that have two of the words side by side come first: "seed 1" before "a = 1, seed 0".
         """
@@ -173,28 +173,28 @@ class Scene:
         return sorted(found, key=lambda run: -sum(pair in names[run] for pair in pairs))
 
     def chosen(self) -> list[int]:
-        """The cells that the view names, as far as they are there; of several of one run, that of the panel."""
+        """The existing cells that the view names; if a run has several, that of the panel."""
         panel = self.panel() if self.view.page == "heatmap" else None
         shown = set() if panel is None else set(panel.cells.ravel().tolist())
         found = (sorted(self.cells_of(key), key=lambda cell: cell not in shown)[:1] for key in self.view.cells)
         return list(dict.fromkeys(cell for cells in found for cell in cells))
 
     def choose(self, cell: int, **changes: str) -> str | None:
-        """The address of this view with a cell chosen, or no longer chosen; None if it has no finished run."""
+        """Return the address of this view with a cell added or removed; None if it has no finished run."""
         key = self.key_of(cell)
         if key is None:
             return None
         return self.view.address(cells=self.view.with_cell(key, self.experiment.run_ids(cell)), **changes)
 
     def name_of(self, cell: int) -> str:
-        """A configuration in words."""
+        """Return the name of a configuration."""
         return cell_name(self.experiment.cells[cell]) or self.name
 
     def curves(self, cell: int) -> LearningCurves:
-        """The learning curves of a cell.
+        """Return the learning curves of a cell.
 
         Raises:
-            UsageError: its runs have none, or trained different tasks.
+            UsageError: its runs have no curves, or trained different tasks.
         """
         measure = metric_named(self.view.metric).measure or self.experiment.measure
         rows = self.rows("curves", cell)
@@ -204,10 +204,10 @@ class Scene:
         return learning_curves(rows, self.name_of(cell), measure if rows[measure].notna().any() else "auc", split)
 
     def r_matrix(self, cell: int) -> RMatrix:
-        """R of a cell on the split of the metric.
+        """Return R of a cell on the split of the metric.
 
         Raises:
-            UsageError: its runs have none, or trained different tasks.
+            UsageError: its runs have no R, or trained different tasks.
         """
         metric = self.view.metric
         split = "test" if metric.startswith("test_") or self.experiment.on_test else "validation"
@@ -219,7 +219,7 @@ class Scene:
         return r_matrix(rows, self.name_of(cell), measure if known else "auc", split)
 
     def rows(self, table: TableName, cell: int, run_ids: tuple[str, ...] | None = None) -> pd.DataFrame:
-        """Rows of a table of the finished runs of a cell, or of some of them, tasks by what they hold."""
+        """Return rows of a table for finished runs of a cell, or for some of them, with task titles."""
         ids = self.experiment.run_ids(cell) if run_ids is None else run_ids
 
         def read() -> pd.DataFrame:
@@ -240,7 +240,7 @@ class Scene:
 
 
 def with_instances(name: str, snapshot: Snapshot, store: RunStore) -> str | None:
-    """The first run of an experiment with recorded instances. One run of each configuration is read."""
+    """Return the first run of an experiment with recorded instances. One run of each configuration is read."""
     experiment = snapshot.followed[name].experiment
 
     def make() -> str | None:
@@ -253,7 +253,7 @@ def with_instances(name: str, snapshot: Snapshot, store: RunStore) -> str | None
 
 
 def _newest(snapshot: Snapshot) -> str:
-    """The experiment whose run ended last."""
+    """Return the experiment whose run ended last."""
     last = {it.name: it.last.timestamp() if it.last is not None else 0.0 for it in progress(snapshot)}
     return max(last, key=lambda name: last[name])
 
@@ -263,7 +263,7 @@ def _begins(run: str, word: str) -> bool:
 
 
 def with_two_axes(experiment: Experiment) -> Experiment:
-    """An experiment that a heatmap can be made of: axes of one place are added until there are two."""
+    """Return an experiment with at least two axes, as a heatmap needs; axes with one label are added."""
     lacking = [NO_AXIS, f"{NO_AXIS} "][: max(0, 2 - len(experiment.axes))]
     if not lacking:
         return experiment

@@ -1,4 +1,4 @@
-"""Who may see the pages, and the server that they come from: nothing is written, and nothing is fetched elsewhere."""
+"""The dashboard's server and its access control. It writes nothing and fetches nothing."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ from .snapshot import FollowedStore, Source
 LOOPBACK = "127.0.0.1"
 _NAMES_OF_LOOPBACK = {"localhost", LOOPBACK, "[::1]"}
 _SECONDS, _SECONDS_ELSEWHERE = 3.0, 15.0
-"""Between two looks at a store in a folder, and at one that has to be asked over a network."""
+"""Seconds between checks of a store in a folder, and of an object store."""
 
 _LEAST_TOKEN = 16
 _LIMITS = {
     "threads": 8,
-    "connection_limit": 400,  # further ones wait until one of these is closed
+    "connection_limit": 400,  # further connections wait until one is closed
     "channel_timeout": 20,  # seconds until an idle connection is closed
     "cleanup_interval": 5,
-    "outbuf_overflow": 1
-    << 26,  # an answer stays in memory, where it was made: a file would be left open by a browser that leaves
+    "outbuf_overflow": 1 << 26,  # keeps answers in memory: a browser that disconnects would leave a file open
     "max_request_header_size": 1 << 16,
-    "max_request_body_size": 1 << 18,  # a browser sends a few kilobytes
+    "max_request_body_size": 1 << 18,  # browsers send a few kilobytes
     "asyncore_use_poll": True,  # select() fails from descriptor 1024 on
     "log_socket_errors": False,
 }
-"""What clients can take of this machine, as adjustments of waitress."""
+"""Limits on clients, as settings of waitress."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Server:
     _connections: dict[int, Any]
 
     def serve(self) -> None:
-        """Answer requests until interrupted; requests that are being answered then have a few seconds to end."""
+        """Answer requests until interrupted; pending requests then have a few seconds to finish."""
         try:
             self._server.run()
         finally:
@@ -58,7 +57,7 @@ class Server:
         self._server.trigger.pull_trigger(self.close)
 
     def close(self) -> None:
-        """Close all connections and give back the port."""
+        """Close all connections and release the port."""
         from waitress import wasyncore
 
         self._server.task_dispatcher.shutdown(timeout=0)
@@ -66,17 +65,17 @@ class Server:
 
 
 def make_server(store: RunStore, source: Source, *, host: str | None, port: int, token: str | None) -> Server:
-    """Reads the store and takes a port.
+    """Read the store and open a port.
 
     Args:
-        store: what is shown.
-        source: what its runs are made of.
-        host: the address to be reached at; None: from this machine alone.
-        port: which; 0: any that is free.
-        token: what a browser has to show first; needed with a host.
+        store: the store.
+        source: the source of its experiments.
+        host: address to listen on; None: this machine only.
+        port: the port; 0: any free one.
+        token: token that browsers must present; required with a host.
 
     Raises:
-        UsageError: a package is not installed, no such store, no such host, a port that is taken, or no token.
+        UsageError: a package is not installed, the store or host does not exist, the port is in use, or no token.
     """
     if host is not None and (token is None or len(token) < _LEAST_TOKEN):
         raise UsageError(f"a dashboard that other machines reach needs a token of {_LEAST_TOKEN} characters at least")
@@ -106,9 +105,9 @@ def make_server(store: RunStore, source: Source, *, host: str | None, port: int,
 
 
 def guard(app: Any, token: str | None, port: int) -> None:
-    """Lets in who shows the token, once in the address and then as a cookie; without one, who asks this very machine.
+    """Admit requests with the token, in the address and then as a cookie; without a token, requests to loopback names.
 
-    A page elsewhere whose name is made to lead to this machine (DNS rebinding) still gives its own name as the host.
+    A foreign site whose name resolves to this machine (DNS rebinding) still sends its own name as the host.
     """
     from flask import Response, redirect, request
 
@@ -153,7 +152,7 @@ def guard(app: Any, token: str | None, port: int) -> None:
 
 
 def _same(given: str, token: str) -> bool:
-    """In a time that does not tell how much of it is right."""
+    """Compare in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "backslashreplace"), token.encode())
 
 

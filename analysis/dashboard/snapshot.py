@@ -1,4 +1,4 @@
-"""What a store holds at a moment, and how it is followed: of a store that has grown, only what is new is read."""
+"""Snapshots of a store, and following it: only new runs are read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ..figures.tracings import Frames
 
 T = TypeVar("T")
 _MOST_KEPT = 100
-"""What was computed of a snapshot, before it is forgotten: a store that has stopped growing is looked at for days."""
+"""Most cached results per snapshot: a store that no longer grows keeps its snapshot for days."""
 
 
 @dataclass(frozen=True)
 class Followed:
-    """An experiment, and the study of a search. `metrics` are its columns of numbers that were measured."""
+    """An experiment, with the study of a search. `metrics` are its measured numeric columns."""
 
     experiment: Experiment
     study: StudyRecord | None
@@ -37,16 +37,16 @@ class Followed:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """What was there.
+    """The content of a store at one moment.
 
     Attributes:
-        version: counts up with every change.
+        version: increases with every change.
         runs: the table `runs`, by run id.
         followed: experiments by name.
-        frames: prepared frames that are at hand.
-        problem: why the store could not be read since, if it could not.
-        under_way: the runs that sweeps are computing.
-        epochs: counts up whenever these get on.
+        frames: available prepared frames.
+        problem: why the store could not be read since then; else empty.
+        under_way: the running runs.
+        epochs: increases whenever they progress.
     """
 
     version: int
@@ -60,11 +60,11 @@ class Snapshot:
 
     @cached_property
     def running(self) -> frozenset[str]:
-        """The ids of the runs under way."""
+        """Ids of the running runs."""
         return frozenset(run_id for it in self.under_way for run_id in it.run_ids)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` returns; a second time what it returned the first."""
+        """Return the result of `make`, cached by key."""
         if key not in self._kept:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
@@ -75,28 +75,28 @@ class Snapshot:
 
 
 class Source(Protocol):
-    """Where experiments come from: search-space files, or the store alone."""
+    """Source of experiments: search-space files, or the store alone."""
 
     def experiments(self, runs: pd.DataFrame) -> list[tuple[Experiment, StudyRecord | None]]:
-        """The experiments that runs, by run id, belong to."""
+        """Return the experiments of runs, given by run id."""
 
     def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:
-        """The prepared frames that are at hand for them."""
+        """Return their available prepared frames."""
 
     def mark(self) -> Hashable:
-        """What changes when a study has, beside the runs."""
+        """Return a value that changes when a study changes."""
 
 
 class FollowedStore:
-    """A store that is read again and again.
+    """A store that is read repeatedly.
 
     Args:
-        store: which.
-        source: what its runs are made of.
-        seconds: how long what was read is taken for what is there.
+        store: the store.
+        source: the source of its experiments.
+        seconds: how long a snapshot is considered current.
 
     Raises:
-        UsageError: it cannot be read.
+        UsageError: the store cannot be read.
     """
 
     def __init__(self, store: RunStore, source: Source, seconds: float) -> None:
@@ -111,7 +111,7 @@ class FollowedStore:
         self.snapshot = self._read()
 
     def refresh(self) -> Snapshot:
-        """What is there now. Of many who ask at a time one reads, and the others get what is known."""
+        """Return the current snapshot. Of concurrent calls, one reads the store; the others get the last snapshot."""
         if not self._one_reader.acquire(blocking=False):
             return self.snapshot
         try:
@@ -155,7 +155,7 @@ class FollowedStore:
         return Snapshot(self.snapshot.version + 1, runs, found, frames, under_way=under_way, epochs=epochs)
 
     def _failure_marks(self, statuses: Mapping[str, Status]) -> dict[str, Hashable]:
-        """What changes when a failed run fails again."""
+        """Return values that change when a failed run fails again."""
         names = {single("failed", run_id).name: run_id for run_id, status in statuses.items() if status == "failed"}
         marks = self.store.files.marks(self.store.folder("runs"), names)
         return {names[name]: tuple(mark) for name, mark in marks.items()}

@@ -1,4 +1,4 @@
-"""Where the experiments of a dashboard come from: search spaces, or the store alone."""
+"""Sources of a dashboard's experiments: search spaces, or the store alone."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..search_trials import collect_with_searches, search_experiment
 
 
 class StoreSource:
-    """Experiments of search spaces, or, without any, of everything that a store holds.
+    """Experiments of search spaces, or without any, of everything in a store.
 
     Args:
         store: the store.
-        frames: the prepared frames of a key, if they are at hand; asked once for each.
-        spaces: the search spaces, asked for at every look: a task order by difficulty is known once its run is.
+        frames: returns the prepared frames of a key, or None; called once per key.
+        spaces: returns the search spaces; called at every refresh, as task orders by difficulty become known.
     """
 
     def __init__(
@@ -38,12 +38,12 @@ class StoreSource:
         self._frames: dict[DataKey, Frames | None] = {}
 
     def experiments(self, runs: pd.DataFrame) -> list[tuple[Experiment, StudyRecord | None]]:
-        """The experiments that runs, by run id, belong to."""
+        """Return the experiments of runs, given by run id."""
         if self._spaces is not None:
             return collect_with_searches(self._spaces(), self._store, runs=runs.reset_index(drop=True))
         found: list[tuple[Experiment, StudyRecord | None]] = []
         if self.mark():
-            from clops_sweep.search.study import recorded_studies  # Optuna takes its time to be imported
+            from clops_sweep.search.study import recorded_studies  # importing Optuna is slow
 
             found = [(search_experiment(study, runs), study) for study in recorded_studies(self._store)]
         of_searches = {run_id for _, study in found if study for trial in study.trials for run_id in trial.run_ids}
@@ -51,14 +51,14 @@ class StoreSource:
         return [*((experiment, None) for experiment in recorded_experiments(others)), *found]
 
     def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:
-        """The prepared frames that are at hand for them."""
+        """Return their available prepared frames."""
         for key in data_keys(experiments):
             if key not in self._frames:
                 self._frames[key] = self._find(key)
         return [frames for frames in self._frames.values() if frames is not None]
 
     def mark(self) -> Hashable:
-        """When the studies beside the store were last written to; empty without studies."""
+        """Return when the studies beside the store were last written; empty without studies."""
         folder = self._store.files.folder
         found = self._store.files.mark(str(folder / STUDIES)) if folder is not None else None
         return tuple(found or ())

@@ -1,4 +1,4 @@
-"""What the reader has chosen, as the query of an address: a view can be kept and sent."""
+"""Views: the reader's choices, encoded in the address, so that they can be bookmarked and shared."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ PAGES = {
     "instances": "Instances",
     "search": "Search",
 }
-"""Name to title, in the order in which they are linked."""
+"""Pages: name to title, in navigation order."""
 
 MOST_CELLS = 6
-"""Runs or configurations that are looked at beside one another."""
+"""Most runs or configurations that are compared."""
 
 _LONGEST = 20_000
 
 
 @dataclass(frozen=True)
 class View:
-    """What is looked at. What is empty is what the page begins with.
+    """The reader's choices. Empty values mean the page's defaults.
 
     Attributes:
         page: one of `PAGES`.
-        experiment: its name.
+        experiment: name of the experiment.
         metric: a numeric column of `runs`.
         rows, columns: the axes of a heatmap.
-        slice: the labels that a heatmap shows of the other axes, each as `slice_of` writes it, the last chosen last.
-        cells: what is looked at closely, each by a run: that run, or its configuration.
-        reference: what others are compared with, by a run of it.
+        slice: labels of a heatmap's other axes, encoded by `slice_of`, the last choice last.
+        cells: selected runs or configurations, each as a run id.
+        reference: the configuration to compare with, as a run id.
         where: a condition on the columns of `runs`.
-        find: words that the name of a run or its id contains.
-        group: axes; runs that are alike in them are put together.
-        show: columns of the table of runs beside its labels.
-        sort: the column that a table goes by, with a minus before it for the highest first.
-        at: the page of a table, from 1.
-        run: whose instances or log.
-        task: of which task.
-        instance: which of them.
+        find: words in the name or id of a run.
+        group: axes to group runs by.
+        show: columns of the table of runs, in addition to its labels.
+        sort: the column to sort by, with a leading minus for descending order.
+        at: page of a table, from 1.
+        run: id of the run whose instances or log are shown.
+        task: task of the instances.
+        instance: number of the instance.
     """
 
     page: str = "overview"
@@ -68,7 +68,7 @@ class View:
 
     @classmethod
     def read(cls, query: str) -> View:
-        """The view that an address names; what it has that is no part of a view is passed over."""
+        """Parse an address; unknown parameters are ignored."""
         given: dict[str, Any] = {}
         for name, text in parse_qsl(query.removeprefix("?")[:_LONGEST], keep_blank_values=True, max_num_fields=None):
             default = _DEFAULTS.get(name)
@@ -83,7 +83,7 @@ class View:
         return replace(view, page=view.page if known else cls.page, cells=view.cells[:MOST_CELLS], at=max(1, view.at))
 
     def pairs(self, **changes: Any) -> list[tuple[str, str]]:
-        """The names and values in the address of this view, or of one that is like it but for some changes."""
+        """Return the names and values in the address of this view, with some changes."""
         other = replace(self, **changes)
         pairs: list[tuple[str, str]] = []
         for name, default in _DEFAULTS.items():
@@ -93,15 +93,15 @@ class View:
         return pairs
 
     def address(self, **changes: Any) -> str:
-        """The address of this view, or of one that is like it but for some changes."""
+        """Return the address of this view, with some changes."""
         return f"?{urlencode(self.pairs(**changes))}"
 
     def ticked(self, name: str, chosen: Collection[str], option: str, options: Iterable[str]) -> str:
-        """The address after an option has been ticked, or no longer is."""
+        """Return the address with an option added or removed."""
         return self.address(**{name: tuple(it for it in options if (it in chosen) != (it == option)), "at": 1})
 
     def after(self, name: str, value: str) -> str:
-        """The address after something has been chosen from a list; two axes change places."""
+        """Return the address after a choice from a list; choosing the other axis swaps both."""
         if name == "experiment":
             return View(page=self.page, experiment=value, metric=self.metric, cells=self.cells).address()
         changes: dict[str, Any] = {name: value, "at": 1}
@@ -112,20 +112,20 @@ class View:
         return self.address(**changes)
 
     def sliced(self, shown: Mapping[str, str], axis: str, label: str) -> str:
-        """The address with another label of one axis of the heatmap; the others stay as they are shown."""
+        """Return the address with another label of one axis of the heatmap; other labels are kept."""
         others = [slice_of(*it) for it in shown.items() if it[0] != axis]
         kept = sorted(others, key=lambda it: self.slice.index(it) if it in self.slice else -1)
         return self.address(slice=(*kept, slice_of(axis, label)))
 
     def with_cell(self, cell: str, alike: Iterable[str] = ()) -> tuple[str, ...]:
-        """The chosen cells with one more, or without it if it is among them, be it under another of its runs."""
+        """Return the selected cells with one added, or removed if it was selected under any of its runs."""
         same = {cell, *alike}
         others = tuple(it for it in self.cells if it not in same)
         return others if len(others) < len(self.cells) else (*others, cell)[-MOST_CELLS:]
 
 
 def slice_of(axis: str, label: str) -> str:
-    """How an address names a label of an axis."""
+    """Return the encoding of an axis label in addresses."""
     return f"{axis}={label}"
 
 

@@ -1,4 +1,4 @@
-"""Matrices of coloured cells: heatmaps, R, similarities. A cell is one unit wide and high, (row, column) from 0."""
+"""Matrices of coloured cells: heatmaps, R, similarities. Cell (row, column), from 0, is one unit wide and high."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .style import readable_on
 
 Floats = npt.NDArray[np.float64]
 Place = tuple[float, ...]
-"""Row and column; of a value in an array, whole numbers."""
+"""Row and column."""
 
 _SHADES = 256
 _SQUARE = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], dtype=float)
 _FRAME = (("white", 1.0), ("black", 0.5))
-"""A black line on a wider white one, which is seen on every colour."""
+"""A black line on a wider white one, visible on every colour."""
 
 
 def draw_cells(
@@ -35,16 +35,16 @@ def draw_cells(
     line: float = 1.0,
     corner: Place = (0, 0),
 ) -> Floats:
-    """Draw a cell with its tooltip at each place of `texts`; hatched where its value is NaN.
+    """Draw a cell with a tooltip for each entry of `texts`; cells with NaN are hatched.
 
     Args:
-        axes: where; their limits become those of the matrix.
-        values: shape (rows, columns).
+        axes: the axes; their limits are set to the matrix.
+        values: array (rows, columns).
         texts: tooltip by (row, column).
-        scale: of the colours.
+        scale: normalisation of the colours.
         colours: name of a colour map.
-        line: points between cells.
-        corner: place of the first cell.
+        line: space between cells in points.
+        corner: position of the first cell.
 
     Returns:
         The colour of each value, shape (rows, columns, 4).
@@ -70,13 +70,13 @@ def draw_cells(
 def write_in_cell(
     axes: Axes, at: Place, text: str, background: object, down: float = 0.5, right: float = 0.5, **look: Any
 ) -> None:
-    """Write a text into a cell, black or white, whichever is readable."""
+    """Write a text into a cell, in black or white, whichever is readable."""
     placed = axes.text(at[1] + right, at[0] + down, text, ha="center", va="center", **look)
     placed.set(color=readable_on(background), in_layout=False)
 
 
 def frame_cell(axes: Axes, at: Place, width: float) -> None:
-    """Draw a frame, at most so many points wide, just inside a cell."""
+    """Draw a frame just inside a cell, at most `width` points wide."""
     for colour_name, share in _FRAME:
         frame = Rectangle((at[1] + 0.04, at[0] + 0.04), 0.92, 0.92, fill=False, edgecolor=colour_name, lw=width * share)
         frame.set(zorder=3, in_layout=False)
@@ -86,7 +86,7 @@ def frame_cell(axes: Axes, at: Place, width: float) -> None:
 def add_colour_bar(
     figure: Figure, axes: Axes | Sequence[Axes], scale: Normalize, colours: str, label: str, **place: Any
 ) -> None:
-    """Draw the scale of the colours beside axes."""
+    """Draw a colour bar beside axes."""
     bar = figure.colorbar(mpl.cm.ScalarMappable(scale, mpl.colormaps[colours]), ax=axes, label=label, **place)
     bar.outline.set_visible(False)
     assert bar.solids is not None

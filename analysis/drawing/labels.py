@@ -1,4 +1,4 @@
-"""Names in the room there is: measured, put into lines or turned upright, and shortened where even that does not do."""
+"""Fitting of names into the available space: wrapped, rotated or, as a last resort, shortened."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
 
 _LEADING = 1.3
-"""Height of a line over the size of its letters."""
+"""Line height relative to the font size."""
 
 _TOGETHER = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 
 _UPRIGHT = 1.9
-"""Inches that a name may take which stands upright below a column."""
+"""Maximum length in inches of a vertical name below a column."""
 
 _LEAST = 4
-"""Characters of a shortened name, its ellipsis among them, that say nothing."""
+"""Length in characters, with the ellipsis, up to which a shortened name is useless."""
 
 TO_THE_LEFT = 2.2
-"""Inches that a name may take beside a row."""
+"""Maximum width in inches of a name beside a row."""
 
 
 @lru_cache(maxsize=4096)
 def inches(text: str, size: float, bold: bool = False) -> float:
-    """How wide a line of text is, at a size in points."""
+    """Return the width in inches of a line of text, at a font size in points."""
     font = FontProperties(family="DejaVu Sans", size=size, weight="bold" if bold else "normal")
     width, _, _ = TextToPath().get_text_width_height_descent(text, font, ismath=False)
     return float(width) / 72
 
 
 def in_lines(text: str, width: float, size: float, most: int = 3, bold: bool = False) -> str:
-    """A text in at most so many lines of a width in inches; what does not fit ends in an ellipsis.
+    """Wrap a text into at most `lines` lines of a width in inches; text that does not fit ends in an ellipsis.
 
-    "b = 0.5" stays in one line.
+    "b = 0.5" is never split.
     """
     lines = [""]
     for word in " ".join(text.split()).replace(" = ", _TOGETHER).split(" "):
@@ -49,7 +49,7 @@ def in_lines(text: str, width: float, size: float, most: int = 3, bold: bool = F
 
 
 def shortened(text: str, width: float, size: float, bold: bool = False) -> str:
-    """The beginning of a text, with an ellipsis behind it, that is no wider than so many inches."""
+    """Shorten a text with an ellipsis to a width in inches."""
     if inches(text, size, bold) <= width:
         return text
     fits, too_long = 0, len(text)
@@ -65,7 +65,7 @@ def shortened(text: str, width: float, size: float, bold: bool = False) -> str:
 def in_one_size(
     names: Sequence[str], widths: Sequence[float], sizes: Sequence[float], most: int
 ) -> tuple[list[str], float]:
-    """Names in widths of their own: in the first size in which all fit whole, else in a line of the last, shortened."""
+    """Fit names into given widths in the first font size that fits all; else shorten them in the last size."""
     for size in sizes:
         texts = [in_lines(name, width, size, most) for name, width in zip(names, widths, strict=True)]
         if not any("…" in text for text in texts):
@@ -75,9 +75,9 @@ def in_one_size(
 
 
 def name_columns(axes: Axes, names: Sequence[str], places: Sequence[float], width: float, size: float = 8.5) -> None:
-    """Names below columns so many inches wide: level where they fit whole in two lines, else upright.
+    """Write names below columns of a width in inches: horizontal if all fit in two lines, else vertical.
 
-    Without ticks the axis is removed, which saves the time to lay it out and draw it.
+    Without names the axis is removed, which saves layout time.
     """
     if not names:
         axes.xaxis.set_visible(False)
@@ -100,7 +100,7 @@ def name_rows(
     size: float = 8.5,
     width: float = TO_THE_LEFT,
 ) -> None:
-    """Names beside rows so many inches high, in as many lines as fit; without any, no axis."""
+    """Write names beside rows of a height in inches, in as many lines as fit; without names, remove the axis."""
     if not names:
         axes.yaxis.set_visible(False)
         return
@@ -110,5 +110,5 @@ def name_rows(
 
 
 def legend_columns(names: Sequence[str], width: float, size: float = 8.5, most: int = 4) -> int:
-    """In how many columns a legend's entries stand within so many inches; one at least."""
+    """Return the number of legend columns that fit into a width in inches; at least one."""
     return max(1, min(len(names), most, int(width / (max(inches(name, size) for name in names) + 0.6))))

@@ -1,4 +1,4 @@
-"""Names of lines at their right ends: each beside a piece of its own line, none over another."""
+"""Direct labels of lines at their right ends, without overlap."""
 
 from __future__ import annotations
 
@@ -13,42 +13,41 @@ from .style import spread
 from .task_styles import TaskStyle
 
 LINE_HEIGHT = 0.15
-"""Inches from one name to the next, at least."""
+"""Minimum distance between names in inches."""
 
 _FONT_SIZE = 8.0
 _START, _FAN, _SAMPLE, _GAP = 0.03, 0.17, 0.27, 0.05
 BESIDE = _START + _FAN + _SAMPLE + _GAP
-"""Inches between the axes and the names."""
+"""Distance between the axes and the names in inches."""
 
 _WIDEST = 2.2
 
 
 def name_width(name: str) -> float:
-    """Inches that a name takes, which is shortened where it is very long."""
+    """Return the width of a name in inches; very long names are shortened."""
     return min(inches(name, _FONT_SIZE), _WIDEST)
 
 
 def name_lines(
     axes: Axes, names: Sequence[str], ends: Sequence[float], styles: Mapping[str, TaskStyle], height: float
 ) -> None:
-    """Writes every name to the right of the axes, in the order of where the lines end, so that no two leaders cross.
+    """Write the names of lines to the right of the axes, in the order of the lines' ends, so that no leaders cross.
 
-    From the line's end a thin leader goes to a piece of the line itself, colour and dashes, and the name stands behind
-    that piece: nothing runs through it.
+    A thin leader connects the end of a line with a sample of its colour and dashes, followed by the name.
 
     Args:
-        axes: with their limits set.
-        names: of the lines.
-        ends: where each line ends.
-        styles: by name.
-        height: of the axes in inches; `LINE_HEIGHT` for each name is room enough.
+        axes: the axes, with limits set.
+        names: names of the lines.
+        ends: y of the end of each line.
+        styles: style by name.
+        height: height of the axes in inches; `LINE_HEIGHT` per name suffices.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
     low, high = axes.get_ylim()
     inch = (high - low) / height
     places = spread(ends, LINE_HEIGHT * inch, low, high)
-    # x in inches from the right edge of the axes, wherever the layout puts that; y in data.
+    # x in inches from the right edge of the axes, y in data coordinates
     from_edge = figure.dpi_scale_trans + ScaledTranslation(1, 0, axes.transAxes)  # type: ignore[arg-type]
     beside = blended_transform_factory(from_edge, axes.transData)
     fan, sample, text = _START + _FAN, _START + _FAN + _SAMPLE, BESIDE

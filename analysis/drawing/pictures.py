@@ -1,4 +1,4 @@
-"""The figures of a report: drawn from a record of what they show, as files and as elements of the page."""
+"""The figures of a report, drawn from a data record as files and as elements of the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .style import PRINT, SCREEN, as_pdf, as_png
 from .svg import as_svg
 
 INLINE_SVG_LIMIT = 150_000
-"""Characters of an SVG file above which the page shows a figure as PNG."""
+"""Length of an SVG file in characters above which the page embeds a PNG instead."""
 
 _PIXELS_PER_INCH = 96
 
@@ -39,7 +39,7 @@ class Picture:
 
     @property
     def element(self) -> Markup:
-        """The figure in the page: as SVG with tooltips, or as PNG where that would be too large."""
+        """Return the figure as an HTML element: SVG with tooltips, or PNG if the SVG is too large."""
         if len(self.svg) <= INLINE_SVG_LIMIT:
             return Markup(self.svg)
         stream, whole = io.BytesIO(), Image.open(io.BytesIO(self.png))
@@ -52,7 +52,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Sketch:
-    """A figure that is not drawn yet: the record, and the function that draws it."""
+    """A figure to draw: its data record and the function that draws it."""
 
     name: str
     title: str
@@ -62,7 +62,7 @@ class Sketch:
     record: object
 
     def drawn(self) -> Picture:
-        """Draw it as PNG, PDF and SVG."""
+        """Draw the figure as PNG, PDF and SVG."""
         figure = self.draw(self.record)
         width, height = figure.get_size_inches() * _PIXELS_PER_INCH
         png, pdf, svg = as_png(figure, PRINT), as_pdf(figure), as_svg(figure, self.name, self.alt)
@@ -70,5 +70,5 @@ class Sketch:
 
 
 def sketch(draw: Callable[[Record], Figure], record: Record, name: str, title: str, caption: str, alt: str) -> Sketch:
-    """A figure to be drawn from a record."""
+    """Return a figure to draw from a data record."""
     return Sketch(name, title, caption, alt, draw, record)

@@ -1,6 +1,6 @@
-"""How every figure looks, and how it becomes files that are the same, byte for byte, each time.
+"""Style of all figures, and their output as reproducible files.
 
-Figures are made through matplotlib's objects alone: no pyplot, no global state that outlives a call.
+Figures use matplotlib's objects only: no pyplot, and no global state that outlives a call.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 SEQUENTIAL = "viridis"
-"""Perceptually uniform, and ordered alike for every common colour vision."""
+"""Perceptually uniform, also with colour vision deficiencies."""
 
 DIVERGING = "PuOr"
-"""Orange below the centre, purple above: told apart without red or green."""
+"""Orange below the centre, purple above: distinguishable without red or green."""
 
 GRID = "#d9d9d9"
 MUTED = "#5f6368"
 SCREEN, PRINT = 150, 300
-"""Dots per inch on a screen, and of the PNG files of a report."""
+"""Resolution in dots per inch, on screen and of the report's PNG files."""
 
 _LONGEST = 2**15
-"""Pixels of a side up to which a PNG file has the dots of `PRINT`."""
+"""Longest side in pixels of a PNG file at the resolution `PRINT`; larger figures use `SCREEN`."""
 
 _COMPRESSION = 2
-"""Of PNG files, of 9: a fraction of the time that 6 takes, and few bytes more."""
+"""Compression level of PNG files, of 9: much faster than 6, slightly larger."""
 
-# Okabe and Ito (2008), without black and with the yellow darkened so that a line of it is seen on white.
+# Okabe and Ito (2008), without black, and with a darker yellow that is visible on white.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A5195", "#8C8C00")
 _DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1)))
 _HATCHES = ("", "////", "....")
@@ -69,8 +69,8 @@ _RC: dict[Any, Any] = {
     "legend.frameon": False,
     "hatch.linewidth": 0.6,
     "hatch.color": "#8a8a8a",
-    "pdf.fonttype": 42,  # text stays text, as journals ask
-    "text.parse_math": False,  # a label with dollar signs is no formula
+    "pdf.fonttype": 42,  # embeds fonts so that text stays text, as journals require
+    "text.parse_math": False,  # dollar signs in labels are not mathematics
     "path.simplify": True,
     "figure.constrained_layout.w_pad": 0.06,
     "figure.constrained_layout.h_pad": 0.06,
@@ -78,12 +78,12 @@ _RC: dict[Any, Any] = {
 
 
 def styled(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Draws under this package's settings, whatever the user's own are, and leaves those as they were."""
+    """Apply this package's matplotlib settings in the block and restore the user's afterwards."""
 
     @wraps(function)
     def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         with mpl.rc_context(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a label in a script that it lacks
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a glyph is missing in the font
             mpl.rcdefaults()
             mpl.rcParams.update(_RC)
             return function(*args, **kwargs)
@@ -92,54 +92,54 @@ def styled(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 class ReportFigure(Figure):
-    """A figure that a notebook shows by itself, without pyplot."""
+    """A figure that notebooks display without pyplot."""
 
     def _repr_png_(self) -> bytes:
         return as_png(self)
 
 
 def new_figure(width: float, height: float, layout: Literal["constrained"] | None = "constrained") -> ReportFigure:
-    """An empty figure of a size in inches; unless told otherwise, its parts make room for each other."""
+    """Return an empty figure of a size in inches, by default with constrained layout."""
     return ReportFigure(figsize=(width, height), layout=layout)
 
 
 def colour(position: int) -> str:
-    """The colour of the line at a position; from the ninth on they repeat, darker and with another dash and hatch."""
+    """Return the colour of line number `position`; from the ninth on, colours repeat, darker."""
     cycle = position // len(_PALETTE) % len(_DASHES)
     red, green, blue = to_rgb(_PALETTE[position % len(_PALETTE)])
     return to_hex((red * _DARKENED**cycle, green * _DARKENED**cycle, blue * _DARKENED**cycle))
 
 
 def dash(position: int) -> str | tuple[int, Sequence[float]]:
-    """The line style at a position: solid for the first eight, then dashed, then dotted."""
+    """Return the style of line number `position`: solid for the first eight, then dashed, then dotted."""
     return _DASHES[position // len(_PALETTE) % len(_DASHES)]
 
 
 def hatch(position: int) -> str:
-    """The hatch of an area at a position: none for the first eight, then lines, then dots."""
+    """Return the hatch of area number `position`: none for the first eight, then lines, then dots."""
     return _HATCHES[position // len(_PALETTE) % len(_HATCHES)]
 
 
 def decimals(spread: float, least: int = 3) -> int:
-    """How many decimals show two digits of a spread; `least` where it is zero or not finite."""
+    """Return the number of decimals that show two digits of a spread; `least` if it is zero or not finite."""
     return max(least, 1 - math.floor(math.log10(spread))) if 0 < spread < math.inf else least
 
 
 def luminance(colour_name: object) -> float:
-    """Relative luminance of a colour, 0 (black) to 1 (white), as WCAG 2 defines it."""
+    """Return the relative luminance of a colour, 0 (black) to 1 (white), as in WCAG 2."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour_name)]  # type: ignore[arg-type]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def readable_on(background: object) -> str:
-    """Black or white, whichever has more contrast on a background; the contrast ratio is never below 4.5."""
+    """Return black or white, whichever has more contrast with a background; the ratio is at least 4.5."""
     return "black" if (luminance(background) + 0.05) ** 2 > 0.05 * 1.05 else "white"
 
 
 def spread(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Move label positions apart to at least `gap`, in their order and by the least sum of squares.
+    """Move label positions apart to at least `gap`, keeping their order, with the least sum of squared moves.
 
-    x_k - x_(k-1) >= gap means that x_k - gap k does not fall, so this is an isotonic regression.
+    x_k - x_(k-1) >= gap means that x_k - gap k is nondecreasing, so this is an isotonic regression.
     """
     order = np.argsort(positions, kind="stable")
     gap = min(gap, (high - low) / max(len(order) - 1, 1))
@@ -153,20 +153,20 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> l
 
 @styled
 def as_png(figure: Figure, dpi: int = SCREEN) -> bytes:
-    """The figure as a PNG file, without date or version in it; a very long one with the dots of a screen."""
+    """Return the figure as PNG, without date or version; very large figures at screen resolution."""
     dpi = dpi if dpi * max(figure.get_size_inches()) < _LONGEST else SCREEN
     canvas, stream = FigureCanvasAgg(figure), io.BytesIO()
     figure.dpi = dpi
     canvas.draw()
     figure.dpi = SCREEN
-    pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")  # a figure's ground is not transparent
+    pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")  # figures are opaque
     pixels.save(stream, "png", dpi=(dpi, dpi), compress_level=_COMPRESSION)
     return stream.getvalue()
 
 
 @styled
 def as_pdf(figure: Figure) -> bytes:
-    """The figure as a PDF file, without date or version in it; its parts stay where a PNG put them."""
+    """Return the figure as PDF, without date or version, in the layout computed for the PNG."""
     stream = io.BytesIO()
     figure.set_layout_engine("none")
     FigureCanvasPdf(figure).print_pdf(stream, metadata={"CreationDate": None, "Creator": None, "Producer": None})
@@ -175,7 +175,7 @@ def as_pdf(figure: Figure) -> bytes:
 
 
 def write_whole(path: Path, content: bytes) -> Path:
-    """Writes a file so that a reader sees the old one or the new one, never half of it."""
+    """Write a file atomically: readers see the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:

@@ -1,7 +1,7 @@
-"""Figures as SVG, with a tooltip for every part that carries one.
+"""SVG output of figures, with tooltips.
 
-matplotlib writes the URL of an artist as a link around it. Here a URL is a tooltip's text, and the link becomes a group
-with that text as its `<title>`, which browsers show.
+matplotlib writes the URL of an artist as a link around it. Here, artists carry their tooltip as URL, and the link is
+replaced by a group with the text as its `<title>`, which browsers show.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ _FRACTION = re.compile(r"(\.\d\d)\d+")
 _PLACES = ("d", "x", "y", "transform")
 _ON_TOP = 10
 _REACH = 80.0
-"""Area in square points around a data point within which a pointer shows its tooltip."""
+"""Area in square points around a data point that shows its tooltip."""
 
 
 @styled
 def as_svg(figure: Figure, name: str, alt: str) -> str:
-    """Return the figure as an SVG file that may also stand in an HTML page.
+    """Return the figure as SVG that can be embedded in an HTML page.
 
-    Text is text, so that it can be selected and edited, and places have two decimals.
+    Text can be selected and edited; coordinates have two decimals.
 
     Args:
-        figure: drawn before, as PNG; its parts stay where that put them.
-        name: of the figure; no two figures of a page share an id.
-        alt: the figure in words.
+        figure: a figure that was drawn as PNG, whose layout is kept.
+        name: name of the figure; makes ids unique within a page.
+        alt: description of the figure in words.
     """
     stream = io.StringIO()
     figure.set_layout_engine("none")
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        # not savefig, which lays every figure out once more
+        # not savefig, which would compute the layout again
         FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None})
-    figure.dpi = SCREEN  # print_svg sets its own
+    figure.dpi = SCREEN  # print_svg sets its own resolution
     root = ElementTree.fromstring(_NOT_IN_XML.sub("?", stream.getvalue()))
     for part in root.findall(f"{{{_SVG}}}metadata"):
         root.remove(part)
-    # a number over a cell must not hide the cell's tooltip
+    # a number in a cell must not hide the cell's tooltip
     root.attrib |= {
         "class": "drawing",
         "role": "img",
@@ -66,7 +66,7 @@ def as_svg(figure: Figure, name: str, alt: str) -> str:
         if part.tag == f"{{{_SVG}}}a":
             _make_tooltip(part)
         elif part.tag == f"{{{_SVG}}}g":
-            part.attrib.pop("id", None)  # such as axes_1, which every figure has
+            part.attrib.pop("id", None)  # ids such as axes_1, which every figure has
         for place in _PLACES:
             if place in part.attrib:
                 part.set(place, _FRACTION.sub(r"\1", part.attrib[place]))
@@ -74,7 +74,7 @@ def as_svg(figure: Figure, name: str, alt: str) -> str:
 
 
 def tell_points(axes: Axes, x: npt.ArrayLike, y: npt.ArrayLike, texts: Sequence[str]) -> None:
-    """Give points a tooltip each. Draws nothing that can be seen."""
+    """Give points a tooltip each, by invisible artists."""
     points = axes.scatter(x, y, s=_REACH, color=(0, 0, 0, 0), linewidths=0, zorder=_ON_TOP, clip_on=False)
     points.set_urls(texts)
     points.set_in_layout(False)

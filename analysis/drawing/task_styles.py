@@ -1,4 +1,4 @@
-"""How a task looks: one colour, line style and hatch that it keeps in every panel and figure, whatever its turn."""
+"""Styles of tasks: a task has the same colour, line style and hatch in every figure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .style import colour, dash, hatch
 
 @dataclass(frozen=True)
 class TaskStyle:
-    """The looks of one task. `hatch` is that of its areas; "" for none."""
+    """Style of one task. `hatch` is the hatch of its areas; "" for none."""
 
     colour: str
     dash: str | tuple[int, Sequence[float]]
@@ -20,22 +20,22 @@ class TaskStyle:
 
 
 def natural_order(tasks: Iterable[str]) -> tuple[str, ...]:
-    """Tasks by their names, numbers in them by value: 0-1, 2-3, 10-11; each once.
+    """Return distinct tasks in natural order, numbers by value: 0-1, 2-3, 10-11.
 
-    Runs may train the same tasks in different orders, so no run's order can tell which colour is whose.
+    Runs may train the same tasks in different orders, so colours cannot depend on the order of a run.
     """
     return tuple(sorted(set(tasks), key=_natural_key))
 
 
 def task_styles(tasks: Iterable[str]) -> dict[str, TaskStyle]:
-    """A style for each task by its place in the natural order: no two tasks of up to 24 look the same."""
+    """Return a style for each task by natural order; up to 24 tasks have distinct styles."""
     return {
         task: TaskStyle(colour(place), dash(place), hatch(place)) for place, task in enumerate(natural_order(tasks))
     }
 
 
 def short_names(tasks: Sequence[str]) -> dict[str, str]:
-    """Names without the words that all of them begin with: Lead I, Lead II become I, II."""
+    """Return names without their common leading words: Lead I, Lead II become I, II."""
     words = [task.split(" ") for task in tasks]
     common = 0
     if len(set(tasks)) > 1:
@@ -44,6 +44,6 @@ def short_names(tasks: Sequence[str]) -> dict[str, str]:
 
 
 def _natural_key(task: str) -> list[tuple[int, str]]:
-    # Digits and text alternate in what split returns, so numbers are only ever compared with numbers.
+    # split returns digits and text alternately, so numbers are only compared with numbers.
     parts = re.split(r"(\d+)", task)
     return [(int(part), "") if place % 2 else (0, part) for place, part in enumerate(parts)]

@@ -1,1 +1,1 @@
-"""One figure per file."""
+"""Figures, one per module."""

@@ -37,10 +37,10 @@ class RankAgreement:
 
 @dataclass(frozen=True)
 class ReplayOverlap:
-    """How far two ways of acquiring replay the same instances: sum of minima over sum of maxima of `times_replayed`.
+    """Overlap of the replayed instances of acquisition functions: sum of minima / sum of maxima of `times_replayed`.
 
-    1: the same instances equally often; 0: none in common. `matrix` has shape (names, names), means over common
-    replicates; `n` counts those behind each entry.
+    1: the same instances equally often; 0: no common instance. `matrix` (names, names) holds means over common
+    replicates; `n` is the number of replicates of each entry.
     """
 
     names: tuple[str, ...]
@@ -73,7 +73,7 @@ def replay_overlap(replays: Mapping[str, Mapping[tuple[int, int], pd.DataFrame]]
     """Overlap of what several configurations replayed, paired by replicate.
 
     Args:
-        replays: configuration's name to (split seed, seed) to that run's rows of `instances`.
+        replays: for each configuration, (split seed, seed) to that run's rows of `instances`.
 
     Raises:
         UsageError: fewer than two configurations.
@@ -97,7 +97,7 @@ def replay_overlap(replays: Mapping[str, Mapping[tuple[int, int], pd.DataFrame]]
 
 @styled
 def draw_rank_agreement(record: RankAgreement) -> Figure:
-    """A row per task: a dot per pair of runs, a line at their mean."""
+    """Draw a row per task: a dot per pair of runs and a line at their mean."""
     longest = min(max(inches(task, 8.5) for task in record.tasks), 2.2)
     figure = new_figure(5.2 + max(longest - 0.6, 0), 0.34 * len(record.tasks) + 0.85)
     axes = figure.subplots()
@@ -118,7 +118,7 @@ def draw_rank_agreement(record: RankAgreement) -> Figure:
 
 @styled
 def draw_replay_overlap(record: ReplayOverlap) -> Figure:
-    """The matrix with its values."""
+    """Draw the matrix with its values."""
     n = len(record.names)
     figure = new_figure(0.8 * n + 2.8, 0.55 * n + 1.5)
     axes = figure.subplots()
@@ -135,7 +135,7 @@ def draw_replay_overlap(record: ReplayOverlap) -> Figure:
 
 
 def describe_rank_agreement(record: RankAgreement) -> str:
-    """The figure in words: the mean correlation of every task."""
+    """Describe the figure in words: the mean correlation of every task."""
     parts = []
     for task, values in zip(record.tasks, record.rho, strict=True):
         finite = values[np.isfinite(values)]
@@ -144,7 +144,7 @@ def describe_rank_agreement(record: RankAgreement) -> str:
 
 
 def describe_replay_overlap(record: ReplayOverlap) -> str:
-    """The figure in words: every pair once."""
+    """Describe the figure in words: every pair once."""
     pairs = itertools.combinations(range(len(record.names)), 2)
     parts = [f"{record.names[i]} and {record.names[j]} {record.matrix[i, j]:.2f}" for i, j in pairs]
     return f"Overlap of replayed instances: {'; '.join(parts)}."

@@ -1,4 +1,4 @@
-"""What a gain costs: the headline measure against seconds of a run, or against the number of instances replayed."""
+"""Cost of a gain: the headline measure against seconds per run or instances replayed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ COSTS = {"seconds": "seconds per run", "replayed": "instances replayed per run"}
 
 
 MOST_NAMES = 12
-"""Variants up to which a legend names them; of more, the frontier's names have to do."""
+"""Most variants in a legend; with more, only the frontier is named."""
 
 
 @dataclass(frozen=True)
 class CostFrontier:
-    """Configurations by cost and value. `on_frontier`: no other is at least as good and as cheap, and one of both more.
+    """Configurations by cost and value. `on_frontier`: no other configuration dominates it.
 
-    All entries belong to configurations with a finished run; `group` is the position in `groups`.
+    All entries belong to configurations with a finished run; `group` is the index in `groups`.
     """
 
     cost_name: str
@@ -46,14 +46,14 @@ class CostFrontier:
 
 
 def cost_frontier(experiment: Experiment, cost: str = "seconds") -> CostFrontier:
-    """Mean of the headline measure against mean cost of every configuration.
+    """Return the mean headline measure and the mean cost of every configuration.
 
     Args:
-        experiment: what was asked for and what there is.
+        experiment: the experiment.
         cost: "seconds" or "replayed", columns of the table `runs`.
 
     Raises:
-        UsageError: an unknown cost, or no finished run that has it.
+        UsageError: an unknown cost, or no finished run has it.
     """
     if cost not in COSTS:
         raise UsageError(f"cost {cost!r}: expected one of {', '.join(COSTS)}")
@@ -86,7 +86,7 @@ def cost_frontier(experiment: Experiment, cost: str = "seconds") -> CostFrontier
 
 
 def frontier(cost: Floats, value: Floats) -> npt.NDArray[np.bool_]:
-    """Which points no other point dominates: lower cost and higher value are better."""
+    """Return which points no other point dominates: lower cost and higher value are better."""
     order = np.lexsort((-value, cost))
     best, kept = -np.inf, np.zeros(cost.size, dtype=bool)
     last_cost = np.nan
@@ -99,7 +99,7 @@ def frontier(cost: Floats, value: Floats) -> npt.NDArray[np.bool_]:
 
 @styled
 def draw_cost_frontier(record: CostFrontier) -> Figure:
-    """A dot per configuration; the frontier as a step line, its configurations numbered and named below."""
+    """Draw a dot per configuration, and the frontier as a step line with numbered configurations, named below."""
     order = _along_frontier(record)
     named = [f"{number}  {record.names[i]}" for number, i in enumerate(order, 1)]
     columns = 2 if len(named) > 4 and max(inches(name, 7.5) for name in named) < 3.0 else 1
@@ -124,11 +124,11 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
     height = float(np.ptp(record.value)) or 0.01
     width = float(np.ptp(record.cost)) or float(record.cost.max()) or 1.0
     axes.set_ylim(float(record.value.min()) - 0.06 * height, float(record.value.max()) + 0.12 * height)
-    # No run costs less than nothing.
+    # Costs are not negative.
     axes.set_xlim(max(float(record.cost.min()) - 0.08 * width, 0.0), float(record.cost.max()) + 0.05 * width)
-    # Nothing lies above and to the left of the frontier, so that is where its numbers stand.
+    # The space above and left of the frontier is empty: its numbers go there.
     for numbers, i in _numbers_apart(record, order, 0.035 * width, 0.05 * height):
-        at_edge = record.cost[i] - axes.get_xlim()[0] < 0.04 * width  # there, it would stand on the axis
+        at_edge = record.cost[i] - axes.get_xlim()[0] < 0.04 * width  # the number would overlap the axis
         text = axes.annotate(
             numbers, (float(record.cost[i]), float(record.value[i])), xytext=(4 if at_edge else -3, 4),
             textcoords="offset points", ha="left" if at_edge else "right", fontsize=8, fontweight="bold",
@@ -146,7 +146,7 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
 
 
 def describe_cost_frontier(record: CostFrontier) -> str:
-    """The figure in words: the configurations on the frontier."""
+    """Describe the figure in words: the configurations on the frontier."""
     parts = [
         f"{record.names[i]}: {_quantity(record)} {record.value[i]:.3f} at {cost_text(float(record.cost[i]))}"
         for i in _along_frontier(record)
@@ -160,17 +160,17 @@ def _quantity(record: CostFrontier) -> str:
 
 
 def cost_text(cost: float) -> str:
-    """A cost in three digits at least: 0.0421, 3.58, 1,240."""
+    """Format a cost with at least three digits: 0.0421, 3.58, 1,240."""
     return f"{cost:,.0f}" if cost >= 100 or cost == 0 else f"{cost:.3g}"
 
 
 def _along_frontier(record: CostFrontier) -> list[int]:
-    """The configurations on the frontier, by rising cost."""
+    """Return the configurations on the frontier by increasing cost."""
     return [int(i) for i in np.argsort(record.cost, kind="stable") if record.on_frontier[i]]
 
 
 def _numbers_apart(record: CostFrontier, order: list[int], x: float, y: float) -> list[tuple[str, int]]:
-    """What to write and at which configuration: "4", or "4-6" for neighbours closer than x and y to the first."""
+    """Return labels and their configurations: "4", or "4-6" for neighbours closer than x and y to the first."""
     groups: list[list[int]] = []
     for number, i in enumerate(order):
         first = order[groups[-1][0]] if groups else i

@@ -1,4 +1,4 @@
-"""Learning curves: validation AUC, or another measure, of every task, after every epoch of the whole run."""
+"""Learning curves: validation AUC, or another measure, of every task after every epoch of the run."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from ..statistics import MIN_UNITS
 
 Floats = npt.NDArray[np.float64]
 PLOT_WIDTH = 4.2
-"""Inches that the curves of a panel are wide, at least."""
+"""Minimum width of a panel's curves in inches."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """A stretch of epochs, both ends included, in which one task was trained."""
+    """A range of epochs, both ends included, in which one task was trained."""
 
     task: str
     first: int
@@ -40,10 +40,10 @@ class Block:
 
 @dataclass(frozen=True)
 class LearningCurves:
-    """A measure on the validation split, or the test split, by task and epoch, over the runs of one configuration.
+    """A measure on the validation or test split by task and epoch, over the runs of one configuration.
 
     `mean` and `sd` have shape (tasks, epochs); `sd` is NaN with fewer than three runs. `epochs` counts over the whole
-    run, from 1. `tasks` come in the order in which they were trained.
+    run, from 1. `tasks` are in training order.
     """
 
     title: str
@@ -58,20 +58,20 @@ class LearningCurves:
 
     @property
     def quantity(self) -> str:
-        """What is shown, in words."""
+        """The measure in words."""
         return f"{self.split} {words(self.measure)}"
 
 
 def learning_curves(
     curves: pd.DataFrame, title: str = "", measure: str = "auc", split: str = "validation"
 ) -> LearningCurves:
-    """Mean and sample standard deviation over runs.
+    """Return mean and sample standard deviation of curves over runs.
 
     Args:
-        curves: rows of the store's table `curves`, of the runs of one configuration.
-        title: how the configuration is called.
-        measure: a column of numbers of the table, one of `MEASURES` or loss.
-        split: what the runs' curves are of: validation, or test where `curves="test"` was asked for.
+        curves: rows of the store's table `curves` for the runs of one configuration.
+        title: name of the configuration.
+        measure: a numeric column of the table: one of `MEASURES`, or loss.
+        split: split of the curves: validation, or test with `curves="test"`.
 
     Raises:
         UsageError: no such column, no rows, or runs that trained different tasks at the same epoch.
@@ -106,9 +106,9 @@ def learning_curves(
 
 @styled
 def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
-    """One panel per configuration, on common axes; every line is named at its right end, every block above it.
+    """Draw one panel per configuration on common axes; lines are named at their right end, blocks above.
 
-    A task looks the same in all panels, also where they train tasks in different orders.
+    A task has the same style in all panels, whatever their task orders.
 
     Raises:
         UsageError: no record.
@@ -140,7 +140,7 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
 
 
 def describe_learning_curves(records: Sequence[LearningCurves]) -> str:
-    """The figure in words: where every task ends, for each configuration."""
+    """Describe the figure in words: the final value of every task, for each configuration."""
     quantities = " and ".join(dict.fromkeys(record.quantity for record in records))
     text = f"Learning curves: {quantities or 'validation AUC'} of each task after each epoch."
     for record in records:
@@ -150,7 +150,7 @@ def describe_learning_curves(records: Sequence[LearningCurves]) -> str:
 
 
 def _by_task(curves: pd.DataFrame, measure: str, statistic: Literal["mean", "std"], tasks: list[str]) -> pd.DataFrame:
-    """A statistic over runs, [tasks, epochs]; a run that stopped a task early keeps its last value until the next."""
+    """Return a statistic over runs, [tasks, epochs]; a run that stopped a task early keeps its last value."""
     of_runs = curves.pivot_table(measure, index=["task", "run_id"], columns="epoch", dropna=False).ffill(axis=1)
     return of_runs.groupby(level="task").agg(statistic).reindex(tasks)
 
@@ -184,7 +184,7 @@ def _draw(axes: Axes, record: LearningCurves, title: str, styles: Mapping[str, T
     low, _ = axes.get_ylim()
     axes.set_xlim(float(epochs[0]) - 0.5, float(epochs[-1]) + 0.5)
     axes.set_title(title, loc="left", pad=_draw_blocks(axes, record, styles))
-    faint = 0.18 if len(record.tasks) <= 8 else 0.1  # many bands over one another hide the lines
+    faint = 0.18 if len(record.tasks) <= 8 else 0.1  # many overlapping bands hide the lines
     for task, mean, sd in zip(record.tasks, record.mean, record.sd, strict=True):
         look = styles[task]
         if np.isfinite(sd).any():
@@ -204,12 +204,12 @@ def _last(mean: Floats) -> str:
 
 
 def _draw_blocks(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskStyle]) -> float:
-    """A tint behind the curves and a strip above them for each stretch of training, with the task's name on top.
+    """Draw a tint behind the curves and a strip above them for each block of training, with the task's name.
 
     Returns:
-        The points that this takes above the axes.
+        Height above the axes in points.
     """
-    other = TaskStyle("#777777", "solid", "")  # all tasks at once
+    other = TaskStyle("#777777", "solid", "")  # all tasks are trained together
     inch = PLOT_WIDTH / float(np.ptp(axes.get_xlim()))
     widths = [0.94 * inch * (block.last - block.first + 1) for block in record.blocks]
     tasks = [block.task for block in record.blocks]

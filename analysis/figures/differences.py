@@ -1,4 +1,4 @@
-"""Heatmaps of paired differences: every variant minus the first, at the same place on the two axes."""
+"""Heatmaps of paired differences: every variant minus the first, cell by cell."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ SIGNIFICANT = 0.05
 def difference_heatmap(
     experiment: Experiment, compared: Comparisons, metric: str = "auc", axes: tuple[str, str] | None = None
 ) -> Heatmap:
-    """Mean paired differences of one metric, one panel per variant but the first.
+    """Return mean paired differences of one metric, one panel per variant except the first.
 
-    `marked` are cells whose p-value, corrected over all cells and variants, is below 0.05; `n` counts pairs,
-    `asked` those asked for: where there are several patient splits, a split with all its seeds is one.
+    `marked` cells have p < 0.05, corrected over all cells and variants. `n` is the number of pairs and `asked` the
+    number requested; with several patient splits, a split with all its seeds is one pair.
 
     Args:
-        experiment: what was asked for and what there is.
+        experiment: the experiment.
         compared: `comparisons(experiment)`.
         metric: a column of `runs`.
-        axes: the axes of rows and columns; both must be scales.
+        axes: the axes of rows and columns; both must be numeric.
 
     Raises:
         UsageError: the space has no variants to compare, or an axis is not numeric.
@@ -57,7 +57,7 @@ def difference_heatmap(
 
 
 def _pairs_asked(experiment: Experiment) -> npt.NDArray[np.int64]:
-    """How many pairs each cell would have if all its runs, and those of the first variant, were finished."""
+    """Return the number of pairs of each cell if all runs were finished."""
     splits = list(map(str, splits_of(experiment.runs)))
     units = pd.Series(splits, experiment.runs.index) if len(set(splits)) > 1 else experiment.runs["seed"]
     found = units.groupby(experiment.runs["cell"]).nunique().reindex(range(len(experiment.cells)), fill_value=0)

@@ -1,4 +1,4 @@
-"""Figures of difficulty: s by task with its Gaussian, and the similarity of tasks with the curriculum on it."""
+"""Figures of difficulty: distributions of s with fitted Gaussians, and task similarity with the curriculum."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Distributions:
-    """Histograms of s per task of one run, as densities on common bins, beside the fitted Gaussians.
+    """Histograms of s per task of one run, as densities on common bins, and the fitted Gaussians.
 
-    `density` has shape (tasks, bins), `edges` one entry more than there are bins.
+    `density` has shape (tasks, bins), `edges` has bins + 1 entries.
     """
 
     gaussians: TaskGaussians
@@ -32,9 +32,9 @@ class Distributions:
 
 
 def distributions(instances: pd.DataFrame) -> Distributions:
-    """Histograms and Gaussians of one run's s.
+    """Return histograms and Gaussians of one run's s.
 
-    The bins' width is Scott's for the task with the most instances, between 15 and 80 bins in all.
+    The bin width follows Scott's rule for the task with the most instances, with 15 to 80 bins.
 
     Raises:
         ValueError: no instance has an s.
@@ -56,7 +56,7 @@ def distributions(instances: pd.DataFrame) -> Distributions:
 
 @styled
 def draw_distributions(record: Distributions) -> Figure:
-    """One row per task on a common axis, each to its own height; the line is the Gaussian, the tick its mean."""
+    """Draw one row per task on a common axis, each to its own height: histogram, Gaussian and a tick at its mean."""
     tasks = record.gaussians.tasks
     longest = min(max(inches(task, 9) for task in tasks), 1.9)
     figure = new_figure(6.6 + max(longest - 0.6, 0), 0.62 * len(tasks) + 0.75)
@@ -73,7 +73,7 @@ def draw_distributions(record: Distributions) -> Figure:
         axes.axvline(mean, ymax=0.12, color="black", lw=1.4)
         places = decimals(sd)
         text = f"{mean:.{places}f} ± {sd:.{places}f}, n = {record.gaussians.n[position]:,}"
-        side = "right" if mean < (record.edges[0] + record.edges[-1]) / 2 else "left"  # where there is less
+        side = "right" if mean < (record.edges[0] + record.edges[-1]) / 2 else "left"  # where the density is low
         axes.set_title(text, loc=side, fontsize=7.5, fontweight="normal", color=MUTED, pad=-6, y=1.0)
         name = in_lines(tasks[position], 1.9, 9, 3)
         axes.set_ylabel(name, rotation=0, ha="right", va="center", labelpad=8)
@@ -87,7 +87,7 @@ def draw_distributions(record: Distributions) -> Figure:
 
 
 def describe_distributions(record: Distributions) -> str:
-    """The figure in words: every task's mean and spread."""
+    """Describe the figure in words: mean and standard deviation of every task."""
     parts = []
     for task, fit in zip(record.gaussians.tasks, record.gaussians.fits, strict=True):
         places = decimals(fit.standard_deviation)
@@ -97,7 +97,7 @@ def describe_distributions(record: Distributions) -> str:
 
 @styled
 def draw_similarity(record: TaskSimilarity) -> Figure:
-    """The matrix in the order of the curriculum, so that its chain is the staircase beside the diagonal."""
+    """Draw the matrix in curriculum order, so that the chain runs next to the diagonal."""
     n = len(record.tasks)
     order = list(record.curriculum)
     names = [record.tasks[task] for task in order]
@@ -124,7 +124,7 @@ def draw_similarity(record: TaskSimilarity) -> Figure:
 
 
 def describe_similarity(record: TaskSimilarity) -> str:
-    """The figure in words: the most similar pair, and both orders."""
+    """Describe the figure in words: the most similar pair and both orders."""
     names = record.tasks
     whose = f"averaged over {record.n} runs" if record.n > 1 else "of one run"
     text = f"Similarity of {len(names)} tasks, {whose}."

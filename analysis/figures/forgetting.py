@@ -1,4 +1,4 @@
-"""Forgetting by task: how good a run was on a task when it had just learned it, and how good it is in the end."""
+"""Forgetting by task: the score on a task right after learning it, and at the end of the run."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _PANEL = 2.9
 
 @dataclass(frozen=True)
 class Forgetting:
-    """R[j][j] against R[N][j] for every task j of one configuration, in the order of training.
+    """R[j][j] and R[N][j] for every task j of one configuration, in training order.
 
-    `learned` and `final` [tasks] are means over `n` runs; `change` is the estimate of their difference, one per task.
-    The last task has had nothing after it: its change is 0 by definition.
+    `learned` and `final` [tasks] are means over `n` runs; `change` estimates their difference per task. The change of
+    the last task is 0 by definition.
     """
 
     title: str
@@ -46,17 +46,17 @@ class Forgetting:
 
 
 def forgetting(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: str | None = None) -> Forgetting:
-    """What becomes of every task of one configuration.
+    """Return the forgetting of every task of one configuration.
 
     Args:
-        rows: rows of the store's table `r_matrix`, of the runs of one configuration.
-        title: how the configuration is called.
+        rows: rows of the store's table `r_matrix` for the runs of one configuration.
+        title: name of the configuration.
         metric: a column of the table.
         split: validation or test; by default validation, or test without a validation set.
 
     Raises:
-        UsageError: no rows of the split, runs that train different tasks at the same place, or runs that have one task
-            or were trained on all of them at once.
+        UsageError: no rows of the split, runs with different task orders, runs with a single task, or runs trained on
+            all tasks at once.
     """
     split = split or split_shown(rows)
     chosen = rows[rows["split"] == split]
@@ -76,9 +76,9 @@ def forgetting(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: 
 
 @styled
 def draw_forgetting(records: Sequence[Forgetting]) -> Figure:
-    """A panel per configuration on one scale, a row per task: from a ring (just learned) to a dot (in the end).
+    """Draw a panel per configuration on one scale, with a row per task: a ring (just learned) and a dot (at the end).
 
-    The change stands at the right of each row. A task has the same row in all panels.
+    The change is written at the right of each row. A task has the same row in all panels.
 
     Raises:
         UsageError: no record.
@@ -113,7 +113,7 @@ def draw_forgetting(records: Sequence[Forgetting]) -> Figure:
 
 
 def describe_forgetting(records: Sequence[Forgetting]) -> str:
-    """The figure in words: what was lost or gained of every task."""
+    """Describe the figure in words: the change of every task."""
     text = "Forgetting by task: the score when just learned, and in the end."
     for record in records:
         parts = [

@@ -1,4 +1,4 @@
-"""A metric over two axes of a search space: one panel per remaining variant, all on one colour scale."""
+"""Heatmaps of a metric over two axes of a search space: one panel per remaining variant, on one colour scale."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from ..statistics import Estimate, estimates
 
 Floats = npt.NDArray[np.float64]
 CELL_HEIGHT = 0.48
-"""Inches that a cell is high."""
+"""Height of a cell in inches."""
 
 MOST_WRITTEN = 1_000
-"""Cells up to which a figure has their values."""
+"""Most cells of a figure that prints their values."""
 
 _SMALL = 0.11
-"""Inches of a cell, either way, in a figure of more."""
+"""Width and height of a cell in inches, in a figure without values."""
 
 _WIDTH, _HIGHEST = 13.8, 320.0
-"""Inches of the panels side by side, as far as the highest that a figure may be allows."""
+"""Width of the panels side by side in inches, unless the figure would become too high."""
 
 _LEAST_ROOM = 0.88
-"""Inches that a title has, at least."""
+"""Minimum width of a title in inches."""
 
 _DOWN = {1: (0.5,), 2: (0.37, 0.74), 3: (0.25, 0.56, 0.83)}
-"""Where the lines of a cell stand, by their number: shares of its height."""
+"""Vertical positions of the lines of a cell by their number, as fractions of its height."""
 
 _NAME_SIZE = 6.5
 _BAR = 6.0
-"""Inches that the bar of colours is high, at most."""
+"""Maximum height of the colour bar in inches."""
 
 _MOST_NAMED = 5
-"""Runs that a cell names when a pointer rests on it."""
+"""Most runs named in a cell's tooltip."""
 
 Counts = npt.NDArray[np.int64]
 
@@ -57,9 +57,9 @@ Counts = npt.NDArray[np.int64]
 class Panel:
     """One variant's cells. All arrays have shape (rows, columns).
 
-    `mean` and `sd` over replicates are NaN where no run is finished; `n` counts the runs behind them, `asked` those
-    asked for, `failed` those that failed. `best` is (row, column) of the best mean, or None.
-    `cells` are positions in the experiment, -1 where nothing was asked for. `marked` cells get an asterisk.
+    `mean` and `sd` over replicates are NaN without a finished run; `n`, `asked` and `failed` count the finished,
+    requested and failed runs. `best` is (row, column) of the best mean, or None. `cells` are indices in the experiment,
+    -1 if not requested. `marked` cells get an asterisk.
     """
 
     title: str
@@ -73,13 +73,13 @@ class Panel:
     marked: npt.NDArray[np.bool_] | None = None
 
     def texts(self, record: Heatmap) -> dict[tuple[int, ...], str]:
-        """Tooltip by (row, column) of the cells that were asked for."""
+        """Return the tooltips of the requested cells by (row, column)."""
         return {(r, c): place_in_words(record, self, (r, c)) for r, c in np.argwhere(self.asked > 0).tolist()}
 
 
 @dataclass(frozen=True)
 class Heatmap:
-    """What a heatmap figure shows. `limits` are those of the colour scale; a signed metric's are symmetric.
+    """The data of a heatmap. `limits` are those of the colour scale, symmetric for a signed metric.
 
     `runs` are the finished runs of the experiment's cells.
     """
@@ -97,17 +97,17 @@ class Heatmap:
 
     @property
     def colours(self) -> str:
-        """The name of the colour map."""
+        """Name of the colour map."""
         return DIVERGING if self.metric.signed else SEQUENTIAL
 
     @property
     def is_large(self) -> bool:
-        """Whether it has so many cells that they are drawn without their values."""
+        """Whether there are too many cells to print their values."""
         return len(self.panels) * len(self.rows) * len(self.columns) > MOST_WRITTEN
 
     @property
     def best_panel(self) -> int | None:
-        """The panel with the best mean of all, the first of equals."""
+        """The panel with the best mean of all; the first if several are equal."""
         sign = -1 if self.metric.better == "lower" else 1
         best = [(sign * panel.mean[panel.best], -i) for i, panel in enumerate(self.panels) if panel.best]
         return -max(best)[1] if best else None
@@ -119,16 +119,16 @@ def heatmap(
     axes: tuple[str, str] | None = None,
     references: Mapping[str, Estimate] | None = None,
 ) -> Heatmap:
-    """Means over replicates of one metric, over two axes.
+    """Return means over replicates of one metric over two axes.
 
     Args:
-        experiment: what was asked for and what there is.
+        experiment: the experiment.
         metric: a numeric column of `runs`, such as auc, bwt, accuracy or seconds.
-        axes: the axes of rows and columns; default: the first two whose labels are numbers.
+        axes: the axes of rows and columns; by default the first two numeric axes.
         references: values of other strategies, for the caption.
 
     Raises:
-        UsageError: an unknown metric or axis, or fewer than two axes of numbers and none named.
+        UsageError: an unknown metric or axis, or fewer than two numeric axes and none given.
     """
     shown = known_metric(metric, experiment.numeric_columns)
     row_axis, column_axis = chosen_axes(experiment, axes)
@@ -163,10 +163,10 @@ def heatmap(
 
 
 def chosen_axes(experiment: Experiment, axes: tuple[str, str] | None) -> tuple[str, str]:
-    """The two axes asked for, or the first two that are scales.
+    """Return the two requested axes, or the first two numeric ones.
 
     Raises:
-        UsageError: an axis that the search space does not have, the same twice, or fewer than two scales.
+        UsageError: an unknown axis, the same axis twice, or fewer than two numeric axes.
     """
     if axes is None:
         scales = experiment.number_axes
@@ -184,11 +184,11 @@ def chosen_axes(experiment: Experiment, axes: tuple[str, str] | None) -> tuple[s
 
 @styled
 def draw_heatmap(record: Heatmap) -> Figure:
-    """All panels in one field of cells, with a common colour bar, and mean and standard deviation in every cell.
+    """Draw all panels with a common colour bar, and mean and standard deviation in every cell.
 
-    Missing cells are hatched, incomplete ones say how many runs they rest on, the best of each panel has a frame
-    and the best of all a star. A heatmap that `is_large` has small cells without values: a frame marks the best cell
-    of a panel, and a dot each cell that is `marked`. The SVG file says a cell's value where a pointer rests on it.
+    Missing cells are hatched, incomplete cells show their number of runs, the best cell of each panel has a frame and
+    the best of all a star. If `is_large`, cells are small and have no values: a frame marks the best cell of a panel,
+    and a dot each `marked` cell. The SVG file has values as tooltips.
     """
     small, n_rows, n_columns = record.is_large, len(record.rows), len(record.columns)
     width, height = (_SMALL, _SMALL) if small else (max(0.6, 1.8 / n_columns), CELL_HEIGHT)
@@ -240,7 +240,7 @@ def draw_heatmap(record: Heatmap) -> Figure:
     figure.supxlabel(axis_title(record.column_axis), fontsize=9)
     figure.supylabel(axis_title(record.row_axis), fontsize=9)
     tall = down * high * height
-    share = min(_BAR, tall - above * height) / tall  # beside cells, not beside the first titles
+    share = min(_BAR, tall - above * height) / tall  # beside the cells, not the titles
     add_colour_bar(
         figure, axes, scale, record.colours, record.metric.plain, shrink=share, anchor=(0.0, 0.0),
         fraction=0.4 / figure.get_figwidth(), aspect=max(share * tall / 0.14, 5), pad=0.015,
@@ -249,7 +249,7 @@ def draw_heatmap(record: Heatmap) -> Figure:
 
 
 def describe_heatmap(record: Heatmap) -> str:
-    """The figure in words, for those who do not see it."""
+    """Describe the figure in words, as alternative text."""
     text = (
         f"Heatmaps of {record.metric.plain} over {axis_title(record.row_axis)} (rows) and "
         f"{axis_title(record.column_axis)} (columns), {len(record.panels)} panel{'s' * (len(record.panels) != 1)}."
@@ -271,7 +271,7 @@ def describe_heatmap(record: Heatmap) -> str:
 
 
 def place_in_words(record: Heatmap, panel: Panel, at: tuple[int, int]) -> str:
-    """A cell of a panel in words: where it lies, mean, standard deviation, how many runs, and which."""
+    """Describe a cell of a panel: its labels, mean, standard deviation and runs."""
     place = (
         f"{axis_symbol(record.row_axis)} = {label_text(record.rows[at[0]])}, "
         f"{axis_symbol(record.column_axis)} = {label_text(record.columns[at[1]])}"
@@ -311,7 +311,7 @@ def _panel(
 
 
 def _variants(experiment: Experiment, others: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The places on all other axes that have a cell, in the order of the axes; all of them may be far too many."""
+    """Return the combinations of the other axes that have a cell; the full product may be far too large."""
     order = {axis: {repr(label): at for at, label in enumerate(experiment.axes[axis])} for axis in others}
     found = {tuple(order[axis][repr(cell.labels[axis])] for axis in others) for cell in experiment.cells}
     return [tuple(experiment.axes[axis][at] for axis, at in zip(others, place, strict=True)) for place in sorted(found)]
@@ -337,7 +337,7 @@ def _limits(panels: Sequence[Panel], metric: Metric) -> tuple[float, float]:
 
 
 def _mark_small(axes: Axes, panel: Panel, top: float, left: float, painted: Floats, holds_best: bool) -> None:
-    """A frame around the best cell, with a star if it is the best of all, and a dot in each cell that is marked."""
+    """Draw a frame around the best cell, a star if it is the best of all, and a dot in each marked cell."""
     if panel.best is not None:
         place = top + panel.best[0], left + panel.best[1]
         frame = Rectangle((place[1], place[0]), 1, 1, fill=False, edgecolor="black", lw=1, zorder=2)
@@ -350,7 +350,7 @@ def _mark_small(axes: Axes, panel: Panel, top: float, left: float, painted: Floa
 
 
 def _name_ends(set_ticks: Callable[..., object], names: Sequence[str], begins: Sequence[float], apart: float) -> None:
-    """Name the first and the last row, or column, of each panel, in one text if they are not so many inches apart."""
+    """Name the first and last row or column of each panel; in one text if they are closer than a distance in inches."""
     ends = len(names) - 1
     if ends * _SMALL >= apart:
         texts, places = [names[0], names[-1]], [0.5, ends + 0.5]
@@ -370,7 +370,7 @@ def _write(
     painted: Floats,
     holds_best: bool,
 ) -> None:
-    """The mean, with an asterisk or star where due, its standard deviation, and n where runs are missing."""
+    """Write the mean with its asterisk or star, the standard deviation, and n if runs are missing."""
     place = top + at[0], left + at[1]
     if not np.isfinite(panel.mean[at]):
         if panel.failed[at]:

@@ -1,4 +1,4 @@
-"""How much each axis of a search space matters for a metric: total effects by permutation in a random forest."""
+"""Importance of each axis of a search space: total effects by permutation in a random forest."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from ..statistics import MIN_UNITS
 Floats = npt.NDArray[np.float64]
 MIN_RUNS = 8
 MIN_R2 = 0.05
-"""Below this share of variance explained on replicates left out, shuffling an axis tells nothing about it."""
+"""Least R^2 on held-out replicates: below it, permutation is uninformative."""
 
 REPEATS = 5
 
 MOST_RUNS = 10_000
-"""Runs that a forest is fitted to; of more, those of configurations drawn at random."""
+"""Most runs to fit a forest to; beyond it, configurations are sampled at random."""
 
 
 @dataclass(frozen=True)
 class Importance:
-    """The share of a metric's variance that goes with each axis, alone or together with others.
+    """The share of a metric's variance that depends on each axis, alone or with others.
 
-    Half of what is lost of R^2 when the axis is shuffled, on replicates not used for fitting: Jansen's (1999) estimate
-    of Sobol's total effect. `mean` and `sd` over replicates left out, `sd` from three on. `r2` is the forest's own on
-    those replicates: where it is low, the axes explain little of the metric. `axes` by falling importance. `n` counts
-    the runs, `finished` those that they were drawn from.
+    It is half of the loss in R^2 when the axis is permuted, on held-out replicates: Jansen's (1999) estimate of Sobol's
+    total effect. `mean` and `sd` are over held-out replicates, `sd` from three on. `r2` is the forest's R^2 on them; if
+    it is low, the axes explain little of the metric. `axes` are sorted by decreasing importance. `n` runs were used of
+    `finished` ones.
     """
 
     metric: Metric
@@ -48,16 +48,16 @@ class Importance:
 
 
 def importance(experiment: Experiment, metric: str = "auc") -> Importance:
-    """Fit a random forest to a metric over the axes' labels, leaving out one replicate at a time, and shuffle axes.
+    """Fit a random forest to a metric over the axes' labels, holding out one replicate at a time, and permute axes.
 
-    Labels enter as their position on the axis. Held-out replicates hold the same cells with other seeds, so what is
-    measured is the axes' effect and not the noise of seeds; that a seed is better in all cells alike is no error.
+    Labels are encoded by their position on the axis. Held-out replicates have the same cells with other seeds, so the
+    result measures the effect of the axes, not of seeds; a constant shift of a seed does not count as an error.
 
     Raises:
         UsageError: an unknown metric, fewer than two axes that vary, fewer than two replicates, fewer than 8 finished
-            runs, or axes that explain nothing on the replicates left out.
+            runs, or axes that explain nothing on held-out replicates.
     """
-    from sklearn.ensemble import RandomForestRegressor  # takes a second to be imported
+    from sklearn.ensemble import RandomForestRegressor  # importing takes a second
     from sklearn.inspection import permutation_importance
     from sklearn.metrics import explained_variance_score
 
@@ -85,7 +85,7 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
         forest = RandomForestRegressor(n_estimators=30, min_samples_leaf=1, random_state=0, n_jobs=1)
         forest.fit(features[~test], target[~test])
         scores.append(explained_variance_score(target[test], forest.predict(features[test])))
-        # Explained variance ignores the mean error, so a replicate that is better in all cells does not count.
+        # Explained variance ignores the mean error, and so a constant shift of a replicate.
         lost = permutation_importance(
             forest, features[test], target[test], scoring="explained_variance", n_repeats=REPEATS, random_state=0
         )
@@ -115,7 +115,7 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
 
 @styled
 def draw_importance(record: Importance) -> Figure:
-    """A bar per axis with one standard deviation over folds; an estimate below 0 has no bar, as no share is."""
+    """Draw a bar per axis with one standard deviation over folds; negative estimates have no bar."""
     figure = new_figure(5.6, 0.36 * len(record.axes) + 0.8)
     axes = figure.subplots()
     axes.grid(axis="x", color=GRID, lw=0.6)
@@ -135,13 +135,13 @@ def draw_importance(record: Importance) -> Figure:
 
 
 def describe_importance(record: Importance) -> str:
-    """The figure in words."""
+    """Describe the figure in words."""
     parts = [f"{axis_title(axis)} {max(value, 0):.2f}" for axis, value in zip(record.axes, record.mean, strict=True)]
     return f"Importance of each axis for {record.metric.plain}: {', '.join(parts)}."
 
 
 def _of_some(values: Floats, share: float) -> Floats:
-    """The values of configurations drawn at random, so many of a whole; NaN for the others."""
+    """Keep the values of randomly drawn configurations; NaN for the others."""
     drawn = np.random.default_rng(0).permutation(len(values))[: max(1, int(share * len(values)))]
     some = np.full_like(values, np.nan)
     some[drawn] = values[drawn]
@@ -149,5 +149,5 @@ def _of_some(values: Floats, share: float) -> Floats:
 
 
 def in_words(record: Importance) -> str:
-    """What the forest was fitted to: "2,000 runs", or "10,000 of 96,000 runs"."""
+    """Return the size of the fit in words: "2,000 runs", or "10,000 of 96,000 runs"."""
     return f"{record.n} runs" if record.n == record.finished else f"{record.n:,} of {record.finished:,} runs"

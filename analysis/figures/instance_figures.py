@@ -1,4 +1,4 @@
-"""Pictures of what the table `instances` holds: difficulty, similarity, tracings, agreement, overlap of replays."""
+"""Figures of the table `instances`: difficulty, similarity, tracings, agreement, overlap of replays."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def instance_figures(
     frames: Sequence[Frames],
     titles: TaskTitles,
 ) -> list[Sketch | str]:
-    """Pictures of one configuration that learns beta, and of what acquisition functions replay.
+    """Return figures of one configuration that learns beta, and of the instances that acquisition functions replay.
 
     Returns:
-        Pictures, and sentences for those that cannot be shown.
+        Figures, and sentences for figures that cannot be shown.
     """
     cell = _cell_with_beta(experiment)
     items: list[Sketch | str] = []
@@ -61,7 +61,7 @@ def instance_figures(
 
 
 def shown_or_said(make: Callable[[], Sketch | str]) -> list[Sketch | str]:
-    """A picture, or a sentence that says why it is missing."""
+    """Return a figure, or a sentence on why it is missing."""
     try:
         return [make()]
     except ValueError as error:  # UsageError is one
@@ -70,7 +70,7 @@ def shown_or_said(make: Callable[[], Sketch | str]) -> list[Sketch | str]:
 
 
 def _cell_with_beta(experiment: Experiment) -> int | None:
-    """The typical cell of the first variant that has a finished run and stores by s."""
+    """Return the typical cell of the first variant that stores by s and has a finished run."""
     for cells in variants(experiment, experiment.number_axes).values():
         cell = typical_cell(experiment, cells)
         if cell is None:
@@ -155,7 +155,7 @@ def _of_one_cell(
 
 
 def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Sketch | str]:
-    """Cells that differ in acquisition alone, at the place on all other axes that is shown elsewhere too."""
+    """Return the cells that differ only in acquisition, at the settings that the other figures show."""
     groups: dict[str, dict[str, int]] = {}
     for index, cell in enumerate(experiment.cells):
         if cell.config.strategy != "clops" or not experiment.run_ids(index):
@@ -163,7 +163,7 @@ def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Sketc
         same = cell.config.model_copy(update={"acquisition": "random", "seed": 0, "split_seed": 0})
         groups.setdefault(repr(same), {})[cell.config.acquisition] = index
     compared = [group for group in groups.values() if len(group) > 1]
-    # At a = 1 the whole buffer is replayed, whatever the acquisition function prefers.
+    # At a = 1 the whole buffer is replayed with any acquisition function.
     candidates = [g for g in compared if experiment.cells[next(iter(g.values()))].config.acquisition_fraction < 1]
     if not candidates:
         said = (

@@ -32,7 +32,7 @@ class Performance:
         interquartile_mean: mean of the middle half of all scores, every stratum counting the same.
         low: the 2.5 % quantile of that over resamples; NaN where a stratum has fewer than 3 scores.
         high: the 97.5 % quantile.
-        profile: share of scores above each of `THRESHOLDS`, every stratum counting the same.
+        profile: share of scores above each of `THRESHOLDS`, with equal weight of every stratum.
         profile_low: the 2.5 % quantiles; NaN as above.
         profile_high: the 97.5 % quantiles.
     """
@@ -46,19 +46,19 @@ class Performance:
 
 
 def performance(scores: Sequence[npt.ArrayLike]) -> Performance:
-    """Interquartile mean and performance profile of a method, with stratified bootstrap intervals.
+    """Return interquartile mean and performance profile of a method, with stratified bootstrap intervals.
 
-    With M strata of N_m scores x_mn, each score has the weight 1 / (M N_m). The interquartile mean is the weighted mean
-    of what lies between the weighted quartiles; for equal N_m it is the mean without the lowest and highest quarter.
+    With M strata of N_m scores x_mn, each score has weight 1 / (M N_m). The interquartile mean is the weighted mean of
+    the scores between the weighted quartiles; for equal N_m, the mean without the lowest and highest quarter.
     The profile is F(tau) = sum_m sum_n 1[x_mn > tau] / (M N_m). A resample draws N_m scores of each stratum with
-    replacement; the 95 % interval lies between the 2.5 and 97.5 % quantiles of 2,000 resamples, always the same ones.
+    replacement; the 95 % interval lies between the 2.5 and 97.5 % quantiles of 2,000 resamples with a fixed seed.
     Scores over splits of the same people are not independent: the interval is about these splits.
 
     Args:
         scores: of each stratum, one score or more, in [0, 1].
 
     Raises:
-        UsageError: no stratum, or one without scores or with what is no number.
+        UsageError: no stratum, or one without scores or with a value that is not a number.
     """
     strata = [np.asarray(stratum, dtype=float) for stratum in scores]
     if not strata or any(stratum.size == 0 or not np.isfinite(stratum).all() for stratum in strata):
@@ -77,7 +77,7 @@ def performance(scores: Sequence[npt.ArrayLike]) -> Performance:
 
 
 def _interquartile_means(scores: Floats, weights: Floats) -> Floats:
-    """Of each row [b, n] with weights [n] that sum to 1."""
+    """Return the interquartile mean of each row [b, n], with weights [n] that sum to 1."""
     order = np.argsort(scores, axis=1)
     upto = np.cumsum(weights[order], axis=1)
     inside = np.clip(upto, *_MIDDLE) - np.clip(upto - weights[order], *_MIDDLE)
@@ -85,13 +85,13 @@ def _interquartile_means(scores: Floats, weights: Floats) -> Floats:
 
 
 def _profiles(scores: Floats, weights: Floats) -> Floats:
-    """Weighted share of each row [b, n] above each threshold, [b, thresholds]."""
+    """Return the weighted share of each row [b, n] above each threshold, [b, thresholds]."""
     return np.stack([(scores > threshold) @ weights for threshold in THRESHOLDS], axis=1)
 
 
 @styled
 def draw_performance(methods: Mapping[str, Performance], score: str = "score") -> Figure:
-    """Performance profiles: a line for each method, with its band where every stratum has three scores or more."""
+    """Draw performance profiles: a line per method, with a band if every stratum has three scores or more."""
     figure = new_figure(6.4, 3.4)
     axes = figure.subplots()
     axes.grid(color=GRID, lw=0.6)

@@ -1,4 +1,4 @@
-"""All metrics along one axis of a search space: for spaces that have no two axes of numbers."""
+"""All metrics along one axis of a search space, for spaces without two numeric axes."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Floats = npt.NDArray[np.float64]
 
 
 MOST_COLUMNS = 12
-"""Names that stand side by side; more of them stand in rows."""
+"""Most names side by side; more are shown in rows."""
 
 
 @dataclass(frozen=True)
 class Profile:
     """Metrics along one axis, by variant of all others.
 
-    `values` maps a metric to an array of shape (variants, labels, replicates), NaN where there is no run. `is_scale`
-    tells whether neighbouring labels may be joined by a line.
+    `values` maps a metric to an array (variants, labels, replicates), NaN without a run. `is_scale` says whether
+    adjacent labels may be connected by a line.
     """
 
     name: str
@@ -45,15 +45,15 @@ class Profile:
 
 
 def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[str] = ()) -> Profile:
-    """Metrics along one axis.
+    """Return metrics along one axis.
 
     Args:
-        experiment: what was asked for and what there is.
-        axis: default: the first axis of numbers, or else the first axis. A space without axes has one label, its name.
-        metrics: numeric columns of `runs`; default: the headline metrics.
+        experiment: the experiment.
+        axis: by default the first numeric axis, else the first axis. A space without axes has one label, its name.
+        metrics: numeric columns of `runs`; by default the headline metrics.
 
     Raises:
-        UsageError: an axis that the search space does not have, or an unknown metric.
+        UsageError: an unknown axis or metric.
     """
     if axis is None:
         axis = (*experiment.number_axes, *experiment.axes, "")[0]
@@ -80,9 +80,9 @@ def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[s
 
 @styled
 def draw_profile(record: Profile) -> Figure:
-    """One panel per metric: the mean, from three runs on with one standard deviation; every run is a small dot.
+    """Draw one panel per metric: the mean, with one standard deviation from three runs on, and a small dot per run.
 
-    Names that are many or long stand in rows.
+    Many or long names are shown in rows.
     """
     metrics = [metric_named(metric) for metric in record.values]
     texts = [label_text(label) for label in record.labels]
@@ -120,7 +120,7 @@ def _legend(figure: Figure, handles: Mapping[str, Any]) -> None:
 
 
 def describe_profile(record: Profile) -> str:
-    """The figure in words: the mean of the first metric at every label."""
+    """Describe the figure in words: the mean of the first metric at every label."""
     metrics = [metric_named(metric) for metric in record.values]
     text = ", ".join(metric.plain for metric in metrics) + (f" over {axis_title(record.axis)}." if record.axis else ".")
     for position, variant in enumerate(record.variants):
@@ -158,7 +158,7 @@ def _draw_variant(axes: Axes, record: Profile, metric: Metric, position: int, of
 
 
 def _said(metric: Metric, names: Sequence[str], values: Floats) -> str:
-    """A point in words: its configuration, mean, standard deviation, how many runs."""
+    """Describe a point: its configuration, mean, standard deviation and number of runs."""
     it = estimate(values)
     return f"{', '.join(filter(None, names))}: {metric.plain} {metric.with_spread(it.mean, it.sd)}, n = {it.n}"
 

@@ -1,4 +1,4 @@
-"""R, from which all metrics follow: how good a run is on each task after it has been trained on each."""
+"""The R matrix, from which all metrics are computed: the score on each task after training on each task."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from ..metrics import metric_named
 
 Floats = npt.NDArray[np.float64]
 TOGETHER = "all tasks"
-"""What a run that has no sequence of tasks is trained on."""
+"""Label of the row of a run that is trained on all tasks at once."""
 
 _WIDEST, _NARROWEST = 0.46, 0.2
 _SMALLEST_FONT = 5.5
 _WIDE_ENOUGH = 0.4
-"""Inches of a cell that has room for a standard deviation."""
+"""Least width in inches of a cell that shows a standard deviation."""
 _ROOM = 5.2
-"""Inches that a panel may take as long as its cells are not too narrow."""
+"""Maximum width of a panel in inches, unless its cells would be too narrow."""
 
 
 @dataclass(frozen=True)
 class RMatrix:
     """Means and sample standard deviations of R over the runs of one configuration.
 
-    Row i holds the score of every task after training on task i: `mean` and `sd` have shape (trained, evaluated), `sd`
-    is NaN with fewer than two runs. A run that is trained on all tasks at once has one row.
+    Row i has the score on every task after training on task i: `mean` and `sd` have shape (trained, evaluated); `sd` is
+    NaN with fewer than two runs. A run that is trained on all tasks at once has one row.
     """
 
     title: str
@@ -50,21 +50,21 @@ class RMatrix:
 
 
 def split_shown(rows: pd.DataFrame) -> str:
-    """The split that figures of R show by default: validation, or test where no run has a validation set."""
+    """Return the default split of figures of R: validation, or test if no run has a validation set."""
     return "validation" if rows.empty or (rows["split"] == "validation").any() else "test"
 
 
 def r_matrix(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: str | None = None) -> RMatrix:
-    """R of one configuration.
+    """Return R of one configuration.
 
     Args:
-        rows: rows of the store's table `r_matrix`, of the runs of one configuration.
-        title: how the configuration is called.
+        rows: rows of the store's table `r_matrix` for the runs of one configuration.
+        title: name of the configuration.
         metric: a column of the table.
         split: validation or test; by default validation, or test without a validation set.
 
     Raises:
-        UsageError: no rows of the split, or runs that train different tasks at the same place.
+        UsageError: no rows of the split, or runs with different task orders.
     """
     split = split or split_shown(rows)
     chosen = rows[rows["split"] == split]
@@ -87,10 +87,10 @@ def r_matrix(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: st
 
 
 def tasks_in_order(rows: pd.DataFrame, title: str = "") -> tuple[str, ...]:
-    """The tasks of runs in the order in which they were trained on, from rows of the table `r_matrix`.
+    """Return the tasks of runs in training order, from rows of the table `r_matrix`.
 
     Raises:
-        UsageError: the runs differ in it.
+        UsageError: the runs have different task orders.
     """
     tasks = rows.drop_duplicates(["evaluated_on", "task"]).sort_values("evaluated_on")
     if tasks["evaluated_on"].duplicated().any():
@@ -101,10 +101,9 @@ def tasks_in_order(rows: pd.DataFrame, title: str = "") -> tuple[str, ...]:
 
 @styled
 def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
-    """A panel per configuration on one colour scale: trained on (rows, downwards in time) by evaluated on (columns).
+    """Draw a panel per configuration on one colour scale: trained on (rows, from the top) by evaluated on (columns).
 
-    A frame marks the task that has just been trained on. Means and standard deviations stand in cells that are wide
-    enough for them.
+    A frame marks the task just trained. Means and standard deviations are printed in cells that are wide enough.
 
     Raises:
         UsageError: no record.
@@ -145,7 +144,7 @@ def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
 
 
 def describe_r_matrices(records: Sequence[RMatrix]) -> str:
-    """The figure in words: each configuration's scores at the end."""
+    """Describe the figure in words: each configuration's final scores."""
     text = "R: the score on every task after training on each."
     for record in records:
         ends = ", ".join(f"{task} {value:.3f}" for task, value in zip(record.evaluated, record.mean[-1], strict=True))
@@ -165,7 +164,7 @@ def _in_words(record: RMatrix, row: int, column: int) -> str:
 
 
 def _room_for_names(records: Sequence[RMatrix], cell: float) -> tuple[float, float]:
-    """Inches that names take below columns, where they stand upright if they are wider than these, and beside rows."""
+    """Return the space in inches for names below columns (vertical if wider than a column) and beside rows."""
     widest = max(inches(task, 8.5) for record in records for task in record.evaluated)
     return (0.2 if widest < cell else min(2.0, widest + 0.1)), min(2.2, widest + 0.1)
 
@@ -177,7 +176,7 @@ def _draw(axes: Axes, record: RMatrix, cell: float, scale: Normalize) -> None:
     painted = draw_cells(axes, record.mean, texts, scale, SEQUENTIAL, 0.8)
     name_columns(axes, record.evaluated, (np.arange(columns) + 0.5).tolist(), cell)
     name_rows(axes, record.trained, (np.arange(rows) + 0.5).tolist(), cell)
-    font = min(8.0, 26 * cell)  # 0.79 is 2.2 times as wide as its letters are high
+    font = min(8.0, 26 * cell)  # "0.79" is 2.2 times as wide as the font size
     if font >= _SMALLEST_FONT:
         for at in texts:
             spread = f"± {record.sd[at]:.2f}" if cell >= _WIDE_ENOUGH and np.isfinite(record.sd[at]) else ""

@@ -1,4 +1,4 @@
-"""Pictures of a sweep as a whole: what AUC costs, and which axes matter."""
+"""Figures of a whole sweep: cost of AUC, importance of axes, sources of variance."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .variance_figure import describe_variance, draw_variance, needed_in_words
 
 
 def sweep_figures(experiment: Experiment, prefix: str) -> list[Sketch | str]:
-    """Cost frontiers, importance of axes and sources of variance, for experiments with several configurations.
+    """Return cost frontiers, importance of axes and sources of variance, for experiments with several configurations.
 
     Returns:
-        Pictures, and sentences for those that cannot be shown.
+        Figures, and sentences for figures that cannot be shown.
     """
     finished = [cell for cell, n in enumerate(experiment.counts("finished")) if n]
     if len(finished) < 3:

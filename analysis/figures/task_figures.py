@@ -1,4 +1,4 @@
-"""Pictures of what becomes of every task: learning curves, R, and forgetting, of one configuration of each variant."""
+"""Figures by task: learning curves, R and forgetting, of one configuration of each variant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True)
 class Shown:
-    """A cell that stands for its variant, and how it is called there."""
+    """A cell that represents its variant, and its name."""
 
     experiment: Experiment
     cell: int
@@ -44,7 +44,7 @@ def task_figures(
     prefix: str,
     titles: TaskTitles,
 ) -> Iterator[Sketch]:
-    """Learning curves, R and forgetting, as far as there are runs that have them."""
+    """Return figures of learning curves, R and forgetting, for runs that recorded them."""
     scales = grid or experiment.number_axes
     chosen = shown_cells(experiment, scales, references)
     which = ""
@@ -64,7 +64,7 @@ def task_figures(
             rows = store.read(table, list(shown.experiment.run_ids(shown.cell)))
             try:
                 found.append(make(titles.named(rows, shown.experiment, shown.cell), shown.title, measure))
-            except UsageError:  # no rows, or tasks that differ from run to run: there is no such picture of them
+            except UsageError:  # no rows, or different tasks from run to run: no such figure
                 continue
         return found
 
@@ -96,7 +96,7 @@ def task_figures(
 
 
 def shown_cells(experiment: Experiment, scales: Sequence[str], references: Sequence[Reference]) -> list[Shown]:
-    """A typical cell of each variant with a finished run, then the references."""
+    """Return a typical cell of each variant with a finished run, then the references."""
     chosen = []
     for name, cells in variants(experiment, scales).items():
         cell = typical_cell(experiment, cells)

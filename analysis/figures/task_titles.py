@@ -1,4 +1,4 @@
-"""Tasks by what they hold: the names of their classes, leads or terms instead of numbers."""
+"""Titles of tasks: the names of their classes, leads or terms instead of numbers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _COLUMNS = ("task", "training_task")
 
 
 class TaskTitles:
-    """What the tasks of runs are called, from the prepared frames that the runs were computed on.
+    """Titles of the tasks of runs, from the prepared frames that the runs were computed on.
 
     Args:
-        frames: the prepared frames that are at hand. Tasks of others keep the names that the store has.
+        frames: the available prepared frames. Tasks of other data keep their names in the store.
     """
 
     def __init__(self, frames: Sequence[Frames] = ()) -> None:
@@ -31,7 +31,7 @@ class TaskTitles:
         self._found: dict[tuple[str, str], Mapping[str, str]] = {}
 
     def of(self, experiment: Experiment, cell: int) -> Mapping[str, str]:
-        """Title by name of the tasks of a cell's runs; empty where it is not known."""
+        """Return the titles of the tasks of a cell's runs by name; empty if unknown."""
         runs = experiment.runs
         hashes = runs.loc[runs["cell"] == cell, "data_hash"].dropna().unique() if "data_hash" in runs else ()
         config = experiment.cells[cell].config
@@ -44,7 +44,7 @@ class TaskTitles:
         return {}
 
     def named(self, rows: pd.DataFrame, experiment: Experiment, cell: int) -> pd.DataFrame:
-        """Rows of a table of the store, of runs of a cell, with titles instead of names."""
+        """Replace task names by titles in rows of a table for runs of a cell."""
         titles = self.of(experiment, cell)
         if not titles:
             return rows
@@ -54,14 +54,14 @@ class TaskTitles:
 
 
 def task_titles(frames: FrameSet, config: RunConfig) -> dict[str, str]:
-    """Title by name of the tasks that a config makes of frames.
+    """Return the titles of the tasks of a config by name.
 
-    On the paper's own data the paper's name stands before it, "0-1: AFIB / AFL"; so it does where two tasks would else
-    have one title. Empty where the scenario is not known here or does not go with the frames.
+    On the paper's own data, and if two titles would be equal, the task's name precedes the title: "0-1: AFIB / AFL".
+    Empty if the scenario is not registered or does not fit the frames.
     """
     try:
         tasks = scenario_of(config.model_copy(update={"task_order": "sequential"}), frames).tasks
-    except (UsageError, KeyError):  # what cannot be built here was built where the run took place
+    except (UsageError, KeyError):  # tasks that cannot be built here were built where the run took place
         return {}
     times = Counter(task.title for task in tasks)
     papers = DATASET_OF_SCENARIO.get(config.scenario) == config.dataset

@@ -1,4 +1,4 @@
-"""Tracings of the instances with the lowest and the highest s: ECG on the paper grid that clinicians read."""
+"""Tracings of the instances with the lowest and the highest s: ECG on the grid that clinicians know."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Floats = npt.NDArray[np.float64]
 MILLIVOLT = {"mV": 1.0, "millivolt": 1.0, "uV": 1e-3, "µV": 1e-3, "microvolt": 1e-3, "V": 1e3}
 
 _ECG_LEAD: Final = re.compile(r"m?l?i{1,3}|a?v[rlf]|m?c?v\d{0,2}r?|(ecg|ekg)[ _-]?\d*", re.IGNORECASE)
-"""Leads of an ECG by their names: I, MLII, aVR, V1, V4R, ECG, ECG2."""
+"""Pattern of names of ECG leads: I, MLII, aVR, V1, V4R, ECG, ECG2."""
 
 _NORMALIZED = {"minmax": "scaled to [0, 1]", "zscore": "standard deviations"}
-"""What stands for the unit of frames that were normalised."""
+"""Unit of normalised frames."""
 
 _INCH_PER_MM = 1 / 25.4
 _WIDTH = 7.2
@@ -34,7 +34,7 @@ _FONT = 7.5
 
 
 class Frames(Protocol):
-    """What is needed of a set of prepared frames; `clops_sweep.data.frames.FrameSet` has it."""
+    """Interface of prepared frames, as `clops_sweep.data.frames.FrameSet` implements it."""
 
     @property
     def name(self) -> str:
@@ -46,33 +46,32 @@ class Frames(Protocol):
 
     @property
     def data_hash(self) -> str:
-        """The hash that runs on these frames carry."""
+        """The data hash of runs on these frames."""
 
     @property
     def frame_seconds(self) -> float | None:
-        """How long a frame lasts, None where that is not known."""
+        """Duration of a frame in seconds; None if unknown."""
 
     @property
     def leads(self) -> npt.NDArray[np.int16]:
-        """The channel of each instance, as a position in `lead_names`; of several, the first."""
+        """The channel of each instance as an index into `lead_names`; the first of several."""
 
     @property
     def lead_names(self) -> tuple[str, ...]:
-        """What the channels are called."""
+        """Names of the channels."""
 
     def __len__(self) -> int: ...
 
     def signal(self, instances: Any) -> npt.NDArray[np.float32]:
-        """The signal of some instances, shape (instances, samples) or (instances, channels, samples)."""
+        """Return the signal of some instances, (instances, samples) or (instances, channels, samples)."""
 
 
 @dataclass(frozen=True)
 class Tracing:
     """One instance: `signal` (channels, samples) in `unit` against `time` in seconds.
 
-    `time` counts samples where `seconds`, how long the instance lasts, is None. `is_ecg`: its channels are leads of an
-    ECG, in mV. `task_position`: the task's place among the run's tasks in their natural order, which decides its
-    colour.
+    `time` counts samples if `seconds`, the duration, is None. `is_ecg`: the channels are leads of an ECG, in mV.
+    `task_position`: index of the task in natural order, which determines its colour.
     """
 
     title: str
@@ -91,12 +90,12 @@ class Tracing:
 
 
 def tracings(instances: pd.DataFrame, frames: Frames, count: int = 1) -> tuple[Tracing, ...]:
-    """The instances of one run with the lowest s, hardest first, then those with the highest, easiest first.
+    """Return the instances of one run with the lowest s, hardest first, then those with the highest, easiest first.
 
     Args:
-        instances: rows of the table `instances`, of one run.
+        instances: rows of the table `instances` of one run.
         frames: the prepared frames that the run was trained on.
-        count: how many of each.
+        count: number of instances of each kind.
 
     Raises:
         UsageError: no instance has an s, or an instance is not among the frames.
@@ -115,11 +114,11 @@ def tracings(instances: pd.DataFrame, frames: Frames, count: int = 1) -> tuple[T
 
 
 def tracing_of(instances: pd.DataFrame, instance: int, frames: Frames) -> Tracing:
-    """One instance of a run, whether it has an s or not.
+    """Return one instance of a run, with or without s.
 
     Args:
-        instances: rows of the table `instances`, of one run.
-        instance: its number.
+        instances: rows of the table `instances` of one run.
+        instance: number of the instance.
         frames: the prepared frames that the run was trained on.
 
     Raises:
@@ -167,10 +166,10 @@ def _tracing(
 
 @styled
 def draw_tracings(records: Sequence[Tracing]) -> Figure:
-    """A strip per instance, its channels below one another.
+    """Draw a strip per instance, with its channels below one another.
 
-    ECG of a known length stands on paper at 25 mm/s and 10 mm/mV: small squares of 0.04 s by 0.1 mV. All channels of
-    anything else are on one scale.
+    ECG of known duration is drawn on a grid at 25 mm/s and 10 mm/mV: small squares of 0.04 s by 0.1 mV. The channels of
+    other signals share one scale.
 
     Raises:
         UsageError: no record.
@@ -182,7 +181,7 @@ def draw_tracings(records: Sequence[Tracing]) -> Figure:
 
 
 def describe_tracings(records: Sequence[Tracing]) -> str:
-    """The figure in words."""
+    """Describe the figure in words."""
     places = _decimals_of_s(records)
     parts = [f"{r.title}: task {r.task}, label {r.label}, patient {r.patient}{_s(r, places)}" for r in records]
     channels = records[0].channels
@@ -191,12 +190,12 @@ def describe_tracings(records: Sequence[Tracing]) -> str:
 
 
 def _decimals_of_s(records: Sequence[Tracing]) -> int:
-    """As many as tell the values of s of one figure apart, by two digits of their range."""
+    """Return the number of decimals that distinguishes the values of s in a figure: two digits of their range."""
     return decimals(float(np.ptp([record.s for record in records])))
 
 
 def _on_ecg_paper(records: Sequence[Tracing]) -> Figure:
-    """To scale: the axes' size in inches follows from 25 mm per second and 10 mm per millivolt."""
+    """Draw to scale: the size of the axes follows from 25 mm per second and 10 mm per millivolt."""
     bands = [[_millivolt_span(signal) for signal in record.signal] for record in records]
     width = max(record.seconds or 0.0 for record in records) * 25 * _INCH_PER_MM
     left, bottom = 0.5, 0.45
@@ -241,7 +240,7 @@ def _plain(records: Sequence[Tracing]) -> Figure:
             axes.set_ylabel(record.unit)
             axes.grid(color="#e3e3e3", lw=0.5)
             continue
-        # One scale for all channels, so that they can be compared; each a band as high as the one that swings the most.
+        # One scale for all channels, so that they can be compared: bands as high as the largest amplitude.
         band = float(np.ptp(record.signal, axis=1).max()) or 1.0
         middles = (record.signal.max(axis=1) + record.signal.min(axis=1)) / 2
         offsets = [-place * 1.1 * band - middle for place, middle in enumerate(middles)]
@@ -268,14 +267,14 @@ def _draw_channels(axes: Axes, record: Tracing, offsets: Sequence[float]) -> Non
 
 
 def _name_channels(axes: Axes, record: Tracing, offsets: Sequence[float]) -> None:
-    """Each channel's name where the middle of its values is drawn."""
+    """Write each channel's name at the middle of its values."""
     middles = [float(np.median(signal)) + offset for signal, offset in zip(record.signal, offsets, strict=True)]
     axes.set_yticks(middles, record.channels, fontsize=7)
     axes.tick_params(axis="y", length=0)
 
 
 def _draw_scale_bar(axes: Axes, band: float, unit: str) -> None:
-    """A bar of a round number of units at the right edge, about as high as a channel's band."""
+    """Draw a scale bar of a round number of units at the right edge, about as high as a channel's band."""
     size = 10.0 ** np.floor(np.log10(band))
     size *= next(factor for factor in (5, 2, 1) if factor * size <= band)
     axes.plot([1.012, 1.012], [-size / 2, size / 2], color="#333333", lw=1.6, clip_on=False,
@@ -284,7 +283,7 @@ def _draw_scale_bar(axes: Axes, band: float, unit: str) -> None:
 
 
 def _millivolt_span(signal: Floats) -> tuple[float, float]:
-    """Whole large squares around a signal; an outlier beyond 4 mV of the median is cut, not followed."""
+    """Return limits in whole large squares around a signal; values beyond 4 mV of the median are clipped."""
     middle = float(np.median(signal))
     clipped = np.clip(signal, middle - 4, middle + 4)
     low, high = np.floor(clipped.min() / 0.5) * 0.5, np.ceil(clipped.max() / 0.5) * 0.5
@@ -292,7 +291,7 @@ def _millivolt_span(signal: Floats) -> tuple[float, float]:
 
 
 def _offsets(bands: Sequence[tuple[float, float]]) -> list[float]:
-    """By how much signals are moved for their bands to lie below one another, from 0 downwards."""
+    """Return the vertical offsets that place bands below one another, from 0 downwards."""
     bottoms = -np.cumsum([high - low for low, high in bands])
     return [float(bottom) - low for bottom, (low, _) in zip(bottoms, bands, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Trajectories of beta: how the task-instance parameters of some instances change while their task is trained on."""
+"""Trajectories of beta: the task-instance parameters of some instances while their task is trained."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..drawing.style import decimals, new_figure, styled
 from ..drawing.task_styles import task_styles
 
 LOWEST, MIDDLE, HIGHEST = "dashed", "dotted", "solid"
-"""The lines of instances by their s."""
+"""Line styles of instances by their s."""
 
 
 @dataclass(frozen=True)
 class TaskTrajectories:
-    """Recorded trajectories of one task, in the order of s: `beta` [instances, epochs] and `s` [instances]."""
+    """Recorded trajectories of one task, sorted by s: `beta` [instances, epochs] and `s` [instances]."""
 
     task: str
     instances: tuple[int, ...]
@@ -32,13 +32,13 @@ class TaskTrajectories:
 
 
 def beta_trajectories(instances: pd.DataFrame) -> tuple[TaskTrajectories, ...]:
-    """The trajectories that a run has recorded, by task in the order of training.
+    """Return the recorded trajectories of a run, by task in training order.
 
     Args:
         instances: rows of the table `instances` of one run; `beta_trajectory` is set for a few of them.
 
     Raises:
-        UsageError: none is, as in runs that learn no beta or that were computed before trajectories were recorded.
+        UsageError: the run has no trajectories, as it learns no beta or is of an earlier version.
     """
     known = instances[instances["beta_trajectory"].notna()].sort_values(["s", "instance"], kind="stable")
     if known.empty:
@@ -55,7 +55,7 @@ def beta_trajectories(instances: pd.DataFrame) -> tuple[TaskTrajectories, ...]:
 
 @styled
 def draw_trajectories(records: tuple[TaskTrajectories, ...]) -> Figure:
-    """One panel a task: lowest s dashed, highest solid, the middle one dotted, on one scale, with a key to that."""
+    """Draw one panel per task on one scale: lowest s dashed, highest solid, the middle one dotted, with a legend."""
     columns = min(3, len(records))
     rows = -(-len(records) // columns)
     figure = new_figure(max(2.5 * columns, 4.6), 2.0 * rows + 0.6)
@@ -87,7 +87,7 @@ def draw_trajectories(records: tuple[TaskTrajectories, ...]) -> Figure:
 
 
 def describe_trajectories(records: tuple[TaskTrajectories, ...]) -> str:
-    """The figure in words."""
+    """Describe the figure in words."""
     parts = []
     for record in records:
         places = decimals(float(np.ptp(record.s)))

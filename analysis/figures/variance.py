@@ -1,4 +1,4 @@
-"""Where the variance of a metric comes from, and how many patient splits a comparison of two methods needs."""
+"""Sources of a metric's variance, and the number of patient splits that a comparison of two methods needs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class VarianceBySource:
     """The variance of a metric over a full factorial of methods, patient splits, initial weights and seeds.
 
     Attributes:
-        metric: which.
-        sizes: how many of each factor.
-        components: by the factors that have to be known together for the effect: {SPLIT} is what a split does to all
-            runs on it, {METHOD, SPLIT} what it does to a method beyond that. Estimates below 0 stand for 0.
-        n: runs.
-        overlap: evaluated people / training people; 0 where the runs do not record them.
+        metric: the metric.
+        sizes: number of levels of each factor.
+        components: variance component of each effect by its factors: {SPLIT} is the effect of a split on all its runs,
+            {METHOD, SPLIT} its additional effect on a method. Estimates below 0 mean 0.
+        n: number of runs.
+        overlap: evaluated people / training people; 0 if not recorded.
     """
 
     metric: Metric
@@ -43,10 +43,9 @@ class VarianceBySource:
 
     @property
     def by_source(self) -> dict[str, float]:
-        """The components put together: each to the last of its factors in the order of a run's making.
+        """Sum the components by source: each belongs to its last factor, in the order split, weights, seed.
 
-        What a method does otherwise on other splits, and with other weights or seeds, stands by itself: it is what a
-        comparison of methods is up against.
+        Interactions with the method are kept separate, since they limit a comparison of methods.
         """
         found = dict.fromkeys((SPLIT, WEIGHTS, SEED, METHOD, f"{METHOD} x {SPLIT}", f"{METHOD} x the others"), 0.0)
         for factors, component in self.components.items():
@@ -55,37 +54,37 @@ class VarianceBySource:
 
     @property
     def of_a_difference(self) -> tuple[float, float]:
-        """Variances of a difference of two methods within a split: between splits, and between runs on one of them."""
+        """Return the variances of a paired difference of two methods: between splits, and between runs of one split."""
         by_source = self.by_source
         return 2 * max(0.0, by_source[f"{METHOD} x {SPLIT}"]), 2 * max(0.0, by_source[f"{METHOD} x the others"])
 
     def power(self, splits: int, seeds: int, difference: float = DIFFERENCE) -> float:
-        """The chance that a two-sided paired t-test over splits finds a difference of two methods, at a level of 5 %.
+        """Return the power of a two-sided paired t-test over splits for a difference of two methods, at a level of 5 %.
 
-        A split counts with the mean over its seeds, of which each changes initial weights and order.
+        The value of a split is the mean over its seeds; a seed changes initial weights and order.
         """
         between, within = self.of_a_difference
         return power_of_t_test(splits, np.sqrt(between + within / seeds), difference, self.overlap)
 
     def splits_needed(self, seeds: int, difference: float = DIFFERENCE) -> float | None:
-        """The fewest splits that give a power of 80 %; None where it is more than 500, inf where no number does."""
+        """Return the least number of splits with a power of 80 %; None if above 500, inf if no number suffices."""
         between, within = self.of_a_difference
         return splits_needed(np.sqrt(between + within / seeds), difference, overlap=self.overlap)
 
     def smallest_difference(self, seeds: int) -> float:
-        """The difference below which no number of splits gives a power of 80 %: 2.80 s sqrt(rho)."""
+        """Return the difference below which no number of splits reaches a power of 80 %: 2.80 s sqrt(rho)."""
         between, within = self.of_a_difference
         quantiles = stats.norm.ppf(1 - ALPHA / 2) + stats.norm.ppf(POWER)
         return float(quantiles * np.sqrt((between + within / seeds) * self.overlap))
 
 
 def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceBySource:
-    """Splits the variance over a search space with an axis `weight_seed`, one over `split_seed`, and methods.
+    """Split the variance over a search space with axes `weight_seed`, `split_seed` and methods.
 
-    What has no finished run at all is left out, and then seeds of which a run is missing, with all their runs.
+    Levels without a finished run are left out, then seeds with a missing run.
 
     Raises:
-        UsageError: it has no such axes, or there are fewer than two of anything that is finished throughout.
+        UsageError: the space lacks an axis, or a factor has fewer than two complete levels.
     """
     shown = known_metric(metric, experiment.numeric_columns)
     others = [axis for axis in experiment.axes if axis != "weight_seed"]
@@ -123,19 +122,19 @@ def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceB
 
 
 def variance_components(values: Floats, factors: Sequence[str]) -> dict[frozenset[str], float]:
-    """Variance components of a full factorial with one value for each combination, by the analysis of variance.
+    """Return the variance components of a full factorial with one value per combination, by analysis of variance.
 
-    For factors taken at random, the expected mean square of an effect A is the sum over all effects B that contain it
-    of n(B) times their component, where n(B) is the product of the sizes of the factors that are not in B (Cornfield
-    and Tukey, 1956); solved from the highest interaction, which the residual is part of, downwards. Estimates are
-    unbiased, so that they may be negative.
+    For random factors, the expected mean square of an effect A is the sum over all effects B that contain A of
+    n(B) sigma_B^2, where n(B) is the product of the sizes of the factors not in B (Cornfield and Tukey, 1956). The
+    equations are solved from the highest interaction, which includes the residual, downwards. The estimates are
+    unbiased and may be negative.
 
     Args:
-        values: [factor, ...], without gaps, two of each factor at least.
-        factors: what the axes are called.
+        values: [factor, ...], complete, with at least two levels of each factor.
+        factors: names of the axes.
 
     Returns:
-        The component of every effect, by the factors in it.
+        The component of every effect, by its factors.
     """
     sizes = dict(zip(factors, values.shape, strict=True))
     effects = [frozenset(it) for k in range(len(factors), 0, -1) for it in itertools.combinations(factors, k)]
@@ -152,7 +151,7 @@ def variance_components(values: Floats, factors: Sequence[str]) -> dict[frozense
 
 
 def _mean_square(values: Floats, factors: Sequence[str], effect: frozenset[str]) -> float:
-    """Of an effect: what is left of the means over all other factors when all lower effects are taken off."""
+    """Return the mean square of an effect: means over all other factors, minus all lower effects."""
     left = values.mean(axis=tuple(axis for axis, it in enumerate(factors) if it not in effect), keepdims=True)
     for axis, it in enumerate(factors):
         if it in effect:

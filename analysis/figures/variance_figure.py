@@ -1,4 +1,4 @@
-"""The picture of where variance comes from, and what it asks of a comparison."""
+"""Figure of the sources of variance and of the power of a comparison."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAST_SPLITS, _MOST_SPLITS = 20, 120
 
 @styled
 def draw_variance(record: VarianceBySource) -> Figure:
-    """Left: what each source alone would do to the metric, as a standard deviation. Right: power by patient splits."""
+    """Draw the standard deviation of each source (left) and the power by number of patient splits (right)."""
     figure = new_figure(8.2, 3.0)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
     sources = record.by_source
@@ -50,13 +50,13 @@ def draw_variance(record: VarianceBySource) -> Figure:
 
 
 def describe_variance(record: VarianceBySource) -> str:
-    """The figure in words."""
+    """Describe the figure in words."""
     deviations = ", ".join(f"{name} {np.sqrt(max(0.0, it)):.3f}" for name, it in record.by_source.items())
     return f"Standard deviations of {record.metric.plain} by source: {deviations}. {needed_in_words(record)}"
 
 
 def needed_in_words(record: VarianceBySource) -> str:
-    """How many splits a comparison needs, by the number of seeds on each; that none suffices, and why."""
+    """Describe how many splits a comparison needs by the number of seeds per split, or why no number suffices."""
     needed = [record.splits_needed(seeds) for seeds in SEEDS]
     found = f"a difference of {DIFFERENCE:g} between two methods with a power of {POWER:.0%}"
     if all(splits is not None and isinf(splits) for splits in needed):

@@ -1,1 +1,1 @@
-"""What the predictions of a run say of each person, and intervals over people."""
+"""Accuracy of each person, and intervals over people, from the predictions of runs."""

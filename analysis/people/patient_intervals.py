@@ -1,4 +1,4 @@
-"""Intervals for single runs and for pairs of runs: the patients of the test set are drawn again and again.
+"""Intervals for single runs and for pairs of runs, by resampling the patients of the test set.
 
 Needs the table `predictions`, which a sweep keeps with `--keep predictions`. The networks stay as they are, so an
 interval says how much a number depends on who was tested, not on who was trained on, nor on the seed.
@@ -44,10 +44,10 @@ class PatientInterval:
     """A metric of a run, or the difference of two runs, with its 95 % interval over the test patients.
 
     Attributes:
-        value: from all test instances.
-        low: the 2.5 % quantile over resamples; NaN where there is an obstacle.
+        value: value on all test instances.
+        low: the 2.5 % quantile over resamples; NaN without an interval.
         high: the 97.5 % quantile.
-        people: distinct test patients over all tasks.
+        people: number of distinct test patients over all tasks.
         obstacle: why there is no interval; else empty.
     """
 
@@ -63,23 +63,23 @@ def patient_bootstrap(
 ) -> dict[str, PatientInterval]:
     """The percentile bootstrap over test patients for AUC, accuracy, balanced accuracy, their BWT and forgetting.
 
-    A resample draws as many of the test patients as there are, with replacement, over all tasks at once. A patient who
-    is drawn k times counts with all instances k times. From these, R[i][j] is computed for all tasks, and each metric
-    from R by its formula in `runs`. Of two runs, both are computed on the same patients, and subtracted. A run on all
-    tasks at once is judged on the union of the tasks, and has no BWT and no forgetting.
+    A resample draws the patients of all tasks together, with replacement. All instances of a patient who is drawn k
+    times count k times. From them, R[i][j] is computed for all tasks, and each metric from R by its formula in `runs`.
+    For two runs, both are computed on the same patients and subtracted. A run on all tasks at once is evaluated on the
+    union of the tasks, and has no BWT and no forgetting.
 
-    Classes of a task (for several labels: presence and absence of each) with fewer than 10 people could vanish from a
-    resample. Patients are therefore drawn within strata: a patient belongs to the class with the fewest people among
-    such classes that the patient has, all others to one stratum. Resamples in which a class vanishes nevertheless are
-    left out. With fewer than 3 people in a class, AUC and balanced accuracy have no interval.
+    Classes of a task (with several labels: presence and absence of each) with fewer than 10 people could vanish from a
+    resample. Patients are therefore drawn within strata: a patient of such classes belongs to the one with the fewest
+    people; all others form one stratum. Resamples in which a class still vanishes are dropped. With fewer than 3 people
+    in a class, AUC and balanced accuracy have no interval.
 
     Args:
         predictions: rows of the table `predictions` of one run.
-        other: of the run that is subtracted.
-        resamples: how many; always the same ones for the same patients.
+        other: rows of the run to subtract.
+        resamples: number of resamples; equal for equal patients.
 
     Returns:
-        An interval for each of `PATIENT_METRICS`; NaN where a metric is not defined.
+        An interval for each of `PATIENT_METRICS`; NaN if a metric is undefined.
 
     Raises:
         UsageError: no rows, or two runs that were not tested on the same instances.
@@ -94,7 +94,7 @@ def patient_bootstrap(
         runs.append(theirs)
 
     def measured(weights: Floats) -> Floats:
-        """Metrics of the run, less those of the other."""
+        """Return the metrics of the run, minus those of the other."""
         first, *others = (run.metrics(weights) for run in runs)
         return first - others[0] if others else first
 
@@ -112,11 +112,11 @@ def patient_bootstrap(
 
 
 def predictions_of(store: RunStore, run_ids: Iterable[str] | None = None) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Runs of a store with their predictions; one table is in memory at a time.
+    """Yield runs of a store with their predictions; one table is in memory at a time.
 
     Args:
-        store: where the runs are.
-        run_ids: of which; by default all that have predictions.
+        store: the store.
+        run_ids: the runs; by default all with predictions.
     """
     there = store.parts["predictions"].finished()
     for run_id in sorted(there) if run_ids is None else [it for it in run_ids if it in there]:
@@ -124,11 +124,11 @@ def predictions_of(store: RunStore, run_ids: Iterable[str] | None = None) -> Ite
 
 
 def intervals(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
-    """`patient_bootstrap` of runs of a store as a table: run_id, metric, value, low, high, people, obstacle.
+    """Return `patient_bootstrap` of runs as a table: run_id, metric, value, low, high, people, obstacle.
 
     Args:
-        store: where the runs are.
-        run_ids: of which; by default all that have predictions.
+        store: the store.
+        run_ids: the runs; by default all with predictions.
     """
     rows = [
         (run_id, name, it.value, it.low, it.high, it.people, it.obstacle)
@@ -142,14 +142,14 @@ def intervals(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataF
 
 @dataclass(frozen=True)
 class _Task:
-    """The test instances of a task: their patients, positions in `people`, and targets [n, C]."""
+    """The test instances of a task: their patients, as indices into `people`, and targets [n, C]."""
 
     patients: Ints
     instances: Ints
     targets: npt.NDArray[np.bool_]
 
     def classes(self) -> Iterator[tuple[str, Ints]]:
-        """Each class that occurs beside others, with the people who have it."""
+        """Yield each class of tasks with several classes, with the people who have it."""
         outputs = self.targets.shape[1]
         exclusive = outputs > 1 and (self.targets.sum(1) == 1).all()
         for output in range(outputs):
@@ -163,7 +163,7 @@ class _Task:
 
 @dataclass(frozen=True)
 class _TestSet:
-    """What a run predicted: tasks, and probabilities of stages [stage][task], each [n, C]."""
+    """Predictions of a run: tasks, and probabilities [stage][task], each [n, C]."""
 
     people: npt.NDArray[np.object_]
     tasks: Sequence[_Task]
@@ -195,7 +195,7 @@ class _TestSet:
         return cls(people, tasks, names, stages)
 
     def same_instances(self, other: _TestSet) -> bool:
-        """Whether both were tested on the same instances of the same people, in whatever tasks."""
+        """Return whether both were tested on the same instances of the same people, in any tasks."""
         ours, theirs = (
             {it: run.people[who] for task in run.tasks for it, who in zip(task.instances, task.patients, strict=True)}
             for run in (self, other)
@@ -214,7 +214,7 @@ class _TestSet:
         return sorted(found, key=lambda it: len(it[1]))
 
     def obstacle(self, metric: str) -> str:
-        """Why a metric has no interval."""
+        """Return why a metric has no interval; empty if it has one."""
         if "" in self.people:
             return "the predictions name no patients, as those of versions before 0.3"
         if len(self.people) < MIN_UNITS:
@@ -225,7 +225,7 @@ class _TestSet:
         return ""
 
     def resamples(self, count: int) -> Floats:
-        """How often each of the people is drawn, [count, people]."""
+        """Return how often each person is drawn, [count, people]."""
         stratum = np.full(len(self.people), -1)
         for number, (_, people) in enumerate(self.small):
             stratum[people[stratum[people] < 0]] = number
@@ -236,7 +236,7 @@ class _TestSet:
         return drawn
 
     def metrics(self, weights: Floats) -> Floats:
-        """`PATIENT_METRICS` where people count with weights [b, people]: [b, metrics]."""
+        """Return `PATIENT_METRICS` [b, metrics] with weights of the people [b, people]."""
         n = len(self.tasks)
         r = np.full((3, len(weights), len(self.stages), n), np.nan)
         for column, task in enumerate(self.tasks):
@@ -254,18 +254,18 @@ class _TestSet:
 
 
 def scores(targets: npt.NDArray[np.bool_], probabilities: Floats, weights: Floats) -> Floats:
-    """AUC, accuracy and balanced accuracy where instances count with weights.
+    """Return weighted AUC, accuracy and balanced accuracy.
 
-    Definitions are those of `runs`, each sum over instances with weights: an AUC is the share of pairs of a positive
-    and a negative instance in the right order, a pair counting with the product of their weights, and ties count half.
+    The definitions are those of `runs` with weighted sums: AUC is the share of pairs of a positive and a negative
+    instance in the right order, weighted by the product of their weights; ties count half.
 
     Args:
         targets: [n, C].
-        probabilities: [n, C]; of a softmax if they sum to 1.
+        probabilities: [n, C]; those of a softmax if they sum to 1.
         weights: [b, n].
 
     Returns:
-        [3, b]; NaN where a class vanishes.
+        [3, b]; NaN if a class vanishes.
     """
     truth = targets
     said, softmax = predicted(probabilities)
@@ -287,7 +287,7 @@ def scores(targets: npt.NDArray[np.bool_], probabilities: Floats, weights: Float
 
 
 def predicted(probabilities: Floats) -> tuple[npt.NDArray[np.bool_], bool]:
-    """The classes that are predicted, bool [n, C], and whether they exclude each other, as probabilities sum to 1."""
+    """Return the predicted classes, bool [n, C], and whether classes are exclusive (probabilities sum to 1)."""
     softmax = probabilities.shape[1] > 1 and bool(np.allclose(probabilities.sum(1), 1, atol=1e-3))
     return probabilities == probabilities.max(1, keepdims=True) if softmax else probabilities > 0.5, softmax
 

@@ -1,4 +1,4 @@
-"""How each person fares in a run: the accuracy of a person, what training on the person gained, and what was kept.
+"""Accuracy of each person in a run: final, gain by training on the person, and retention.
 
 Needs the table `predictions`, which a sweep keeps with `--keep predictions`.
 """
@@ -25,18 +25,18 @@ def per_person(predictions: pd.DataFrame) -> pd.DataFrame:
     With A_i the accuracy after training on task i of N, and j the person's task:
 
     - `accuracy` is A_N;
-    - `gain` is A_j - A_(j-1), what training on the person's own task is worth; NaN where j = 1;
-    - `retention` is A_N - A_j, negative where the person has been forgotten since; NaN where j = N.
+    - `gain` is A_j - A_(j-1), the gain of training on the person's own task; NaN if j = 1;
+    - `retention` is A_N - A_j, negative if the person was forgotten; NaN if j = N.
 
-    People in no task have `evaluated_on` 0, and neither gain nor retention. These are the people held out with
-    ``split_within="time"``, and with ``"people"`` all that are tested, whose instances every task has. With several
-    labels an instance, all of them must be right.
+    People in no task have `evaluated_on` 0 and no gain or retention. These are the people held out with
+    ``split_within="time"`` and all tested people with ``"people"``. An instance with several labels is correct if all
+    labels are.
 
     Args:
         predictions: rows of the table `predictions` of one run.
 
     Returns:
-        A row a person and task: `COLUMNS`.
+        One row per person and task, with `COLUMNS`.
 
     Raises:
         UsageError: no rows, or rows of several runs.
@@ -59,7 +59,7 @@ def per_person(predictions: pd.DataFrame) -> pd.DataFrame:
     by_stage = rows.pivot_table("right", ["patient", "evaluated_on", "task"], "trained_on", observed=True)
     stages, accuracies = by_stage.columns.to_numpy(), by_stage.to_numpy(dtype=float)
     own = by_stage.index.get_level_values("evaluated_on").to_numpy()
-    one_by_one = stages[0] == 1  # a run on all tasks at once has its last stage alone
+    one_by_one = stages[0] == 1  # a run on all tasks at once has only a last stage
 
     def after(stage: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         there = (stage >= 1) & (own >= 1) & one_by_one
@@ -78,11 +78,11 @@ def per_person(predictions: pd.DataFrame) -> pd.DataFrame:
 
 
 def people(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
-    """`per_person` of runs of a store, one below the other.
+    """Return `per_person` of runs of a store, concatenated.
 
     Args:
-        store: where the runs are.
-        run_ids: of which; by default all that have predictions.
+        store: the store.
+        run_ids: the runs; by default all with predictions.
     """
     tables = [per_person(predictions) for _, predictions in predictions_of(store, run_ids)]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)

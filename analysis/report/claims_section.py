@@ -1,4 +1,4 @@
-"""The claims of the paper as a report's first table, and as any other table."""
+"""The report's section on claims."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _OUTCOMES: tuple[Outcome, ...] = ("holds", "does not hold", "undecided")
 
 
 def data_in_words(verdict: Verdict) -> str:
-    """Scenario and data set, and in what the runs are not the paper's: "class_il, mitbih, b = 0.1"."""
+    """Describe scenario, data set and departures from the paper: "class_il, mitbih, b = 0.1"."""
     return ", ".join([verdict.claim.scenario, verdict.dataset, *departures_in_words(verdict)])
 
 
 def departures_in_words(verdict: Verdict) -> list[str]:
-    """In what the runs are not the paper's."""
+    """Describe the settings that differ from the paper."""
     return [f"{axis_symbol(name)} = {label_text(value)}" for name, value in verdict.runs.departures.items()]
 
 
 def counts_in_words(verdicts: Sequence[Verdict]) -> str:
-    """How many there are of each outcome: "3 hold, 1 does not hold, 20 undecided"."""
+    """Count the outcomes: "3 hold, 1 does not hold, 20 undecided"."""
     found = Counter(verdict.outcome for verdict in verdicts)
     one, words = found["does not hold"] == 1, (found[outcome] for outcome in _OUTCOMES)
     holds, fails, undecided = words
@@ -40,7 +40,7 @@ def counts_in_words(verdicts: Sequence[Verdict]) -> str:
 
 
 def difference_in_words(verdict: Verdict) -> str:
-    """The difference that supports the claim least, with its interval; a dash if nothing was compared."""
+    """Format the difference that supports the claim least, with its interval; a dash if nothing was compared."""
     found = verdict.weakest
     if not found.n:
         return DASH
@@ -48,24 +48,24 @@ def difference_in_words(verdict: Verdict) -> str:
 
 
 def units_in_words(verdict: Verdict) -> str:
-    """How many differences there are, and of what."""
+    """Describe the number and kind of the units."""
     found = verdict.weakest
     unit = {"patient": "split", "folds": "fold", "seeds": "seed", "": ""}[verdict.unit.partition(" ")[0]]
     return plural(found.n, unit) if found.n else DASH
 
 
 def notes_on_units(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """Sentences on what the differences behind verdicts were taken over."""
+    """Return sentences on the units of verdicts."""
     return statistics.units_in_words([it.units for verdict in verdicts for it in verdict.runs.contrasts if it.pairs])
 
 
 def claims_text(verdicts: Sequence[Verdict], others: int = 0, seal: str = "") -> TextTable:
-    """Verdicts as a table.
+    """Return verdicts as a table.
 
     Args:
-        verdicts: on claims that have runs.
-        others: number of claims that have none.
-        seal: of declared claims, whether they are sealed; empty for those of the paper.
+        verdicts: verdicts on claims with runs.
+        others: number of claims without runs.
+        seal: whether declared claims are sealed, in words; empty for the paper's claims.
     """
     source = "source" if seal else "paper"
     header = ("claim", "data", "verdict", "difference", "n", "matters", "p for", "p against", source)
@@ -102,7 +102,7 @@ def claims_text(verdicts: Sequence[Verdict], others: int = 0, seal: str = "") ->
 
 
 def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
-    """Every contrast of every claim in full precision, with the condition that selects its runs."""
+    """Return every contrast of every claim in full precision, with the condition that selects its runs."""
     return [
         {
             "claim": verdict.claim.key,
@@ -131,7 +131,7 @@ def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
 
 
 def claims_csv(verdicts: Sequence[Verdict]) -> str:
-    """The same as CSV; what is not finite is empty."""
+    """Return `claims_as_data` as CSV; values that are not finite are empty."""
     found = claims_as_data(verdicts)
     lines: list[Sequence[object]] = [list(found[0])] if found else []
     for row in found:
@@ -146,13 +146,13 @@ def _full(value: float) -> str:
 def claims_section(
     verdicts: Sequence[Verdict], sections: Sequence[Section], files: SectionFiles, seal: str = ""
 ) -> Section | None:
-    """The claims that have runs here; None where none has.
+    """Return the section on the claims with runs; None without any.
 
     Args:
-        verdicts: on all claims.
-        sections: the others of the report, which claims are linked with.
-        files: where tables are kept.
-        seal: of declared claims, whether they are sealed; empty for those of the paper.
+        verdicts: verdicts on all claims.
+        sections: the other sections of the report, to link to.
+        files: receives the tables.
+        seal: whether declared claims are sealed, in words; empty for the paper's claims.
     """
     shown = [verdict for verdict in verdicts if verdict.weakest.n]
     if not shown:
@@ -182,7 +182,7 @@ def _run_lists(verdicts: Sequence[Verdict], sections: Sequence[Section], anchor:
     anchors = {section.anchor: set(_shown_in(section)) for section in sections}
     homes = {
         run.run_id: section.anchor for section in reversed(sections) for of in section.runs for run in of.runs
-    }  # of several the first
+    }  # the first of several
     for position, verdict in enumerate(verdicts):
         ids = verdict.runs.run_ids
         home = Counter(homes[run_id] for run_id in ids if run_id in homes).most_common(1)

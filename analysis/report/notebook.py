@@ -1,4 +1,4 @@
-"""A search space and its results in one call, for notebooks and scripts."""
+"""Load a search space and its results, for notebooks and scripts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def open_sweep(
     results: str | Path = "results",
     data_hashes: Collection[str] = (),
 ) -> list[Experiment]:
-    """What is asked for beside what the store has of it, one experiment per search space.
+    """Return one experiment per search space, with its results in the store.
 
     The cells of a search are its trials.
 
     Args:
         space: a search space, several, or the path of a search-space file.
         results: the store, a folder or a URI.
-        data_hashes: of editions of the data to take instead of the newest; or the beginnings of their hashes.
+        data_hashes: data hashes, or prefixes of them, of the editions to use instead of the newest.
 
     Raises:
-        UsageError: no such file, no SPACE in it, a store that cannot be read, or a data hash that is not there.
+        UsageError: the file does not exist or defines no SPACE, the store cannot be read, or a data hash is unknown.
     """
     spaces = Selection.of(space).spaces
     return [experiment for experiment, _ in collect_with_searches(spaces, RunStore(results), data_hashes)]

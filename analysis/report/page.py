@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: figures inline, no request to any server."""
+"""The report as a self-contained HTML file: figures are inline, and it makes no requests."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ..drawing.pictures import Picture
 from ..formats import DASH, TextCell, TextTable
 
 MOST_OPEN = 3
-"""Experiments that a page shows at once; of more, each is folded."""
+"""Most experiments on a page that are shown unfolded."""
 
 
 @dataclass(frozen=True)
 class LinkedTable:
-    """A table in the page: for each row the anchor of its runs (empty: none), and the names of its files."""
+    """A table in the page: the anchor of each row's runs (empty: none), and the names of its files."""
 
     table: TextTable
     links: tuple[str, ...]
@@ -37,9 +37,9 @@ class LinkedTable:
 
 @dataclass(frozen=True)
 class RunEntry:
-    """A run in the list: `replicate` says which seed, `run_id` is empty where it is not known.
+    """A run in the list: `replicate` names seed and split, `run_id` is empty if unknown.
 
-    Only what is in the store can be repeated.
+    Only runs in the store have a command that repeats them.
     """
 
     replicate: str
@@ -50,9 +50,9 @@ class RunEntry:
 
 @dataclass(frozen=True)
 class RunList:
-    """The runs of one configuration, folded away under an anchor.
+    """The runs of one configuration, folded, with an anchor.
 
-    Of many, `condition` selects them, as `--where` takes it, and `figure` is the anchor of what shows them.
+    Long lists are replaced by `condition`, which selects them with `--where`, and `figure`, the anchor of their figure.
     """
 
     anchor: str
@@ -65,7 +65,7 @@ class RunList:
 
 @dataclass(frozen=True)
 class Section:
-    """One search space on the page: pictures, tables, more pictures, what cannot be shown and why, runs."""
+    """One search space on the page: figures, tables, more figures, notices, runs."""
 
     anchor: str
     title: str
@@ -88,17 +88,17 @@ def render_page(
     results: str,
     plugins: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> str:
-    """The page as HTML. All text is escaped; the same input gives the same page.
+    """Return the page as HTML. All text is escaped; equal input gives an equal page.
 
     Args:
         title: heading of the page.
         lead: the sentence below it.
         best: the best configurations.
-        sections: one for each search space.
-        methods: names and texts; neighbours of one name stand under one heading.
+        sections: one section per search space.
+        methods: names and texts; adjacent texts of equal names share a heading.
         claims: the last section.
-        results: the store, as `--results` takes it in the commands that repeat runs.
-        plugins: by run id, the files that such a command has to name.
+        results: the store, as `--results` takes it, for the commands that repeat runs.
+        plugins: run id to the files that such a command must name.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["table_rows"] = table_rows
@@ -120,16 +120,16 @@ def render_page(
 
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""What a terminal would obey, and what turns the direction of writing, so that a text is not what it seems to be."""
+"""Control characters of terminals and of writing direction, which could disguise a text."""
 
 
 def no_links(table: TextTable, files: Sequence[str]) -> LinkedTable:
-    """A table whose rows stand for no single configuration."""
+    """Return a table whose rows have no links to runs."""
     return LinkedTable(table, ("",) * len(table.rows), tuple(files))
 
 
 def table_rows(table: LinkedTable) -> Markup:
-    """The rows of a table's body; there may be ten thousand, for which a template takes long."""
+    """Return the rows of a table's body as HTML; with ten thousand rows, a template would be slow."""
     inner, labels, lines = table.table, table.table.n_label_columns, []
     for row, target in zip(inner.rows, table.links, strict=True):
         cells = []
@@ -151,11 +151,11 @@ def table_rows(table: LinkedTable) -> Markup:
 
 
 _KEPT_TOGETHER = re.compile(r"(?<=[=,\u00b1+]) (?=[\d.-])| (?=[\u00b1=])|(?<=\d) (?=split|fold|seed)")
-"""Spaces inside numbers and intervals: where a table has no room, lines break between them."""
+"""Spaces inside numbers and intervals, which do not break: narrow tables break lines between them instead."""
 
 
 def row_name(row: Sequence[TextCell], table: TextTable) -> str:
-    """All labels of a row as one text, for screens that have room for one column of them: "b = 0.1, CLOPS"."""
+    """Return all labels of a row as one text, "b = 0.1, CLOPS", for narrow screens."""
     parts = []
     for cell, heading in zip(row[: table.n_label_columns], table.header, strict=False):
         if heading == "minus" or isinstance(cell.value, float):

@@ -1,4 +1,4 @@
-"""Where the numbers of a report come from."""
+"""Provenance of the numbers of a report."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ _COLUMNS = {
 
 
 def distinct_runs(experiments: Sequence[Experiment]) -> dict[str, int]:
-    """How many runs are finished, failed and missing, those that several search spaces share counted once.
+    """Count finished, failed and missing runs; runs shared by several search spaces count once.
 
-    What tells runs apart is their config, as one that is not there has no id where the data's hash is not known, and
-    the id of those that are there. A run that is finished in the edition shown of one search space and missing in that
-    of another is finished.
+    Runs are identified by config and, if they exist, by id: the id of a missing run may be unknown. A run that is
+    finished in the edition shown for one search space and missing in another's counts as finished.
     """
     found: dict[tuple[str, Replicate], dict[str, str]] = {}
     for experiment in experiments:
@@ -50,7 +49,7 @@ def distinct_runs(experiments: Sequence[Experiment]) -> dict[str, int]:
 
 
 def files_of_plugins(experiments: Sequence[Experiment]) -> dict[str, tuple[str, ...]]:
-    """By run id, the files that a command has to name to repeat the run; without the runs that need none."""
+    """Return the files that the command to repeat a run must name, by run id; runs without any are left out."""
     return {
         str(run_id): files
         for experiment in experiments
@@ -61,9 +60,9 @@ def files_of_plugins(experiments: Sequence[Experiment]) -> dict[str, tuple[str, 
 
 
 def provenance(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:
-    """Data, versions, machines and time behind the finished runs, each with the number of runs it holds for.
+    """Return data, versions, machines and time of the finished runs, each with its number of runs.
 
-    Names may repeat: there is a line for every edition of the data.
+    Names may repeat: every edition of the data has a line.
     """
     editions = dict.fromkeys(
         edition.described(edition.data_hash) for experiment in experiments for edition in experiment.shown

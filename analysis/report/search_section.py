@@ -1,4 +1,4 @@
-"""An Optuna search's part of the report."""
+"""The report's section on an Optuna search."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def build_search_section(
     files: SectionFiles,
     titles: TaskTitles,
 ) -> Section:
-    """Computes and draws everything for one search; what cannot be shown is named with the reason."""
+    """Compute and draw the section of one search; figures that cannot be shown are named with the reason."""
     sketches: list[Sketch] = []
     more: list[Sketch | str] = []
     tables: list[LinkedTable] = []
@@ -106,10 +106,9 @@ def _pareto_picture(record: StudyRecord, prefix: str) -> Sketch:
 def _importance_picture(experiment: Experiment, name: str, prefix: str) -> Sketch:
     found = importance(experiment, name)
     caption = (
-        "Share of the variance over trials that goes with a parameter, alone or together with others (total effect): "
-        f"half of what a random forest over {runs_in_words(found)} loses when the parameter is shuffled, on seeds that "
-        "it was not fitted to. The trials are where the sampler has looked, and so is what this says. All parameters "
-        f"together explain {found.r2:.0%}."
+        "Share of the variance over trials that depends on a parameter, alone or with others (total effect): half the "
+        f"permutation importance in a random forest over {runs_in_words(found)}, on held-out seeds. It describes the "
+        f"region that the sampler explored. All parameters together explain {found.r2:.0%} of the variance."
     )
     title = f"Importance of the parameters for {found.metric.plain}"
     alt = describe_importance(found)

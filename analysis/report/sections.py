@@ -1,4 +1,4 @@
-"""One search space's part of the report: which figures and tables it gets, with their captions."""
+"""The report's section on one search space: its figures and tables, with captions."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ _WHERE_VALUES_ARE = " The values are in the table, and in the SVG file where a p
 
 @dataclass
 class SectionFiles:
-    """Files of a report that are still to be written: name to content.
+    """Files of a report to write: name to content.
 
     Args:
-        figures: each as PNG, PDF and SVG.
-        tables: each as Markdown, LaTeX and CSV.
+        figures: figures as PNG, PDF and SVG.
+        tables: tables as Markdown, LaTeX and CSV.
     """
 
     figures: dict[str, bytes] = field(default_factory=dict)
     tables: dict[str, bytes] = field(default_factory=dict)
 
     def add_picture(self, item: Sketch) -> Picture:
-        """Draw a figure and keep its three files."""
+        """Draw a figure and add its three files."""
         picture = item.drawn()
-        gc.collect(1)  # tens of thousands of objects, which all lived until it was done
+        gc.collect(1)  # frees tens of thousands of objects now, not at the end
         self.figures[f"{picture.name}.png"] = picture.png
         self.figures[f"{picture.name}.pdf"] = picture.pdf
         self.figures[f"{picture.name}.svg"] = picture.svg.encode("utf-8", "replace")
         return picture
 
     def add_table(self, table: TextTable, exact: str | None = None) -> tuple[str, ...]:
-        """Keeps a table's three files; `exact` replaces the CSV of what is shown."""
+        """Add the three files of a table; `exact` replaces the CSV of the displayed text."""
         contents = {"md": to_markdown(table), "tex": to_latex(table), "csv": exact or to_csv(table)}
         for ending, content in contents.items():
             self.tables[f"{table.name}.{ending}"] = content.encode()
@@ -74,7 +74,7 @@ def build_section(
     frames: Sequence[Frames],
     titles: TaskTitles,
 ) -> Section:
-    """Computes and draws everything for one search space; what cannot be shown is named with the reason."""
+    """Compute and draw the section of one search space; figures that cannot be shown are named with the reason."""
     grid = _grid_axes(experiment, axes)
     notices = list(_notices(experiment))
     compared = comparisons(experiment, references)
@@ -121,7 +121,7 @@ def build_section(
 
 
 def reference_estimates(references: Sequence[Reference], metric: str) -> dict[str, Estimate]:
-    """Mean and standard deviation of every reference that has a value."""
+    """Return mean and standard deviation of every reference with a value."""
     found = {r.name: estimate(r.experiment.by_replicate(metric)[r.cell]) for r in references}
     return {name: value for name, value in found.items() if value.n}
 
@@ -134,7 +134,7 @@ def _grid_axes(experiment: Experiment, axes: tuple[str, str] | None) -> tuple[st
 
 
 def same_words(metrics: Sequence[str]) -> str:
-    """A sentence on the metrics that are not shown, as they are equal to one that is."""
+    """Return a sentence on metrics that are left out because they equal a metric that is shown."""
     others = [metric_named(metric).plain for metric in PAPER if metric not in metrics] if "bwt" in metrics else []
     if not others:
         return ""
@@ -246,7 +246,7 @@ def _notices(experiment: Experiment) -> Iterator[str]:
         )
     if len(experiment.replicates) == 1:
         yield "One seed only: there are no standard deviations, no intervals and no p-values."
-    # Trained on all tasks together, a network forgets none: that this has no BWT is nothing to warn of.
+    # A network trained on all tasks together forgets none: its missing BWT needs no warning.
     one_by_one = [cell.config.strategy != "multitask" for cell in experiment.cells]
     for metric in map(metric_named, experiment.headline):
         cells = one_by_one if metric.signed or metric.lower_is_better else [True] * len(one_by_one)
@@ -257,7 +257,7 @@ def _notices(experiment: Experiment) -> Iterator[str]:
 
 
 def _run_lists(experiment: Experiment, references: Sequence[Reference], prefix: str) -> Iterator[RunList]:
-    """The runs behind every row of the table of results, in its order."""
+    """Return the runs of every row of the table of results, in its order."""
     grouped = _run_entries(experiment)
     for cell, config in enumerate(experiment.cells):
         yield _run_list(f"{prefix}-runs-{cell}", cell_name(config) or experiment.name, grouped[cell])

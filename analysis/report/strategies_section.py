@@ -1,4 +1,4 @@
-"""The first part of a report on several search spaces: their strategies against each other."""
+"""The report's section that compares strategies across search spaces."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NAME = "strategies"
 
 
 def strategies_section(experiments: Sequence[Experiment], taken: Sequence[str], files: SectionFiles) -> Section | None:
-    """The comparison of strategies over all search spaces; None where no two share data, scenario and training.
+    """Return the comparison of strategies over all search spaces; None if no two share data, scenario and training.
 
     Args:
         experiments: search spaces without searches.
-        taken: the anchors of the other sections.
-        files: where pictures and tables are kept.
+        taken: anchors of the other sections.
+        files: receives figures and tables.
     """
     compared = compare_strategies(experiments)
     if not compared:

@@ -1,4 +1,4 @@
-"""The report: every figure and table of one or several search spaces, as files and as one page."""
+"""The report: every figure and table of search spaces, as files and as one page."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from .sections import SectionFiles, build_section
 from .strategies_section import strategies_section
 
 MARKER = ".clops-sweep-report"
-"""An empty file in the folder of a report, by which the next one knows that it may write there."""
+"""An empty file in the folder of a report, which allows the next report to replace it."""
 
 
 @dataclass(frozen=True)
 class ReportPaths:
-    """What a report wrote: the page, the figures as PNG, PDF and SVG, the tables as .md, .tex and .csv."""
+    """Paths of a report: the page, the figures as PNG, PDF and SVG, the tables as .md, .tex and .csv."""
 
     index: Path
     figures: tuple[Path, ...]
@@ -68,29 +68,29 @@ def write_report(
     claims: Sequence[Claim] = (),
     seal: str = "not sealed",
 ) -> ReportPaths:
-    """Writes `index.html`, `figures/` and `tables/` into a folder, from the store alone.
+    """Write `index.html`, `figures/` and `tables/` into a folder, from the store alone.
 
-    Works at any moment of a sweep: what is not there yet is hatched, counted or named. The same store gives the same
-    files, byte for byte.
+    It works at any moment of a sweep: missing cells are hatched, counted or named. The same store gives the same files,
+    byte for byte.
 
     Args:
         spaces: the search spaces to show, on one page.
-        store: where the runs are.
-        folder: where the report goes; made if it is not there.
-        title: heading of the page; by default the names of what is shown.
-        axes: rows and columns of the heatmaps; default: the first two axes whose values are numbers.
+        store: the store with the runs.
+        folder: folder of the report; created if missing.
+        title: heading of the page; by default the names of the search spaces.
+        axes: rows and columns of the heatmaps; by default the first two numeric axes.
         metrics: columns of `runs` to show instead of the scenarios' headline metrics.
-        data_hashes: of editions of the data to show instead of the newest; or the beginnings of their hashes.
-        frames: prepared frames, for the tracings and the tasks' titles of runs whose `data_hash` is theirs.
-        experiments: experiments to show beside them that no search space describes
+        data_hashes: data hashes, or prefixes of them, of the editions to show instead of the newest.
+        frames: prepared frames, for tracings and task titles of runs with their `data_hash`.
+        experiments: further experiments without a search space
             (`clops_sweep.analysis.as_stored.stored_experiments`).
-        as_stored: the same of plug-ins that are not registered, on which no claim is decided.
-        claims: those that the search-space files declare, to be decided instead of the paper's.
-        seal: whether they are sealed, in words.
+        as_stored: further experiments with unregistered plug-ins; claims are not decided on them.
+        claims: the claims that the search-space files declare, decided instead of the paper's.
+        seal: whether the claims are sealed, in words.
 
     Raises:
-        UsageError: no search space, two of one name, an axis, a metric or a data hash that is not there, or a folder
-            that cannot be written to or holds something else.
+        UsageError: no search space, two of the same name, an unknown axis, metric or data hash, or a folder that cannot
+            be written to or holds other files.
     """
     if not spaces and not experiments and not as_stored:
         raise UsageError("report: expected at least one search space")
@@ -117,7 +117,7 @@ def write_report(
     shown_elsewhere = {id(r.experiment) for references in referenced.values() for r in references}
 
     def alone(experiment: Experiment) -> bool:
-        """Whether it is a single configuration that stands in the tables and captions of the others."""
+        """Return whether it is a single configuration, which appears in the tables and captions of the others."""
         return len(experiment.cells) == 1 and id(experiment) in shown_elsewhere
 
     searches = {id(it): (space, study) for space, (it, study) in zip(spaces, collected, strict=True) if space.search}
@@ -156,10 +156,10 @@ def write_report(
 
 
 def check_folder(folder: Path, store: RunStore) -> None:
-    """Sees whether a report may be written into a folder: a new or empty one, or that of an earlier report.
+    """Check that a report may be written to a folder: a new or empty one, or that of an earlier report.
 
     Raises:
-        UsageError: it is, or lies in, what belongs to the store, or it holds files that no report has made.
+        UsageError: the folder belongs to the store, or contains files that are not from a report.
     """
     where = f"report folder {shown(str(folder))}"
     try:
@@ -182,15 +182,15 @@ def check_folder(folder: Path, store: RunStore) -> None:
 def _is_of_a_report(folder: Path) -> bool:
     if (folder / MARKER).is_file():
         return True
-    index = folder / "index.html"  # of a version that left no mark
+    index = folder / "index.html"  # written by a version that left no mark
     return index.is_file() and b'<section id="provenance">' in index.read_bytes()
 
 
 def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> list[Reference]:
-    """Other strategies on the same tasks, trained alike: one configuration of each, fine-tuning first.
+    """Return other strategies on the same tasks with equal training: one configuration of each, fine-tuning first.
 
-    They come from spaces without a scale of their own; of several configurations of a strategy, the one that is the
-    most like the paper's is taken.
+    They come from spaces without numeric axes; of several configurations of a strategy, the one closest to the paper's
+    is used.
     """
     if not experiment.number_axes:
         return []
@@ -216,7 +216,7 @@ def _best(
     others: Sequence[Experiment],
     files: SectionFiles,
 ) -> LinkedTable | None:
-    """The best configurations of all search spaces; None where nothing is finished."""
+    """Return the best configurations of all search spaces; None without finished runs."""
     few = len(experiments) <= MOST_OPEN
     found = []
     for experiment in experiments:
@@ -233,7 +233,7 @@ def _best(
 
 
 def _fine_tuning(runs: pd.DataFrame, experiments: Sequence[Experiment]) -> list[Experiment]:
-    """The fine-tuning runs of the store on the data that are shown, whatever search space asked for them."""
+    """Return the fine-tuning runs of the store on the data shown, from any search space."""
     if runs.empty:
         return []
     hashes = {edition.data_hash for it in experiments for edition in it.shown}
@@ -251,7 +251,7 @@ def _lead(experiments: Sequence[Experiment]) -> str:
 
 
 def _metrics(experiments: Sequence[Experiment]) -> Iterator[tuple[str, str]]:
-    """Of which split metrics are, and the formula of each."""
+    """Return the split that metrics are computed on, and the formula of each."""
     on_test = [experiment.on_test for experiment in experiments]
     some = "; where the data have none, on the test set" * any(on_test)
     where = "test set, as the data have no validation set" if all(on_test) else f"validation set{some}"

@@ -1,1 +1,1 @@
-"""Comparison and strategy tables, and LaTeX."""
+"""Tables of comparisons and strategies, and LaTeX output."""

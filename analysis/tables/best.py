@@ -1,4 +1,4 @@
-"""The best configurations of each search space, and how they compare with fine-tuning."""
+"""The best configurations of each search space, compared with fine-tuning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .comparisons import Comparison, Kind, paired
 from .strategies import editions_of, training
 
 MOST_ROWS, MOST_METRICS = 6, 2
-"""Configurations of a search space, and metrics."""
+"""Most configurations per search space, and most metrics."""
 
 _UNITS = {"patient splits": "split", "folds": "fold", "seeds": "seed", "runs": "split"}
 
@@ -26,8 +26,8 @@ _UNITS = {"patient splits": "split", "folds": "fold", "seeds": "seed", "runs": "
 class Best:
     """The best configuration of a variant, with the mean of each metric and its interval.
 
-    `of` counts the configurations that competed. `above` is the difference from fine-tuning; None for fine-tuning
-    itself, and where no fine-tuning run was trained alike.
+    `of` is the number of configurations that competed. `above` is the difference from fine-tuning; None for fine-tuning
+    itself, and without a fine-tuning run of the same training.
     """
 
     experiment: Experiment
@@ -38,23 +38,23 @@ class Best:
 
     @property
     def name(self) -> str:
-        """The configuration."""
+        """Name of the configuration."""
         return cell_name(self.experiment.cells[self.cell]) or self.experiment.name
 
 
 def best_configurations(
     experiment: Experiment, others: Sequence[Experiment] = (), searched: Collection[str] = (), most: int = MOST_ROWS
 ) -> list[Best]:
-    """The best configuration of each variant by the first headline metric, the best of all first.
+    """Return the best configuration of each variant by the first headline metric, the best of all first.
 
-    Only configurations of which all runs are finished compete, once there are any. Fine-tuning is looked for in the
-    experiment, then in others. It was trained alike on the same data, except for the parameters of a search.
+    Only configurations with all runs finished compete, once there are any. Fine-tuning is taken from the experiment,
+    else from others, with equal training and data apart from the parameters of a search.
 
     Args:
-        experiment: whose configurations compete.
-        others: where fine-tuning may be.
-        searched: the parameters of a search, in which all configurations are one variant.
-        most: how many are returned.
+        experiment: the experiment with the competing configurations.
+        others: other experiments that may contain fine-tuning.
+        searched: the parameters of a search, whose configurations form one variant.
+        most: maximum number of configurations.
     """
     metrics = [name for name in experiment.headline if metric_named(name).better][:MOST_METRICS]
     if not metrics:
@@ -87,7 +87,7 @@ def _above_fine_tuning(
     others: Sequence[Experiment],
     searched: Collection[str],
 ) -> Iterator[tuple[int, Comparison]]:
-    """The best cells less fine-tuning, p-values corrected over all competing cells that have the same fine-tuning."""
+    """Subtract fine-tuning from the best cells; p-values are corrected over all cells that compete with them."""
     tuned: dict[tuple[object, ...], tuple[Experiment, int]] = {}
     for source in (experiment, *others):
         for index, it in enumerate(source.cells):
@@ -112,7 +112,7 @@ def _above_fine_tuning(
 
 
 def best_text(found: Sequence[Best], name: str) -> TextTable:
-    """The best configurations for reading."""
+    """Return the best configurations as a table."""
     metrics = list(dict.fromkeys(metric for it in found for metric in it.means))
     if len(metrics) > MOST_METRICS:
         metrics = list(dict.fromkeys(next(iter(it.means)) for it in found))
@@ -136,7 +136,7 @@ def _tested(found: Sequence[Best]) -> bool:
 
 
 def _cells(it: Best, metric: str) -> list[TextCell]:
-    """The mean, its difference from fine-tuning, and p."""
+    """Return cells with the mean, its difference from fine-tuning, and p."""
     cells, mean = [TextCell(DASH)] * 3, it.means.get(metric)
     if mean is not None and mean.n:
         interval = f" [{number(mean.low)}, {number(mean.high)}]" if np.isfinite(mean.low) else ""
@@ -164,7 +164,7 @@ def _notes(found: Sequence[Best]) -> Iterator[str]:
 
 
 def best_csv(found: Sequence[Best]) -> str:
-    """Every number in full precision: a line for each configuration and metric."""
+    """Return the best configurations as CSV: one line per configuration and metric, in full precision."""
     names = ("search_space", "configuration", "metric", "mean", "low", "high", "n")
     of_differences = ("minus_fine_tuning", "difference_low", "difference_high", "pairs", "p_holm")
     lines: list[Sequence[object]] = [[*names, *of_differences]]

@@ -19,15 +19,15 @@ from ..statistics import ALPHA, PairedDifference, Partitions, holm, paired_diffe
 Kind = Literal["variant", "reference"]
 
 FEW = 6
-"""Configurations up to which all are compared with each other."""
+"""Most configurations that are all compared with each other."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One configuration minus another: another variant at the same place, or a reference such as fine-tuning.
+    """One configuration minus another variant with equal settings, or minus a reference such as fine-tuning.
 
-    `cell` is the configuration's position in the experiment. `corrected` holds Holm's p-values, by metric like
-    `differences`.
+    `cell` is the configuration's index in the experiment. `differences` and `corrected`, Holm's p-values, are by
+    metric.
     """
 
     name: str
@@ -47,21 +47,22 @@ class Comparisons:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics that are compared."""
+        """The compared metrics."""
         return tuple(self.rows[0].differences) if self.rows else ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the intervals and p-values were computed over."""
+        """Sentences on the units of intervals and p-values."""
         return units_in_words([d.units for row in self.rows for d in row.differences.values()])
 
 
 def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) -> Comparisons:
-    """Every configuration against its baselines.
+    """Compare every configuration with its baselines.
 
-    Few configurations that are no grid are compared with each other, each with all before it, fine-tuning counting as
-    the first. Of more, each variant is compared with the first variant at the same place on all other axes; where there
-    are scales and no variants, or no scales, with the first. In addition, all are compared with the first reference.
+    A few configurations without numeric axes are all compared with each other, each with those before it; fine-tuning
+    counts as the first. Otherwise each variant is compared with the first variant at equal settings of all other axes
+    or, without variants or without numeric axes, with the first configuration. All are also compared with the first
+    reference.
     """
     sources = [(experiment, i) for i in range(len(experiment.cells))] + [(r.experiment, r.cell) for r in references]
     names = [cell_name(cell) or experiment.name for cell in experiment.cells] + [r.name for r in references]
@@ -74,13 +75,13 @@ def paired(
     names: Sequence[str],
     pairs: Sequence[tuple[int, int, Kind]],
 ) -> Comparisons:
-    """Cells against cells, over the patient splits and seeds that both have.
+    """Compare pairs of cells over the patient splits and seeds that both have.
 
     Args:
-        name: of what is compared.
+        name: name of the comparison.
         sources: the cells, of one experiment or several.
-        names: how each is called.
-        pairs: positions of a cell and its baseline, and the kind of baseline.
+        names: names of the cells.
+        pairs: indices of a cell and its baseline, and the kind of baseline.
     """
     found: list[dict[str, PairedDifference]] = [{} for _ in pairs]
     corrected: list[dict[str, float]] = [{} for _ in pairs]
@@ -107,7 +108,7 @@ def paired(
 def _by_data(
     sources: Sequence[tuple[Experiment, int]], pairs: Sequence[tuple[int, int, Kind]]
 ) -> list[tuple[list[int], Partitions]]:
-    """Positions of the pairs of each data set and scenario, with its partitions."""
+    """Group the indices of pairs by data set and scenario, with its partitions."""
     found: dict[int, tuple[list[int], Partitions]] = {}
     for row, (cell, _, _) in enumerate(pairs):
         experiment, index = sources[cell]
@@ -117,7 +118,7 @@ def _by_data(
 
 
 def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequence[str] = ()) -> TextTable:
-    """Differences with intervals and corrected p-values; bold where these are below 0.05."""
+    """Return a table of differences with intervals and corrected p-values; bold if p < 0.05."""
     metrics = metrics or record.metrics
     header = ["configuration", "minus", "n"]
     for metric in metrics:
@@ -140,7 +141,7 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
 
 
 def comparisons_csv(record: Comparisons) -> str:
-    """Every comparison in full precision."""
+    """Return all comparisons as CSV, in full precision."""
     parts = ("difference", "low", "high", "pairs", "p", "p_holm")
     lines: list[Sequence[object]] = [
         ["configuration", "baseline", *(f"{metric}_{part}" for metric in record.metrics for part in parts)]

@@ -1,4 +1,4 @@
-"""Tables in LaTeX: booktabs, columns grouped by metric, wide tables cut by metric, long ones over several pages."""
+"""LaTeX output of tables: booktabs, columns grouped by metric; wide tables are split by metric, long ones by page."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from ..formats import DASH, TextCell, TextTable, in_a_line
 from ..metrics import METRICS, metric_named
 
 LONG = 40
-"""Rows up to which a table is one float; a longer one breaks over pages."""
+"""Most rows of a table that is one float; longer ones break across pages."""
 
 MOST_COLUMNS, MOST_COLUMNS_OF_LONG = 6, 4
-"""Columns of metrics side by side: LaTeX scales a float down to the text's width, but not a table of several pages."""
+"""Most metric columns side by side: LaTeX can scale a float to the text width, but not a table of several pages."""
 
 _LONG_LABEL = 24
 """Characters above which a label wraps in a table of several pages."""
 
 _METRICS = {metric.plain: metric for name in METRICS for metric in map(metric_named, (name, f"test_{name}"))}
 _OF_A_METRIC = {"published": "published", "difference": "diff.", "p": "p"}
-"""Columns that belong to the metric before them, with their headings."""
+"""Columns that belong to the preceding metric, with their headings."""
 
 Group = Sequence[int]
-"""Positions of a metric's columns."""
+"""Indices of a metric's columns."""
 
 
 def to_latex(table: TextTable) -> str:
@@ -39,7 +39,7 @@ def to_latex(table: TextTable) -> str:
 
 
 def _columns(table: TextTable) -> tuple[list[int], list[list[int]]]:
-    """Positions of the columns that tell rows apart, and of each metric's columns."""
+    """Return the indices of the columns that identify rows, and of each metric's columns."""
     labels: list[int] = []
     groups: list[list[int]] = []
     for position, name in enumerate(table.header):
@@ -53,7 +53,7 @@ def _columns(table: TextTable) -> tuple[list[int], list[list[int]]]:
 
 
 def _parts(groups: Sequence[Group], most: int) -> list[list[Group]]:
-    """Metrics cut into parts of at most so many columns, but of one metric at least."""
+    """Split metrics into parts of a maximum number of columns, with at least one metric each."""
     parts: list[list[Group]] = [[]]
     for group in groups:
         if parts[-1] and sum(map(len, parts[-1])) + len(group) > most:
@@ -81,7 +81,7 @@ def _long(table: TextTable, labels: Sequence[int], part: Sequence[Group], captio
 
 
 def _head(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Iterator[str]:
-    """The rules and rows above the body: the metrics, and below them what a column holds of its metric."""
+    """Return the head of the table: metrics, and below them the headings of their columns."""
     names = [_stacked(table.header[i]) for i in labels]
     metrics = [_metric(table.header[first]) for first, *_ in part]
     yield r"\toprule"
@@ -104,7 +104,7 @@ def _body(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Ite
 
 
 def _caption(table: TextTable, part: int, parts: int) -> str:
-    """Title and notes; of several parts, only the first has the notes."""
+    """Return title and notes; only the first of several parts has the notes."""
     which, ending = (f" ({part + 1} of {parts})", f"_{part + 1}") if parts > 1 else ("", "")
     sentences = [f"{table.title}{which}.", *(table.notes if part == 0 else ())]
     label = re.sub("[^A-Za-z0-9]+", "_", table.name).strip("_") + ending
@@ -112,7 +112,7 @@ def _caption(table: TextTable, part: int, parts: int) -> str:
 
 
 def _stacked(heading: str) -> str:
-    """A heading with a word in each line: that of a number is longer than the number."""
+    """Return a heading with one word per line, since headings are wider than numbers."""
     lines = r"\\".join(map(_after_a_break, map(escaped, heading.split())))
     return rf"\shortstack[l]{{{lines}}}" if " " in heading else lines
 
@@ -126,18 +126,18 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _after_a_break(line: str) -> str:
-    r"""A line that stands behind a ``\\`` or a rule, which would take a bracket or an asterisk for its own."""
+    r"""Protect a line after ``\\`` or a rule, which would read a bracket or an asterisk as its argument."""
     return "{}" + line if line.startswith(("[", "*")) else line
 
 
 def _cell(cell: TextCell) -> str:
-    # A hyphen before a digit is a minus sign, which LaTeX only makes in mathematics.
+    # A hyphen before a digit is a minus sign, which LaTeX typesets only in mathematics.
     text = re.sub(r"(?<![\w.])-(\d[\d.]*)", r"$-\1$", escaped(cell.text)).replace(" = ", "~=~")
     return rf"\textbf{{{text}}}" if cell.bold else text
 
 
 def escaped(text: str) -> str:
-    """Text with every character that LaTeX would take for a command as itself, on one line."""
+    """Escape a text for LaTeX, on one line."""
     return in_a_line(text).translate(_CHARACTERS)
 
 

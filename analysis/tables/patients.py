@@ -1,4 +1,4 @@
-"""Test metrics of single runs with intervals over the test patients, and what they are above those of a baseline."""
+"""Test metrics of single runs with intervals over the test patients, and differences from a baseline."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from ..people.patient_intervals import PATIENT_METRICS, RESAMPLES, PatientInterv
 from ..selection import cell_name
 
 MOST = 24
-"""Configurations in the table: a run with twelve tasks takes seconds."""
+"""Most configurations in the table: a run with twelve tasks takes seconds."""
 
 HEADER = ("configuration", "run", "metric", "value", "minus the first")
 
 
 def patients_text(experiment: Experiment, store: RunStore, name: str, title: str) -> TextTable | None:
-    """A row for every metric of the first run of each configuration; None where no run has predictions.
+    """Return a row for every metric of one run of each configuration; None without predictions.
 
-    All runs are of the same patient split and seed, the first that has predictions, and the first configuration is
-    subtracted from the others.
+    All runs have the same patient split and seed, the first with predictions. The first configuration is the baseline.
     """
     rows = tuple(_rows(experiment, store))
     if not rows:
@@ -57,7 +56,7 @@ def _rows(experiment: Experiment, store: RunStore) -> Iterator[tuple[str, ...]]:
         if first is None:
             first = predictions
         else:
-            with suppress(UsageError):  # of other data, such as another data set on an axis
+            with suppress(UsageError):  # computed on other data, such as another data set on an axis
                 less = patient_bootstrap(predictions, first)
         for metric in PATIENT_METRICS:
             it = found[metric]

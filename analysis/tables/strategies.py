@@ -1,4 +1,4 @@
-"""Strategies against each other over everything that a report shows, paired by patient split and seed."""
+"""Comparison of strategies across the experiments of a report, paired by patient split and seed."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ TRAINING = (
     *("epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
     *("precision", "early_stopping", "lora_rank"),
 )
-"""What configurations must have in common to be compared across strategies, beside the network's options."""
+"""Fields that must be equal to compare strategies, in addition to the network's options."""
 
 _BASELINES = ("finetune", "multitask")
 
 
 @dataclass(frozen=True)
 class StrategyComparison:
-    """Strategies that were trained alike on the same data, one configuration of each.
+    """Strategies with equal training on the same data, one configuration of each.
 
-    `configurations` says of each strategy which one; `differences` holds every pair of strategies, the one that does
-    more minus fine-tuning where that is among them.
+    `configurations` names the configuration of each strategy. `differences` holds every pair of strategies; fine-tuning
+    is always subtracted from the other one.
     """
 
     dataset: str
@@ -46,20 +46,19 @@ class StrategyComparison:
 
 
 def training(cell: Cell, without: Collection[str] = ()) -> tuple[object, ...]:
-    """What configurations must have in common to be compared across strategies, without some fields."""
+    """Return the settings that must be equal to compare strategies, without some fields."""
     fields = (getattr(cell.config, name) for name in TRAINING if name not in without)
     return *fields, *((name, value) for name, value in cell.config.options_of("network").items() if name not in without)
 
 
 def compare_strategies(experiments: Sequence[Experiment]) -> list[StrategyComparison]:
-    """One comparison for each way of training of which several strategies have finished runs in common.
+    """Return one comparison for each training setting with finished runs of several strategies.
 
-    A strategy is represented by its configuration that is the most like the paper's, of equals by that with the most
-    finished runs; never by the best, as the best of many is best by luck as well. What one search space compares by
-    itself is left out.
+    A strategy is represented by the configuration closest to the paper's, then by the one with most finished runs;
+    never by the best, since the best of many is partly best by luck. Comparisons within one search space are left out.
 
     Args:
-        experiments: search spaces without searches.
+        experiments: the experiments, without searches.
     """
     groups: dict[tuple[object, ...], list[tuple[Experiment, int]]] = {}
     for experiment in experiments:
@@ -78,7 +77,7 @@ def _comparison(sources: Sequence[tuple[Experiment, int]]) -> Iterator[StrategyC
         strategy = experiment.cells[index].config.strategy
         of_this = editions_of(experiment, index)
         same = all(editions.get(split, edition) == edition for split, edition in of_this.items())
-        if strategy not in chosen and same:  # numbers of other data or other semantics cannot be compared
+        if strategy not in chosen and same:  # other data or another semantics version cannot be compared
             chosen[strategy] = experiment, index
             editions |= of_this
     if len(chosen) < 2 or len({id(experiment) for experiment, _ in chosen.values()}) < 2:
@@ -108,7 +107,7 @@ def _preference(source: tuple[Experiment, int]) -> tuple[int, int]:
 
 
 def editions_of(experiment: Experiment, cell: int) -> dict[int, tuple[str, int]]:
-    """The data and the semantics behind a cell's finished runs, by patient split."""
+    """Return data hash and semantics version of a cell's finished runs, by patient split."""
     runs = experiment.runs_of(cell, "finished")
     columns = (runs[name] for name in ("split_seed", "data_hash", "semantics_version"))
     return {int(split): (str(data_hash), int(version)) for split, data_hash, version in zip(*columns, strict=True)}
@@ -116,9 +115,9 @@ def editions_of(experiment: Experiment, cell: int) -> dict[int, tuple[str, int]]
 
 @styled
 def draw_strategies(record: StrategyComparison) -> Figure:
-    """A panel per metric, a row per pair of strategies: the mean difference and its interval, filled if without 0.
+    """Draw a panel per metric with a row per pair of strategies: mean difference and interval, filled if it excludes 0.
 
-    Without an interval, every difference is a point.
+    Without an interval, every difference is drawn as a point.
     """
     rows = record.differences.rows
     metrics = [metric_named(metric) for metric in record.metrics]
@@ -142,7 +141,7 @@ def draw_strategies(record: StrategyComparison) -> Figure:
 
 
 def draw_difference(axes: Axes, found: PairedDifference, place: float, filled: bool) -> None:
-    """A difference with its interval at a height; where it has none, the difference of every unit as a point."""
+    """Draw a difference with its interval at a height; without one, the difference of every unit as a point."""
     if np.isfinite(found.low):
         axes.plot([found.low, found.high], [place, place], color=colour(0), lw=1.8)
         axes.plot(found.mean, place, "o", ms=5.5, color=colour(0), mfc=colour(0) if filled else "white")
@@ -151,7 +150,7 @@ def draw_difference(axes: Axes, found: PairedDifference, place: float, filled: b
 
 
 def describe_strategies(record: StrategyComparison) -> str:
-    """The figure in words."""
+    """Describe the figure in words."""
     parts = []
     for row in record.differences.rows:
         found = row.differences[record.metrics[0]]

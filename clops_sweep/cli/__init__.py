@@ -1,1 +1,1 @@
-"""The command `clops-sweep`: one file a subcommand, which parses, calls, prints and exits."""
+"""The command `clops-sweep`: one module per subcommand, which parses, calls, prints and exits."""

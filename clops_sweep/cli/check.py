@@ -1,4 +1,4 @@
-"""`clops-sweep check`: reads every part of a store and says what is damaged."""
+"""`clops-sweep check`: reads every part of a store and reports damage."""
 
 from __future__ import annotations
 

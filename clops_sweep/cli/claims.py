@@ -1,4 +1,4 @@
-"""`clops-sweep claims`: which of the paper's claims hold on the runs of a store."""
+"""`clops-sweep claims`: decides claims on the runs of a store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clops_sweep.analysis.claims.verdicts import Verdict
 
 _WIDE = 120
-"""Columns, where no terminal says how many it has."""
+"""Width in columns without a terminal."""
 
 
 @click.command()
@@ -42,7 +42,7 @@ def claims(asked: Request, conditions: bool, to_seal: bool, own_data: bool, as_j
 
     if asked.selection.limit or asked.selection.where:
         raise click.UsageError("claims are about whole search spaces: it takes neither --limit nor --where")
-    _ = asked.selection.spaces  # a search-space file that is wrong is said first
+    _ = asked.selection.spaces  # report an invalid search-space file first
     if to_seal:
         written = seal(asked)
         if as_json:
@@ -82,7 +82,7 @@ def claims(asked: Request, conditions: bool, to_seal: bool, own_data: bool, as_j
 
 
 def _print(verdicts: list[Verdict], conditions: bool) -> None:
-    """A table for each data set and scenario."""
+    """Print a table for each data set and scenario."""
     from rich.console import Console
     from rich.table import Table
 

@@ -1,6 +1,6 @@
-"""The command `clops-sweep`: parses, prints, exits. What it says is the contract with the user's scripts.
+"""Entry point of the command `clops-sweep`. Its output and exit status are a contract with users' scripts.
 
-Little is imported with this file, so that an interrupt finds `main` under way from early on.
+This module imports little, so that `main` handles interrupts from early on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         with terminated_like_interrupted(), startup_message(sys.argv[1:] if arguments is None else arguments):
             status = _main(arguments)
-    except KeyboardInterrupt:  # while modules were imported, or something was printed
+    except KeyboardInterrupt:  # during imports or printing
         os.write(2, b"interrupted\n")
         status = _INTERRUPTED
     sys.exit(status)
@@ -37,10 +37,10 @@ def _main(arguments: Sequence[str] | None) -> int:
     with lenient_output() as output:
         status = _exit_status(arguments)
     if output.error is not None:
-        if matters(output.error) and status != _BAD_INPUT:  # then one sentence is on standard error already
+        if matters(output.error) and status != _BAD_INPUT:  # the sentence is already on standard error
             sys.stderr.write(f"clops-sweep: standard output: {one_line(output.error)}\n")
             status = status or 1
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python would write the rest once more, and fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python would flush the rest again at exit, and fail again
     return status
 
 
@@ -84,16 +84,16 @@ def _refuse(message: str) -> None:
 
 
 def _place(error: BaseException) -> str:
-    """The function that raised an error, with its file."""
+    """Return the function that raised an error, with its file."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{last.filename}, line {last.lineno}: {last.name}"
 
 
 def _no_warning_is_an_error() -> None:
-    """Whoever has PYTHONWARNINGS=error in his environment means programs of his own, not the libraries in here."""
+    """Ignore PYTHONWARNINGS=error: users set it for their own programs, not for libraries used here."""
     if sys.warnoptions:
         warnings.filters[:] = [entry for entry in warnings.filters if entry[0] != "error"]  # type: ignore[index]
-        os.environ.pop("PYTHONWARNINGS", None)  # workers would go by it
+        os.environ.pop("PYTHONWARNINGS", None)  # workers would inherit it
 
 
 def _check_current_folder() -> None:

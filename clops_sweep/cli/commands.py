@@ -1,4 +1,4 @@
-"""All subcommands of `clops-sweep`, and two that take a few lines: `plan` and `status`."""
+"""All subcommands of `clops-sweep`, and the implementation of `plan` and `status`."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class _LaunchByDefault(SectionedGroup):
 
     @property
     def sections(self) -> Mapping[str, Iterable[click.Command]]:
-        """All commands by section."""
+        """Return all commands by section."""
         return SECTIONS
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, which is `launch` where a search-space file comes first."""
+        """Find the command; `launch` if the first argument is a search-space file."""
         return super().resolve_command(ctx, ["launch", *args] if args[0].endswith(".py") else args)
 
     def unknown(self, name: str) -> str:
@@ -51,7 +51,7 @@ class _LaunchByDefault(SectionedGroup):
         return f"{shown(name)} is neither a search-space file (*.py) nor a subcommand"
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """A subcommand, or else a search-space file."""
+        """Complete subcommands and search-space files."""
         return super().shell_complete(ctx, incomplete) or [CompletionItem(incomplete, type="file")]
 
 

@@ -1,4 +1,4 @@
-"""`clops-sweep dashboard`: a page on which a store can be watched and looked through."""
+"""`clops-sweep dashboard`: serves web pages that follow a store."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def dashboard(asked: Request, port: int, host: str | None) -> None:
 
     if asked.selection.limit or asked.selection.where:
         raise click.UsageError("a dashboard shows whole search spaces: it takes neither --limit nor --where")
-    _ = asked.selection.spaces  # a search-space file that is wrong is said first
+    _ = asked.selection.spaces  # report an invalid search-space file first
     token = (os.environ.get(TOKEN) or secrets.token_urlsafe(24)) if host is not None else None
     spaces = asked.resolved_spaces if asked.selection.given else None
     source = StoreSource(asked.store, partial(_frames, asked.data), spaces)
@@ -55,11 +55,11 @@ def dashboard(asked: Request, port: int, host: str | None) -> None:
 
 
 def _frames(data: PreparedData, key: DataKey) -> FrameSet | None:
-    """The frames of a key, if they are prepared here."""
+    """Return the frames of a key, if they are prepared here."""
     from clops_sweep.data.prepared.prepared_folder import know
 
     try:
         know(key.dataset, data.root)
         return data.signals(key)
-    except (UsageError, OSError):  # tracings are an addition: `data verify` reports what is wrong with the frames
+    except (UsageError, OSError):  # tracings are optional: `data verify` reports errors of the frames
         return None

@@ -1,4 +1,4 @@
-"""`clops-sweep data`: what data sets there are, fetching, checking and preparing them."""
+"""`clops-sweep data`: lists, downloads, verifies, prepares and encodes data sets."""
 
 from __future__ import annotations
 
@@ -339,7 +339,7 @@ def _megabytes(size: int) -> str:
 
 
 def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str | bool] | None:
-    """NAME=VALUE pairs with the types of the defaults; None without pairs."""
+    """Parse NAME=VALUE pairs to the types of the defaults; None without pairs."""
     from clops_sweep.data.declared.data_set import DataSet
 
     if not options:
@@ -355,12 +355,12 @@ def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str 
             raise UsageError(
                 f"--option {option}: expected {key}={kind.__name__}, as in {key}={defaults[key]}"
             ) from None
-    DataSet(name, values)  # whatever is wrong with them is said before anything is read
+    DataSet(name, values)  # report invalid options before reading anything
     return values
 
 
 def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_json: bool) -> None:
-    """Print counts per class, task and patient, and what was dropped, skipped or is worth knowing."""
+    """Print counts per class, task and patient, dropped and skipped recordings, and notes."""
     from rich.box import MARKDOWN
     from rich.console import Console
 
@@ -370,7 +370,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
     from clops_sweep.data.preparing.prepare import open_frames
     from clops_sweep.data.scenarios import build_scenario, reference_lead_of
 
-    # Off a terminal there is no width to keep to, and a table that is cut is of no use.
+    # Without a terminal there is no width limit, and tables must not be cut.
     console, manifest = Console(width=None if sys.stdout.isatty() else _WIDE), prepared.manifest
 
     def show(title: str, table: Table) -> None:
@@ -398,7 +398,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
             of_scenario = opened["single" if scenario == "domain_il" else info.leads]
             tasks[scenario] = task_rows(build_scenario(of_scenario, scenario), of_scenario)
         except UsageError as problem:
-            # Some sentences begin with the scenario, as they are also said on their own.
+            # Some sentences begin with the scenario, as they are also printed alone.
             tasks[scenario] = str(problem).removeprefix(f"{scenario} ")
     if as_json:
         built = {name: it for name, it in tasks.items() if not isinstance(it, str)}
@@ -432,7 +432,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
 
 
 def _options_line(manifest: Manifest) -> str:
-    """The options a set was made with, and how to get the default ones where it has others; empty without any."""
+    """Return the options of a prepared set and how to get the defaults if they differ; empty without options."""
     from clops_sweep.data.declared.data_set import DataSet
 
     defaults = DataSet(manifest.name).rules.options

@@ -88,7 +88,7 @@ def _gpus() -> list[dict[str, Any]]:
         gpu = {"name": properties.name, "memory": properties.total_memory, "error": None}
         try:
             torch.ones(1, device=torch.device("cuda", index)).sum().item()
-        except RuntimeError as error:  # others have its memory, or this PyTorch has no code for it
+        except RuntimeError as error:  # its memory is in use, or this PyTorch does not support it
             gpu["error"] = one_line(error)
         found.append(gpu)
     return found

@@ -1,4 +1,4 @@
-"""A group of commands: its help, and what an unknown command is answered with."""
+"""A group of commands: its help, and suggestions for unknown commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from clops_sweep.errors import nearest, shown
 
 _WHOLE = 1000
-"""Characters, more than any first sentence has: click would cut descriptions to one line of the terminal."""
+"""Longer than any first sentence: click would cut descriptions to the width of the terminal."""
 
 
 class SectionedGroup(click.Group):
@@ -17,7 +17,7 @@ class SectionedGroup(click.Group):
 
     @property
     def sections(self) -> Mapping[str, Iterable[click.Command]]:
-        """Its commands by the heading that the help gives them."""
+        """Return its commands by heading in the help."""
         return {"Commands": self.commands.values()}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -29,7 +29,7 @@ class SectionedGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; an unknown one is answered with the nearest."""
+        """Find the command; suggest the most similar for an unknown one."""
         if args[0] not in self.commands and not args[0].startswith("-"):
             raise click.UsageError(self.unknown(args[0]) + (nearest(args[0], self.commands) or self._see_help(ctx)))
         return super().resolve_command(ctx, args)

@@ -1,4 +1,4 @@
-"""`clops-sweep SPACE.py`: launch, resume, extend and retry at once."""
+"""`clops-sweep SPACE.py`: launches, resumes, extends and retries."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def launch(
                 starting=starting,
                 warn=lambda text: click.echo(f"clops-sweep: {text}", err=True),
             )
-        except KeyboardInterrupt:  # while data were prepared
+        except KeyboardInterrupt:  # interrupted while data were prepared
             click.echo("interrupted", err=True)
             raise Ended(stop_status) from None
         _say_outcome(asked, outcome)
@@ -157,7 +157,7 @@ def launch(
 
 
 def _as_data(outcome: Outcome) -> dict[str, Any]:
-    """How things stand after a launch."""
+    """Return the outcome of a launch as data."""
     return {
         "results": outcome.store.files.shown,
         "complete": outcome.complete,
@@ -170,7 +170,7 @@ def _as_data(outcome: Outcome) -> dict[str, Any]:
 
 
 def _say_outcome(asked: Request, outcome: Outcome) -> None:
-    """Print how things stand, and the command that goes on if the launch did not come to its end."""
+    """Print the outcome, and the command that continues if the launch did not complete."""
     resume = resume_command(sys.argv[1:])
     if outcome.interrupted:
         if outcome.plan.asked:
@@ -196,12 +196,12 @@ def _say_outcome(asked: Request, outcome: Outcome) -> None:
 
 
 def resume_command(arguments: Sequence[str]) -> str:
-    """The command line that goes on with a launch, as it may be printed: without the password of a store."""
+    """Return the command line that continues a launch, without the password of a store."""
     return shlex.join(["clops-sweep", *map(masked, arguments)])
 
 
 def under_way_in_words(runs: int, checkpointed: int) -> str:
-    """What becomes of the runs that were under way when the launch was interrupted."""
+    """Describe what happens to the runs that were running when the launch was interrupted."""
     parts = []
     if checkpointed:
         parts.append("goes on from its checkpoint" if checkpointed == 1 else "go on from their checkpoints")

@@ -1,4 +1,4 @@
-"""`clops-sweep logs`: what a run has printed."""
+"""`clops-sweep logs`: prints the output of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def logs(run_id: str, results: str, as_json: bool) -> None:
     error = None
     try:
         run_id = store.find(run_id)
-    except UsageError as reason:  # it is under way, or has never come to an end
+    except UsageError as reason:  # it is running, or never ended
         unknown = reason
     else:
         error = next(iter(store.rows("runs", ["error"], [run_id])))["error"]

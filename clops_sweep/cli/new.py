@@ -1,4 +1,4 @@
-"""`clops-sweep new`: a search-space file to begin with."""
+"""`clops-sweep new`: writes a search-space file to start from."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ def _shipped(name: str) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, and never over another.
+    """Write a file atomically, without replacing an existing one.
 
     Raises:
-        UsageError: there is something of that name, be it a link to nothing.
+        UsageError: `path` exists, if only as a broken link.
         OSError: it cannot be written; names `path`.
     """
     staging = path.with_name(f".{secrets.token_hex(8)}.partial")
     try:
         with open(staging, "xb") as file:
             file.write(content)
-        open(path, "xb").close()  # takes the name, unless another has it by now
+        open(path, "xb").close()  # fails if the name has been taken meanwhile
         os.replace(staging, path)
     except FileExistsError:
         raise _taken(path) from None

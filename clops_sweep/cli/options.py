@@ -17,11 +17,11 @@ EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
 class Ended(SystemExit):
-    """The end of a command with this exit status. Any other `SystemExit` comes from a user's code."""
+    """Ends the command with an exit status. Any other `SystemExit` comes from a user's code."""
 
 
 SCHEMA_VERSION = 1
-"""Of what `--json` prints. It grows when a key goes or changes its meaning, not when one is added."""
+"""Version of the output of `--json`. It increases when a key is removed or changes its meaning."""
 
 
 def print_json(data: Mapping[str, Any]) -> None:
@@ -38,11 +38,11 @@ def _finite(data: Any) -> Any:
 
 
 class Number(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
-    """A number within bounds that `sweep()` has too.
+    """A number within the bounds that `sweep()` uses.
 
     Args:
-        limit: its bounds.
-        auto: whether the text "auto", which is None, may take its place.
+        limit: the bounds.
+        auto: whether the text "auto" is allowed, which means None.
     """
 
     def __init__(self, limit: Limit, *, auto: bool = False) -> None:
@@ -50,18 +50,18 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic in the newes
         self._limit, self._auto = limit, auto
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
-        """The number as it is stored."""
+        """Return the number."""
         if self._auto and value == "auto":
             return None
         try:
             checked: float = self._limit.checked(self._read(value))
             return checked
         except ValueError as error:
-            expected = str(error).removesuffix(", not text")  # all that is typed is text
+            expected = str(error).removesuffix(", not text")  # command-line values are text
             self.fail(f"{shown(value)}: {expected}{', or auto' * self._auto}", param, ctx)
 
     def _read(self, value: Any) -> Any:
-        """Text as a number; text that is no number stays text, which no limit takes."""
+        """Convert text to a number; other text is returned unchanged and then rejected by the limit."""
         try:
             return self._limit.kind(value) if isinstance(value, str) else value
         except ValueError:
@@ -69,18 +69,18 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic in the newes
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
-    """Text that a function of the package reads.
+    """Text that a function parses.
 
     Args:
-        name: what it is.
-        read: raises ValueError with what is expected.
+        name: name of the type in the help.
+        read: the function; raises ValueError with what is expected.
     """
 
     def __init__(self, name: str, read: Callable[[str], Any]) -> None:
         self.name, self._read = name, read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return what the function makes of the text."""
+        """Return the parsed text."""
         try:
             return self._read(value)
         except ValueError as error:
@@ -88,12 +88,12 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in the newes
 
 
 class NotEmpty(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
-    """Text that is there: an empty one comes of a variable that is not set."""
+    """Text that is not empty, as it would be from an unset shell variable."""
 
     name = "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text as it is."""
+        """Return the text."""
         if not str(value).strip():
             self.fail("it is empty", param, ctx)
         return str(value)
@@ -106,7 +106,7 @@ class NotEmptyPath(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path."""
+        """Return the path."""
         if not str(value).strip():
             self.fail("it is empty", param, ctx)
         if "\0" in str(value):
@@ -115,7 +115,7 @@ class NotEmptyPath(click.Path):
 
 
 class Tolerance(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
-    """How close two numbers have to be: a number from 0, which neither nan nor infinity is."""
+    """A tolerance: a finite number of at least 0."""
 
     name = "number"
 
@@ -131,7 +131,7 @@ class Tolerance(click.ParamType):  # type: ignore[type-arg]  # generic in the ne
 
 
 def _load_plugins(context: click.Context, parameter: click.Parameter, files: tuple[Path, ...]) -> None:
-    """Executes the files, for what they declare."""
+    """Execute the files, which declare plug-ins."""
     del context, parameter
     if files:
         from clops_sweep.experiment.spaces.selection import load_plugins
@@ -170,7 +170,7 @@ prepared_root_option = click.option(
 
 
 def _run_ids(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The runs of the store whose ids begin like this, for a shell that completes."""
+    """Complete run ids in a shell."""
     del parameter
     from clops_sweep.errors import UsageError
     from clops_sweep.store.run_store import RunStore

@@ -1,4 +1,4 @@
-"""What `plan` and `status` say: how runs stand, and what those that are left will cost."""
+"""Output of `plan` and `status`: the state of runs, and the cost of pending ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from clops_sweep.search.fit import check_fit
 from clops_sweep.search.model_sizes import disk_for_models, models_in_words
 from clops_sweep.search.standing import Standing, check_samplers, runs_to_come, standings, unprepared
 
-_FEW_HOURS = 0.01  # less is easier to grasp in seconds
+_FEW_HOURS = 0.01  # shorter times are printed in seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def counts(plan: Plan) -> str:
-    """How the runs stand, in one line."""
+    """Return the state of the runs in one line."""
     pending = plan.count("pending", "waiting")
     shared = f" (for {plan.places} cells and seeds)" if plan.places > len(plan.asked) else ""
     return (
@@ -42,13 +42,13 @@ def counts(plan: Plan) -> str:
 
 @dataclass(frozen=True)
 class Facts:
-    """What `plan` and `status` tell of a plan, in words or as data.
+    """Facts that `plan` and `status` print about a plan.
 
     Attributes:
-        searches: how each search stands.
-        changed: a sentence for each plug-in whose code has changed since finished runs.
+        searches: the state of each search.
+        changed: a sentence for each plug-in whose code changed since finished runs.
         unprepared: data sets that are not prepared on this machine.
-        pending: the runs that are left, those that searches may still ask for included.
+        pending: the pending runs, including those that searches may still request.
     """
 
     searches: list[Standing]
@@ -64,15 +64,15 @@ class Facts:
 
     @classmethod
     def of(cls, asked: Request, plan: Plan, gpus_per_trial: float = 0) -> Facts:
-        """Looks at store and studies.
+        """Collect the facts from store and studies.
 
         Args:
-            asked: what is asked for.
-            plan: how it stands.
+            asked: the request.
+            plan: its plan.
             gpus_per_trial: share of a GPU that a trial takes.
         """
         check_samplers(asked)
-        searches = standings(asked)  # what is wrong with one is said before anything else is
+        searches = standings(asked)  # report an invalid sampler first
         pending = [*plan.of("pending", "waiting"), *runs_to_come(asked)]
         not_here = list(dict.fromkeys((*plan.unprepared, *unprepared(asked))))
 
@@ -84,10 +84,10 @@ class Facts:
 
 
 def print_plan(asked: Request, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
-    """Print what `plan` and `launch --dry-run` have to say, in words or as JSON.
+    """Print the output of `plan` and `launch --dry-run`, in words or as JSON.
 
     Args:
-        asked: what is asked for.
+        asked: the request.
         cpus_per_trial: CPUs that a trial takes.
         gpus_per_trial: share of a GPU that a trial takes.
         as_json: whether as JSON.
@@ -121,11 +121,11 @@ def say_kinds(asked: Request, plan: Plan) -> None:
 
 
 def say_plan(plan: Plan, facts: Facts, *, cpus_per_trial: float = 1, gpus_per_trial: float = 0) -> None:
-    """Prints how the runs stand and what is left.
+    """Print the state of the runs and the pending ones.
 
     Args:
-        plan: how they stand.
-        facts: what else is known.
+        plan: the plan.
+        facts: further facts.
         cpus_per_trial: CPUs that a trial takes.
         gpus_per_trial: share of a GPU that a trial takes.
     """
@@ -151,7 +151,7 @@ def say_plan(plan: Plan, facts: Facts, *, cpus_per_trial: float = 1, gpus_per_tr
 
 
 def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
-    """The same as data: counts, searches, and hours of a core or GPU for what is left."""
+    """Return the plan as data: counts, searches, and hours of a core or GPU for pending runs."""
     cost = facts.cost
     return {
         "asked": len(plan.asked),
@@ -175,7 +175,7 @@ def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
 
 
 def changed_since(asked: Request, plan: Plan) -> list[str]:
-    """A sentence for each plug-in whose code is no longer what computed finished runs that are asked for."""
+    """Return a sentence for each plug-in whose code changed since it computed requested runs."""
     if not ORIGINS or not any(plugins_of(config) for config in asked.selection.configs):
         return []
     finished = [str(run.run_id) for run in plan.of("finished")]
@@ -185,7 +185,7 @@ def changed_since(asked: Request, plan: Plan) -> list[str]:
 
 
 def _changed_encoders(asked: Request) -> list[str]:
-    """A sentence for each encoder asked for that is no longer what stored runs used."""
+    """Return a sentence for each requested encoder that changed since stored runs used it."""
     encoders = asked.data.encoders
     names = {config.encoder for config in asked.selection.configs} - {None}
     if encoders is None or not names:
@@ -195,7 +195,7 @@ def _changed_encoders(asked: Request) -> list[str]:
 
 
 def say_first(plan: Plan) -> None:
-    """Prints how many runs there are for the sake of others alone, and whether others wait for one that has failed."""
+    """Print the number of runs that only others depend on, and whether one of them failed."""
     if again := plan.without_kept:
         are, they = ("is", "it is") if again == 1 else ("are", "they are")
         click.echo(f"{several(again, 'run')} {are} finished without what --keep asks for; {they} computed again")
@@ -214,10 +214,10 @@ def say_first(plan: Plan) -> None:
 def say_cost(
     asked: Request, plan: Plan, to_do: Sequence[PlannedRun], *, cpus_per_trial: float, gpus_per_trial: float
 ) -> None:
-    """Prints what the runs that are about to start will cost, if that is known of all of them."""
+    """Print the cost of the runs that are about to start, if it is known for all of them."""
     try:
         cost = _estimated(asked, plan, to_do, gpus_per_trial)
-    except DamagedStore as error:  # it holds finished runs, and is in the way of what they tell and of nothing else
+    except DamagedStore as error:  # a damaged part hides finished runs from the estimate, nothing else
         click.echo(f"no estimate: {error}", err=True)
         return
     if cost.known and not cost.unknown:
@@ -225,14 +225,14 @@ def say_cost(
 
 
 def _estimated(asked: Request, plan: Plan, pending: Sequence[PlannedRun], gpus_per_trial: float) -> Estimate:
-    """What runs will cost, from finished ones."""
+    """Estimate the cost of runs from finished ones."""
     from clops_sweep.planning.estimate import estimate
 
     return estimate(pending, plan.of("finished"), asked.store, "cuda" if gpus_per_trial else None)
 
 
 def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> str:
-    """Cost and interval, time by the clock on this machine, and what it rests on."""
+    """Describe cost and interval, wall-clock time on this machine, and the basis of the estimate."""
     from clops_sweep.planning.estimate import CONFIDENCE
 
     if cost.devices == {"cuda"}:
@@ -245,7 +245,7 @@ def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> s
     words = f"about {_number(scale * cost.hours)} {unit}-{time} ({CONFIDENCE:.0%} interval: "
     words += f"{_number(scale * cost.low)} to {_number(scale * cost.high)})"
     if there:
-        hours = max(cost.hours / max(1, int(there / each)), cost.longest)  # nothing is done before its longest run is
+        hours = max(cost.hours / max(1, int(there / each)), cost.longest)  # at least its longest run
         words += f", {_clock(hours)} by the clock on {several(there, what)}"
     return f"{words}; from {several(cost.finished, 'finished run')} of the same kind"
 

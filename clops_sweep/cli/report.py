@@ -1,4 +1,4 @@
-"""`clops-sweep report`: figures, tables and a page of what a store holds."""
+"""`clops-sweep report`: figures, tables and a page of the results in a store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clops_sweep.analysis.collect import Experiment
 
 _LONGEST_NAME, _LONGEST_STEM = 200, 40
-"""Bytes of a folder's name, and characters of a file's in a name that would be longer."""
+"""Most bytes of a folder's name, and characters per file if the name would be longer."""
 
 
 @click.command()
@@ -64,7 +64,7 @@ def report(
     """
     if asked.selection.limit or asked.selection.where:
         raise click.UsageError("a report shows whole search spaces: it takes neither --limit nor --where")
-    _ = asked.selection.spaces  # a search-space file that is wrong is said first
+    _ = asked.selection.spaces  # report an invalid search-space file first
     asked.store.files.check_is_there()
     index = render(asked, output, keep=False, axes=_axes(axes), metrics=_metrics(metrics), data_hashes=data_hashes)
     if as_json:
@@ -89,7 +89,7 @@ def _metrics(texts: Sequence[str]) -> list[str]:
     return names
 
 
-@gc_paused()  # but after each figure
+@gc_paused()  # checked after each figure
 def render(
     asked: Request,
     output: Path | None,
@@ -99,7 +99,7 @@ def render(
     metrics: Sequence[str] = (),
     data_hashes: Sequence[str] = (),
 ) -> Path:
-    """Render the report, unless it may be kept as it is, and return its page."""
+    """Render the report, unless it is up to date, and return the path of its page."""
     folder = output or _default_folder(asked)
     index = folder / "index.html"
     if not (keep and index.exists()):
@@ -111,7 +111,7 @@ def render(
         experiments, as_stored = ([], []) if asked.selection.given else everything(asked, data_hashes)
         if not spaces and not experiments and not as_stored:
             raise UsageError(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
-        # those of a file are known already: making them takes long where there are many
+        # the requests of a file are known already; computing them is slow for large spaces
         keys = [it.data_key for it in asked.selection.configs] if asked.selection.given else data_keys(experiments)
         frames = asked.data.of_prepared(keys)
         with _said("drawing the report"):
@@ -133,7 +133,7 @@ def render(
 
 
 def _said(what: str) -> AbstractContextManager[object]:
-    """On a terminal, says what takes so long while it does."""
+    """Show a status on a terminal during a slow step."""
     if not sys.stdout.isatty():
         return nullcontext()
     from rich.console import Console
@@ -142,31 +142,31 @@ def _said(what: str) -> AbstractContextManager[object]:
 
 
 def _default_folder(asked: Request) -> Path:
-    """Beside tables that are in a folder, else in the current folder; named after the files and what overrides them."""
+    """Return the report's folder, named after the files and overrides: in a local store, else in the current folder."""
     beside = asked.store.files.folder
     base = Path("report") if beside is None else beside / "report"
     name = (
         "+".join([*(file.stem for file in asked.selection.files), *map(file_name, _overrides(asked))]) or "everything"
     )
-    if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:  # of many files, or long ones
+    if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:  # many files or long names
         name = f"{asked.selection.files[0].stem[:_LONGEST_STEM]}+{hashlib.sha256(ascii(name).encode()).hexdigest()[:8]}"
     return base / name
 
 
 def _title(asked: Request) -> str:
-    """The files, or the store, and what options override."""
+    """Return the title: the files or the store, and the overrides."""
     shown = " + ".join(file.stem for file in asked.selection.files) or f"Everything in {asked.store.files.shown}"
     return ", ".join([shown, *_overrides(asked)])
 
 
 def _overrides(asked: Request) -> list[str]:
-    """What options change of the search spaces, as "dataset=mitbih"."""
+    """Return the overrides of the search spaces, such as "dataset=mitbih"."""
     seeds = {} if asked.selection.seeds is None else {"seeds": asked.selection.seeds}
     return [f"{name}={value}" for name, value in sorted({**asked.selection.settings, **seeds}.items())]
 
 
 def everything(asked: Request, data_hashes: Sequence[str] = ()) -> tuple[list[Experiment], list[Experiment]]:
-    """What `stored_experiments` finds; says which plug-ins are not registered."""
+    """Return the result of `stored_experiments`, and print which plug-ins are not registered."""
     from clops_sweep.analysis.as_stored import stored_experiments
     from clops_sweep.data.prepared.prepared_folder import know
 

@@ -1,4 +1,4 @@
-"""The options that say which runs are asked for, as several commands have them."""
+"""Options that select runs, shared by several commands."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from clops_sweep.planning.shard import Shard
 
 
 def request_options(required: bool = True, keep: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options that say which runs are asked for; the command gets them as one `Request`.
+    """Add the options that select runs; the command receives one `Request`.
 
     Args:
-        required: whether there must be a search-space file.
+        required: whether a search-space file is required.
         keep: whether the command takes `--keep` and `--shard`.
     """
     options = [
@@ -116,7 +116,7 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
 
 
 def _settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Each NAME=VALUE."""
+    """Parse each NAME=VALUE."""
     found: dict[str, Any] = {}
     for text in texts:
         name, separator, value = text.partition("=")
@@ -129,12 +129,12 @@ def _settings(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _value(text: str, value: str) -> Any:
-    """A value is JSON, a number or a truth value as Python writes them (.5, True), or text."""
+    """Parse a value: JSON, a Python number or bool (.5, True), or text."""
     try:
         return json.loads(value)
     except json.JSONDecodeError:
         pass
-    except (ValueError, RecursionError):  # a number of thousands of digits; brackets inside brackets
+    except (ValueError, RecursionError):  # an integer with thousands of digits, or deeply nested brackets
         raise UsageError(f"--set {shown(text)}: no such value can be read; expected text, a number or a list") from None
     if re.fullmatch(r"[+-]?[0-9]{1,4000}", value):
         return int(value)

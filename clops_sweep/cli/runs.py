@@ -1,4 +1,4 @@
-"""Commands about the runs of a store: rerun, which repeats one, and compact, about all of them."""
+"""Commands on the runs of a store: `rerun` repeats one, `compact` merges their files."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def rerun(
         result = repeat(row, store, prepared_root or default_prepared_root(), device, keep_predictions=kept)
     except UsageError:
         raise
-    except Exception as error:  # a run that fails does so in any way it likes
+    except Exception as error:  # a failing run may raise any exception
         _fails(error, row, verify, as_json)
     changed = changed_code([row]) if verify else []
     stored = row["status"] == "finished"
@@ -87,7 +87,7 @@ def rerun(
     for sentence in changed:
         click.echo(sentence)
     for metric, value in metrics.items():
-        if not math.isnan(value):  # a strategy may have no such metric
+        if not math.isnan(value):  # a strategy may lack the metric
             click.echo(f"{metric:{width}} {value:.6f}")
     if not verify:
         return
@@ -108,7 +108,7 @@ def rerun(
 
 
 def _plugins_wanted(row: dict[str, Any]) -> str:
-    """The option that names the files of a run's plug-ins, as far as its row knows them."""
+    """Return the option that names the files of a run's plug-ins, if its row records them."""
     files = plugin_files(row["plugins"])
     return " ".join(f"--plugins {printable(file)}" for file in files) or "--plugins SPACE.py that does so"
 
@@ -116,12 +116,12 @@ def _plugins_wanted(row: dict[str, Any]) -> str:
 def _repeated(
     run_id: str, metrics: dict[str, float], *, equal: bool | None, error: str | None = None
 ) -> dict[str, Any]:
-    """Return what both a run that ends and one that fails print as JSON."""
+    """Return the JSON keys common to finished and failed runs."""
     return {"run_id": run_id, "metrics": metrics, "error": error, "equal": equal}
 
 
 def _fails(error: Exception, row: dict[str, Any], verify: bool, as_json: bool) -> NoReturn:
-    """Report how a repeated run has failed and, with `verify`, whether the stored one failed alike."""
+    """Report how a repeated run failed and, with `verify`, whether the stored run failed equally."""
     said = one_line(f"{type(error).__name__}: {error}")
     stored = one_line(row["error"] or "")
     alike = row["status"] == "failed" and stored.endswith(said)

@@ -1,4 +1,4 @@
-"""What the command says about searches."""
+"""Output about searches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clops_sweep.store.run_store import RunStore
 
 
 def print_searches(searches: Sequence[Standing]) -> None:
-    """How every search stands, a line or two each."""
+    """Print the state of every search."""
     for it in searches:
         found = {state: it.count(state) for state in ("complete", "pruned", "failed", "running")}
         pending = max(0, it.left - found["running"])
@@ -29,7 +29,7 @@ def print_searches(searches: Sequence[Standing]) -> None:
 
 
 def search_as_data(standing: Standing) -> dict[str, Any]:
-    """How a search stands, with its best trials: one, or with several objectives those that no other betters."""
+    """Return the state of a search with its best trial or, with several objectives, its Pareto front."""
     states: tuple[TrialState, ...] = ("complete", "pruned", "failed", "running")
     best = standing.record.best if standing.record else []
     return {
@@ -45,12 +45,12 @@ def search_as_data(standing: Standing) -> dict[str, Any]:
 
 
 def study_counts(store: RunStore) -> dict[str, dict[str, int]]:
-    """How many trials of the searches whose studies lie beside a store are in which state.
+    """Count the trials of the studies in a store by state.
 
     Raises:
         UsageError: the file of the studies is damaged.
     """
-    if studies_file(store) is None:  # without which Optuna need not be loaded
+    if studies_file(store) is None:  # without it, Optuna need not be loaded
         return {}
     from clops_sweep.search.study import search_counts
 
@@ -58,12 +58,12 @@ def study_counts(store: RunStore) -> dict[str, dict[str, int]]:
 
 
 def studies_in_words(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """The same, a line each."""
+    """Return the counts in words, one line per study."""
     return [f"search {name!r}: trials {_counted(found)}" for name, found in counts.items()]
 
 
 def best_in_words(record: StudyRecord) -> str:
-    """The best trial and its values; of several objectives, how many trials none betters."""
+    """Describe the best trial and its values; with several objectives, the size of the Pareto front."""
     best = record.best
     first = _value_in_words(record, best[0])
     if len(best) == 1:

@@ -1,4 +1,4 @@
-"""`clops-sweep show`: one run, what matters to it first."""
+"""`clops-sweep show`: prints one run, the most relevant facts first."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from clops_sweep.analysis.people.patient_intervals import PatientInterval
 
 _ELSEWHERE = ("run_id", "status", "error", "plugins")
-"""Columns of `RECORDED` that have a place of their own."""
+"""Columns of `RECORDED` that are printed in their own section."""
 
 
 class Sections(NamedTuple):
-    """The columns of a run, by heading and in order, and how many are left out: config fields and results."""
+    """The columns of a run by heading, and the number of config fields and results left out."""
 
     columns: dict[str, list[str]]
     fields_left_out: int
@@ -95,10 +95,10 @@ def show(run_id: str, results: str, everything: bool, against: str | None, as_js
 
 
 def _intervals(store: RunStore, run_id: str, other: str | None = None) -> dict[str, PatientInterval]:
-    """Test metrics of a run over test patients, less those of another if one is given; empty without predictions.
+    """Return test metrics of a run over test patients, minus those of another run if given; empty without predictions.
 
     Raises:
-        UsageError: two runs, of which one has no predictions, or that were tested on other instances.
+        UsageError: one of two runs has no predictions, or they were tested on different instances.
     """
     from clops_sweep.analysis.people.patient_intervals import patient_bootstrap
 
@@ -110,7 +110,7 @@ def _intervals(store: RunStore, run_id: str, other: str | None = None) -> dict[s
 
 
 def _tested(store: RunStore, run_id: str, against: str | None) -> Iterator[str]:
-    """Intervals of a run's test metrics as lines, and the differences to another run."""
+    """Return intervals of a run's test metrics as lines, and the differences from another run."""
     other = None if against is None else store.find(against)
     for heading, found in (
         ("test metrics", _intervals(store, run_id)),
@@ -126,10 +126,10 @@ def _tested(store: RunStore, run_id: str, against: str | None) -> Iterator[str]:
 
 
 def sections(row: Mapping[str, Any], *, everything: bool = False) -> Sections:
-    """What is shown of a row of `runs`: what there is of it, and unless `everything` is asked for, what matters to it.
+    """Return the columns of a row of `runs` to show: all that have values, or without `everything` the relevant ones.
 
-    Of the config that is what the run's numbers depend on. Of the results it is the metrics of its scenario's headline
-    measures, the headline first, what was counted that is not nothing, and all that is the plug-ins' own.
+    Relevant config fields are those that the run's numbers depend on. Relevant results are the metrics of the
+    scenario's headline measures, headline first, nonzero counters, and columns of plug-ins.
     """
     there = [name for name in row if row[name] is not None]
     config = [name for name in (*FIELDS, *OPTIONS) if name in there]
@@ -153,16 +153,16 @@ def sections(row: Mapping[str, Any], *, everything: bool = False) -> Sections:
 
 
 def _that_matter(row: Mapping[str, Any]) -> set[str] | None:
-    """The config fields and options that have an effect on a run; None where one of its plug-ins is unknown here.
+    """Return the config fields and options with an effect on a run; None if its strategy is not registered.
 
-    A scenario that is unknown here may use every field that scenarios can use. Which options matter to a strategy does
-    not depend on other plug-ins, so a default one replaces each of them that is unknown here.
+    An unregistered scenario may use every field of scenarios. The options of a strategy do not depend on other
+    plug-ins, so unregistered ones are replaced by defaults.
     """
     named = {kind: row.get(kind) for kind in REGISTRIES if kind != "strategy"}
     unknown = [kind for kind, name in named.items() if name is not None and name not in REGISTRIES[kind]]
     try:
         config = config_from_row({**row, **{kind: default_plugin(kind) for kind in unknown}})
-    except (UsageError, KeyError):  # a plug-in that nothing here registers, or a column of an earlier version
+    except (UsageError, KeyError):  # an unregistered plug-in, or a column of an earlier version
         return None
     of_scenario = set(SCENARIOS.declaration(row["scenario"]).fields) if row["scenario"] in SCENARIOS else OF_SCENARIOS
     seen = json.loads(config.identity)
@@ -170,12 +170,12 @@ def _that_matter(row: Mapping[str, Any]) -> set[str] | None:
 
 
 def _is_nothing(name: str, value: float | str) -> bool:
-    """Whether a strategy has no such metric, or there was nothing to count."""
+    """Return whether a value is missing or a zero count."""
     return (isinstance(value, float) and math.isnan(value)) or (name in COUNTS and value == 0)
 
 
 def _of_other_measures(row: Mapping[str, Any]) -> set[str]:
-    """The metrics of measures outside its scenario's headline."""
+    """Return the metrics of measures other than the scenario's headline measures."""
     shown = {METRICS[name].measure for name in headline(str(row.get("scenario")))}
     names = [name for name, metric in METRICS.items() if metric.measure not in shown]
     return {f"{prefix}{name}" for prefix in ("", "test_") for name in names}
@@ -192,7 +192,7 @@ def _in_words(value: object, shorten: bool) -> str:
 
 
 def _left_out(shown: Sections) -> str:
-    """What is not shown, and how to see it; nothing where everything is."""
+    """Return a sentence on what is left out and how to see it; empty if nothing is."""
     fields, results = shown.fields_left_out, shown.results_left_out
     parts = [f"{several(fields, 'config field')} that this run does not use"] if fields else []
     parts += [several(results, "more result")] if results else []

@@ -1,4 +1,4 @@
-"""A word on the terminal while the command finds out what to say: modules are imported, files and stores are read."""
+"""A message on the terminal while modules are imported and files and stores are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clops_sweep.errors import masked
 
 @contextlib.contextmanager
 def startup_message(arguments: Sequence[str]) -> Iterator[None]:
-    """Says on a terminal that the command is at work, until standard output or error is made use of inside."""
+    """Show a message on a terminal until something is written to standard output or error in the block."""
     terminal = sys.stderr
     if terminal is None or not terminal.isatty() or os.environ.get("TERM", "dumb") == "dumb" or not arguments:
         yield
@@ -46,14 +46,14 @@ class _Word:
 
 
 class _After:
-    """A stream before whose first use the word is erased."""
+    """A stream that erases the message before its first use."""
 
     def __init__(self, word: _Word, stream: TextIO) -> None:
         self._word, self._stream = word, stream
 
     @property
     def closed(self) -> bool:
-        """Whether the stream is closed; to look at this is no use of the stream."""
+        """Whether the stream is closed; reading this does not count as use."""
         return self._stream.closed
 
     def __getattr__(self, name: str) -> Any:

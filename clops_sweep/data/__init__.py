@@ -1,1 +1,1 @@
-"""Data sets as frames: declarations, splits by patient and the scenarios built on them."""
+"""Data sets as frames: declarations, splits by patient, and scenarios."""

@@ -1,6 +1,6 @@
-"""What every data set is, before any of it is read: names, licences, sources and the paper's settings for it.
+"""The catalogue of data sets: names, licences, sources and the paper's settings.
 
-This file imports nothing heavy, so that a configuration is validated without numpy, torch or Ray.
+This module imports neither numpy, torch nor Ray, so that a configuration is validated without them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ScenarioName = str
 
 Normalization = Literal["none", "minmax", "zscore"]
 Leads = Literal["single", "all"]
-"""What an instance is of a recording of several leads: one of them, or all together, as channels of one frame."""
+"""Instances of a recording with several leads: single leads, or all leads as channels of one frame."""
 
 
 class DataKey(NamedTuple):
-    """What decides which frames a run is computed on."""
+    """The settings that determine the frames of a run."""
 
     dataset: str
     split_seed: int
@@ -36,7 +36,7 @@ class DataKey(NamedTuple):
 
     @property
     def view(self) -> dict[str, Any]:
-        """How the data set is opened, as `open_frames` takes it; an encoder comes after that."""
+        """Arguments of `open_frames`; an encoder is applied afterwards."""
         others = ("dataset", "encoder", "is_adapted")
         return {name: value for name, value in self._asdict().items() if name not in others}
 
@@ -48,7 +48,7 @@ class DataKey(NamedTuple):
 
     @property
     def signals(self) -> DataKey:
-        """The frames that the encoder sees."""
+        """Key of the frames that the encoder takes."""
         return self._replace(encoder=None, is_adapted=False)
 
 
@@ -56,34 +56,31 @@ EPOCHS_PER_TASK: Final[Mapping[ScenarioName, int]] = {"class_il": 20, "time_il":
 """The paper's epochs per task of a scenario."""
 
 USUAL_EPOCHS_PER_TASK: Final = 20
-"""Of a scenario that the paper does not have."""
+"""Epochs per task of a scenario that is not in the paper."""
 
 LEAD: Final = "lead"
-"""The domain by which the paper's Domain-IL goes: every lead of a recording is a task."""
+"""The domain of the paper's Domain-IL: every lead of a recording is a task."""
 
 TERMS: Final = 3
-"""Tasks of Time-IL, where a data set has no terms of its own."""
+"""Number of tasks of Time-IL for a data set without declared terms."""
 
 PERTURBATION_STD: Final = 0.1
-"""A tenth of a millivolt, or of what frames are scaled to: the noise of perturbed inputs where nothing else is said."""
+"""Default noise of perturbed inputs: a tenth of a millivolt, or of the range of scaled frames."""
 
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """One data set as a reader of the paper knows it.
+    """Facts and default settings of a data set.
 
-    `reader` names the module that declares it, where it is built in. `classes` is how many classes it has, None where
-    that is not known before it is prepared; `simultaneous_leads` how many leads of a recording are instances of their
-    own, 0 where that is not known either.
-    `epochs_per_task` overrides the scenario's usual number of epochs where the data set calls for another.
-    `perturbation_std` is the default of that config field in the unit of the frames, for `normalize` = "none": 100 for
-    cardiology as released, in raw units.
-    `folders` are the names its folder goes by under a data root. `reference_lead` stands for a recording of many
-    leads where a scenario wants one instance per recording; None where a recording gives one lead anyway.
-    `scenarios` are the built-in ones that it can be used in; class_il_union goes wherever class_il does, subject_il
-    everywhere.
-    `terms` are the ISO dates that end the terms of Time-IL, empty for terciles of the dates. `leads` is the default of
-    that config field, but for domain_il by lead, whose instances are single leads.
+    `reader` names the module that declares a built-in one. `classes` is the number of classes, None if unknown before
+    preparation; `simultaneous_leads` is the number of leads that are instances, 0 if unknown. `epochs_per_task`
+    overrides the scenario's default. `perturbation_std` is the default of that config field in the unit of the frames,
+    for `normalize` = "none": 100 for cardiology as released, in raw units. `folders` are the possible names of its
+    folder under a data root. `reference_lead` represents a recording of many leads in scenarios with one instance per
+    recording; None if recordings have one lead. `scenarios` are the supported built-in scenarios; class_il_union is
+    supported wherever class_il is, subject_il always. `terms` are the ISO dates that end the terms of Time-IL, empty
+    for terciles of the dates. `leads` is the default of that config field, except for domain_il by lead, whose
+    instances are single leads.
     """
 
     name: str
@@ -107,14 +104,14 @@ class DatasetInfo:
     leads: Leads = "single"
 
     def has(self, scenario: ScenarioName) -> bool:
-        """Whether the data set goes with a built-in scenario."""
+        """Return whether the data set supports a built-in scenario."""
         of_others = scenario == "subject_il" or (scenario == "class_il_union" and "class_il" in self.scenarios)
         return of_others or scenario in self.scenarios
 
     def task_count(
         self, scenario: ScenarioName, task_classes: Sequence[Any] | None = None, domain: str = LEAD
     ) -> int | None:
-        """How many tasks a scenario makes of this data set; None where only the data can tell."""
+        """Return the number of tasks of a scenario; None if it depends on the data."""
         match scenario:
             case "class_il" | "class_il_union":
                 if task_classes is not None:
@@ -132,23 +129,22 @@ OptionValue = int | float | str | bool
 
 @dataclass(frozen=True)
 class Rules:
-    """How a data set is prepared, where that is not as usual; what built-in data sets beside `Recordings` need.
+    """Special rules for preparing a built-in data set.
 
     Attributes:
-        options: of `data prepare --option`, with their defaults; the data set's function takes them by name.
-        limits: the least and the greatest value of every option that is a number.
-        version: raised when the same files would give other frames than before: older prepared folders count as absent.
-        split: from an `Index` and a split seed to the split of each patient [patients] int8, in milliseconds, or None
-            where the integer programme (`splits.split_program`) decides.
-        select: from what recordings share, the sources, the options and an ordered map to the sources with those frames
-            alone that are kept.
+        options: options of `data prepare --option` with defaults; the data set's function receives them by name.
+        limits: minimum and maximum of every numeric option.
+        version: increased when the same files give other frames than before: older prepared folders count as absent.
+        split: function from an `Index` and a split seed to the split of each patient [patients] int8, in milliseconds;
+            None to use the integer programme (`splits.split_program`).
+        select: function from common facts, sources, options and an ordered map to the sources with selected frames.
         integers: whether samples are stored as int16 instead of float32.
         multi_label: whether labels are [n, C] instead of [n].
         reads_files: whether there are any files to read.
-        tolerates_dead_leads: whether a lead without any usable frame is only dropped and counted, as it is common in
-            this data set.
-        tolerates_repeats: whether a record with the samples of an earlier one is kept and noted, as the publisher ships
-            some. Under --on-error skip it is left out all the same.
+        tolerates_dead_leads: whether a lead without usable frames is dropped and counted, since such leads are common
+            in this data set.
+        tolerates_repeats: whether a record with the samples of an earlier one is kept and noted, since the publisher
+            has some. With --on-error skip it is left out.
     """
 
     options: Mapping[str, OptionValue] = field(default_factory=dict)
@@ -165,15 +161,15 @@ class Rules:
 
 @dataclass(frozen=True)
 class Declared:
-    """What stands behind a declared data set.
+    """The declaration of a data set.
 
     Attributes:
         member: the function from the data root to recordings.
         place: the file that declares it.
-        files: which files under the data root its frames are made from: paths, folders, or patterns such as `*.csv`.
-        fingerprint: SHA-256 of its source code and options: prepared frames with another one are made anew.
-        recording: what its recordings have in common, by the names of `Recordings`' arguments.
-        rules: how it is prepared, if it is built in.
+        files: its source files under the data root: paths, folders, or patterns such as `*.csv`.
+        fingerprint: SHA-256 of its source code and options; frames with another fingerprint are prepared again.
+        recording: values common to its recordings, by argument of `Recordings`.
+        rules: special rules of a built-in data set.
     """
 
     member: Any
@@ -189,7 +185,7 @@ class Catalog(Mapping[str, DatasetInfo]):
 
     Attributes:
         built_in: those of this package.
-        added: those that have been declared in this process, or are known from stored runs or prepared frames.
+        added: data sets declared in this process, or known from stored runs or prepared frames.
     """
 
     def __init__(self, *built_in: DatasetInfo) -> None:
@@ -207,13 +203,13 @@ class Catalog(Mapping[str, DatasetInfo]):
         return len(self.built_in) + len(self.added)
 
     def declared(self, name: str) -> Declared | None:
-        """What stands behind a data set; None where it is known by its name alone (as in a worker)."""
+        """Return the declaration of a data set; None if only its name is known, as in a worker."""
         if name in self.built_in:
             importlib.import_module(self.built_in[name].reader)
         return self._declared.get(name)
 
     def know(self, name: str, scenario: str) -> None:
-        """Sees to it that the config of a stored run can name its data set, also where no file declares it here."""
+        """Make a data set known, so that configs of stored runs can name it without its declaration."""
         if name in self.built_in or name in self._declared:
             return
         info = self.added.get(name) or DatasetInfo(
@@ -233,13 +229,12 @@ class Catalog(Mapping[str, DatasetInfo]):
             self.added[name] = replace(info, scenarios=scenarios)
 
     def register(self, info: DatasetInfo, declared: Declared | None = None) -> None:
-        """Adds a data set, or replaces one of the same name that the same file has declared before.
+        """Add a data set, or replace one that the same file declared before.
 
-        Without `declared` it is known, so that configs can name it, and can be used where it is prepared, but not be
-        prepared.
+        Without `declared`, configs can name it and use its prepared frames, but it cannot be prepared.
 
         Raises:
-            UsageError: a built-in data set has the name, or another file has declared one by other code.
+            UsageError: a built-in data set has the name, or another file declares it with other code.
         """
         name = info.name
         if name in self.built_in:

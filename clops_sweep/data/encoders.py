@@ -1,4 +1,4 @@
-"""What the cache of features asks of encoders, which need PyTorch."""
+"""Interface of encoders for the cache of features; implementations need PyTorch."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Computing:
     """Features, or adapted signals, that are about to be computed.
 
     Attributes:
-        shape: of those of an instance, (F,) or (tokens, F), or (channels, samples).
-        device: that computes them.
+        shape: shape of the features of an instance, (F,) or (tokens, F), or of its signals, (channels, samples).
+        device: the device that computes them.
         batches: float32 [m, *shape], in the order of the instances.
-        count: of the batches.
+        count: number of batches.
     """
 
     shape: tuple[int, ...]
@@ -40,32 +40,32 @@ class Encoders(Protocol):
         """
 
     def people(self, encoder: str) -> frozenset[str]:
-        """The people that it has seen in pretraining, by `leaks.person_hash`, as far as a stored run says so."""
+        """Return the people seen in pretraining, by `leaks.person_hash`, if a stored run records them."""
 
     def check(self, encoder: str, frames: FrameSet) -> None:
-        """See whether it can be used on some frames.
+        """Check that an encoder can be used on some frames.
 
         Raises:
-            UsageError: the frames can neither be taken as they are nor adapted, or it was trained on their people.
+            UsageError: the frames do not fit and cannot be adapted, or it was trained on their people.
         """
 
     def compute(self, encoder: str, frames: FrameSet) -> Computing:
-        """Begin to compute its features of all instances.
+        """Start to compute the features of all instances.
 
         Raises:
-            UsageError: it cannot be made, or is not fit to be an encoder.
+            UsageError: the module cannot be created or is not a valid encoder.
         """
 
     def adapt(self, encoder: str, frames: FrameSet) -> Computing:
-        """Begin to adapt all instances to the signals that it takes.
+        """Start to adapt all instances to the signals that the encoder takes.
 
         Raises:
-            UsageError: they do not fit.
+            UsageError: the signals do not fit, or the module cannot be created or is not a valid encoder.
         """
 
     def module(self, encoder: str) -> Callable[[], Any]:
-        """What makes its `torch.nn.Module` in any process on a machine that has its weights.
+        """Return a function that creates the `torch.nn.Module` in any process on a machine with the weights.
 
         Raises:
-            UsageError: it has no code or weights here.
+            UsageError: the code or weights are missing.
         """

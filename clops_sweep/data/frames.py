@@ -1,4 +1,4 @@
-"""FrameSet: the instances of a data set as every run sees them, in plain arrays."""
+"""FrameSet: the instances of a data set as plain arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.catalog import DatasetInfo
 
 FRAME_LENGTH: Final = 2500
-"""Samples in a frame of the paper's data sets, which its network asks for."""
+"""Samples in a frame of the paper's data sets, which its network requires."""
 
 TRAINING: Final = 0
 VALIDATION: Final = 1
@@ -24,19 +24,19 @@ SPLIT_NAMES: Final = ("training", "validation", "test")
 
 @dataclass(frozen=True)
 class Encoded:
-    """The encoder that computed features, and the signals that it computed them from.
+    """The encoder of features, and the signals that they were computed from.
 
-    Where runs train the encoder further, the frames are these signals, adapted to what it takes.
+    If a run trains adapters of the encoder, the frames are these signals, adapted to the encoder.
 
     Attributes:
-        encoder: its name, or ``run:RUN_ID``.
+        encoder: name of the encoder, or ``run:RUN_ID``.
         encoder_hash: SHA-256 of its code, weights and declaration.
         features_hash: SHA-256 of the features, or of the adapted signals.
-        people: those that it has seen in pretraining, by `leaks.person_hash`, as far as a stored run says so.
-        channels: of a frame of signals.
-        samples: of such a channel.
-        unit: of the signals.
-        module: makes the encoder's `torch.nn.Module`, in any process; None where the frames are its features.
+        people: people seen in pretraining, by `leaks.person_hash`, if a stored run records them.
+        channels: channels of a frame of signals.
+        samples: samples per channel.
+        unit: unit of the signals.
+        module: creates the encoder's `torch.nn.Module` in any process; None if the frames are its features.
     """
 
     encoder: str
@@ -53,26 +53,23 @@ class Encoded:
 class FrameSet:
     """n instances of one data set with their labels, patients, leads, times and split.
 
-    What is stored is r rows of one channel each: the signal of row i is `gain[i] * frames[i] + offset[i]`, in `unit`; a
-    normalisation asked for when the set was opened is part of gain and offset. An instance is one row, or, where
-    `members` is given, several of them as the channels of one frame [channels, samples]. All arrays are plain read-only
-    `numpy.ndarray`s, `frames` usually a mapped file, so that the object pickles (protocol 5) into buffers that
-    processes share without copying.
+    Signals are stored as r rows of one channel each: the signal of row i is `gain[i] * frames[i] + offset[i]`, in
+    `unit`, where gain and offset include the normalisation. An instance is one row or, with `members`, several rows as
+    the channels of one frame [channels, samples]. All arrays are plain read-only `numpy.ndarray`s; `frames` is usually
+    a mapped file, so that the object pickles (protocol 5) into buffers that processes share without copying.
 
-    Shapes: frames [r, samples] float32 or int16; gain, offset [r] float32; members [n, channels] int64, positions in
-    frames, or None where instance i is row i; patients [n] int32, positions in `patient_names`; labels [n] int64,
-    positions in `classes`, or [n, C] uint8 multi-hot; split [n] int8 with the values TRAINING, VALIDATION, TEST, and
-    where recordings are split by time UNSEEN (people in no task) and LEFT_OUT (gaps between the parts); leads
-    [n] int16, positions in `lead_names` (of the first channel, where there are several: channel c of every instance
-    is that of lead c); times [n] datetime64[s] or None; each of `domains` [n] int32 and the names that it counts;
-    recordings [n] int32, the number of each instance's recording in the order of the data, and start [n] float64, where
-    in it the instance begins, in seconds, or None where that is not known.
+    Shapes: frames [r, samples] float32 or int16; gain, offset [r] float32; members [n, channels] int64, indices into
+    frames, or None if instance i is row i; patients [n] int32, indices into `patient_names`; labels [n] int64, indices
+    into `classes`, or [n, C] uint8 multi-hot; split [n] int8 with the values TRAINING, VALIDATION, TEST and, if
+    recordings are split by time, UNSEEN (people in no task) and LEFT_OUT (gaps between the parts); leads [n] int16,
+    indices into `lead_names` (of the first of several channels: channel c of every instance is lead c); times [n]
+    datetime64[s] or None; each of `domains` [n] int32 with its names; recordings [n] int32, number of each instance's
+    recording; start [n] float64, start of each instance in its recording in seconds, or None if unknown.
 
-    `data_hash` is a hex SHA-256 over everything that a run's numbers depend on: the arrays above, the classes and
-    the normalisation. `frame_seconds` is how long a frame lasts, None where that is not known. No run's numbers depend
-    on it, on recordings or on start, except by `split`, which is hashed.
-    `info` is what is known of the data set, so that workers need no catalogue; None for that of the catalogue.
-    `encoded` says which encoder computed the set, whose rows are then features and not signals, or was it adapted to.
+    `data_hash` is a hex SHA-256 over everything that a run's numbers depend on: the arrays above, the classes and the
+    normalisation. `frame_seconds` is the duration of a frame, None if unknown; numbers depend on it, on recordings and
+    on start only through `split`. `info` holds facts about the data set, so that workers need no catalogue; None to use
+    the catalogue. `encoded` names the encoder if the rows are features, or signals adapted to an encoder.
     """
 
     name: str
@@ -102,26 +99,26 @@ class FrameSet:
 
     @property
     def channels(self) -> int:
-        """Channels of an instance."""
+        """Number of channels of an instance."""
         return 1 if self.members is None else self.members.shape[1]
 
     @property
     def single_leads(self) -> bool:
-        """Whether an instance is one lead of a recording, or the features of one."""
+        """Whether an instance is a single lead of a recording, or its features."""
         return self.members is None if self.encoded is None else self.encoded.channels == 1
 
     @property
     def samples(self) -> int:
-        """Samples of a channel."""
+        """Number of samples per channel."""
         return int(self.frames.shape[1])
 
     @property
     def multi_label(self) -> bool:
-        """Whether an instance may carry several labels (labels are then [n, C] multi-hot)."""
+        """Whether an instance may have several labels (labels are then [n, C] multi-hot)."""
         return self.labels.ndim == 2
 
     def signal(self, instances: NDArray[np.integer[Any]] | slice) -> NDArray[np.float32]:
-        """The signal of some instances in `unit`: gain * stored + offset, a copy.
+        """Return the signal of some instances in `unit`, gain * stored + offset, as a copy.
 
         Returns:
             float32 [m, samples], or [m, channels, samples] where there are `members`.

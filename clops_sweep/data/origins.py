@@ -1,4 +1,4 @@
-"""Where the code of a plug-in comes from: the file that registered it, found out when it does. Needs no numpy."""
+"""Origin of a plug-in's code: the file that registered it. Imports no NumPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 @dataclass(frozen=True)
 class Origin:
-    """The file that registered a plug-in, as it was then; all None where nothing can be known, as in a notebook.
+    """The file that registered a plug-in, at that time; all None if unknown, as in a notebook.
 
     Attributes:
         file: its path, relative to the current folder where it lies in there.
@@ -29,7 +29,7 @@ class Origin:
     code: str | None = None
 
     def differs(self, other: Origin) -> bool:
-        """Whether the code is another one; by the whole file where nothing more exact is known of both."""
+        """Return whether the code differs; by the whole file if no code hash is known."""
         if self.code is not None and other.code is not None:
             return self.code != other.code
         return None not in (self.sha256, other.sha256) and self.sha256 != other.sha256
@@ -40,13 +40,13 @@ ORIGINS: dict[tuple[str, str], Origin] = {}
 
 
 def remember_origin(field: str, name: str, member: Any) -> None:
-    """Notes which file registers a plug-in: that of the first caller outside of this package."""
+    """Record the file that registers a plug-in: that of the first caller outside this package."""
     path = _registering_file()
     try:
         shown = None if path is None else _relative(path)
         sha256 = None if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
         ORIGINS[field, name] = Origin(shown, sha256, _code(member))
-    except (OSError, ValueError, SyntaxError):  # a file that has gone, or is being written; that is no reason to stop
+    except (OSError, ValueError, SyntaxError):  # the file is gone or being written, which is not an error here
         ORIGINS[field, name] = Origin()
 
 

@@ -1,4 +1,4 @@
-"""The code behind a declared function, as text: what has to change for the function to be taken for another one."""
+"""Hash of the source code of a function, including everything that it uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _CHANGES = (ast.Expr, ast.AugAssign, ast.Delete)
-"""Statements that bind no name and may yet change what a name stands for."""
+"""Statements that bind no name but may change the value of one."""
 
 
 def source_file(member: Any) -> Path | None:

@@ -1,1 +1,1 @@
-"""Who computes: Ray, Tune, workers, the live display."""
+"""Execution of runs: Ray, Tune, workers and the live display."""

@@ -22,14 +22,14 @@ from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 _SECONDS_TO_STOP = 20.0
-"""For the epoch that is under way to end, so that the run can be checkpointed."""
+"""Seconds to wait for the current epoch to end, so that the run can be checkpointed."""
 
 
 @contextmanager
 def workers(
     frames: Mapping[DataKey, FrameSet], resources: Resources, display: Display, make_workplace: MakeWorkplace
 ) -> Iterator[RunFed]:
-    """Yield what runs the jobs of a feed; see `on_ray.workers`."""
+    """Yield a function that runs the jobs of a feed; see `on_ray.workers`."""
     del resources
     workplace = make_workplace(frames)
 
@@ -47,7 +47,7 @@ def _run(feed: Feed, runner: JobRunner, display: Display, observers: Observers, 
     try:
         while not (display.interrupted or relay.store_error):
             job = feed.next_job(1)
-            if job is None:  # all is done, or a trial waits for what another one has just recorded
+            if job is None:  # all jobs are done, or a trial waits for runs that another trial has just recorded
                 time.sleep(0 if feed.finished else _SECONDS_BETWEEN_LOOKS)
                 return
             parts = job.parts()
@@ -71,7 +71,7 @@ def _run(feed: Feed, runner: JobRunner, display: Display, observers: Observers, 
 
 
 def _stop(runner: JobRunner, seconds: float) -> None:
-    """Have the run that is under way end with a checkpoint, and wait so long for it. A run may hang in an epoch."""
+    """Stop the current run with a checkpoint, and wait for it at most a number of seconds: it may hang in an epoch."""
     thread = threading.Thread(target=runner.stop, name="stopping", daemon=True)
     thread.start()
     thread.join(seconds)
@@ -79,7 +79,7 @@ def _stop(runner: JobRunner, seconds: float) -> None:
 
 @contextmanager
 def _marked_output() -> Iterator[None]:
-    """Begin each line printed inside with the runs that are under way, as workers do."""
+    """Mark each line printed in the block with the current runs, as workers do."""
     before = sys.stdout, sys.stderr
     mark_output()
     try:

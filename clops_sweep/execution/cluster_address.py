@@ -1,4 +1,4 @@
-"""Which running Ray cluster an address means, and whether one answers there."""
+"""Resolve the address of a running Ray cluster, and check that it answers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 def running_cluster(asked: str) -> str:
-    """The HOST:PORT of the cluster that `--address` means, where one answers.
+    """Return HOST:PORT of the cluster at `--address`, after checking that it answers.
 
-    Left to itself, Ray tries for minutes to reach what is not there, and takes `auto` for any Ray that runs on this
-    machine, for example the private one of another user's sweep.
+    Ray itself tries for minutes to reach a missing cluster, and resolves `auto` to any Ray on this machine, such as the
+    private one of another user's sweep.
 
     Raises:
         UsageError: no cluster answers there.
@@ -35,7 +35,7 @@ def running_cluster(asked: str) -> str:
     match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\s\[\]]+):(\d{1,5})", address)
     if match is None or int(match[2]) > 65535:
         raise UsageError(f"--address {asked}: {address!r} is no address; expected auto or HOST:PORT")
-    if match[1] in _LOOPBACK:  # Ray goes by the address that other machines know
+    if match[1] in _LOOPBACK:  # Ray uses the address that other machines know
         address = f"{ray.util.get_node_ip_address()}:{match[2]}"
     if os.environ.get("RAY_USE_TLS", "0") != "1":
         _check_answers(asked, address)
@@ -43,7 +43,7 @@ def running_cluster(asked: str) -> str:
 
 
 def _automatic() -> str:
-    """The cluster that a job of it or `ray start` on this machine makes known."""
+    """Return the cluster of the surrounding Ray job, or of `ray start` on this machine."""
     if address := os.environ.get("RAY_ADDRESS", "").strip():
         if address == "auto":
             raise UsageError("--address auto: RAY_ADDRESS is auto as well; expected HOST:PORT in one of them")
@@ -66,7 +66,7 @@ def _automatic() -> str:
 
 
 def temporary_folder() -> Path:
-    """Where Ray keeps its sockets and logs on this machine, unless a variable says otherwise."""
+    """Return Ray's folder for sockets and logs on this machine, unless an environment variable sets it."""
     names = ("RAY_TMPDIR", "TMPDIR") if sys.platform.startswith("linux") else ("RAY_TMPDIR",)
     return Path(next((os.environ[name] for name in names if name in os.environ), "/tmp")) / "ray"
 
@@ -79,7 +79,7 @@ def _user(number: int) -> str:
 
 
 def _check_answers(asked: str, address: str) -> None:
-    """Refuse an address at which nothing speaks gRPC, as Ray does."""
+    """Check that a gRPC server answers at an address."""
     problem = f"--address {asked}: no Ray cluster answers there"
     if address != asked:
         problem += f", at {address}"
@@ -88,7 +88,7 @@ def _check_answers(asked: str, address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
     except OSError as error:
         raise UsageError(f"{problem} ({error})") from None
-    # As Ray does, past a proxy that may be set for the web.
+    # As in Ray, bypass a web proxy.
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=_SECONDS_TO_ANSWER)

@@ -1,4 +1,4 @@
-"""The sweep: workers get the pending runs and record them; the store is the truth. No torch, no Ray."""
+"""The driver: hands pending runs to workers, which record them in the store. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from clops_sweep.execution.plugins import PackedPlugin
 
 _SECONDS_TO_STOP = 5.0  # for observers, at the end of an interrupted launch
-_JOBS_TO_SHUFFLE = 32  # so that two sweeps seldom meet
+_JOBS_TO_SHUFFLE = 32  # so that two sweeps rarely run the same job
 
 
 @contextmanager
 def only_sweep(store: RunStore) -> Iterator[bool | None]:
-    """Yield whether no other sweep works on the store, or None if unknown. Only the order of runs depends on it.
+    """Yield whether no other sweep is running on the store, or None if unknown. Only the order of runs depends on it.
 
-    Two sweeps that went through the same runs in the same order would do each of them at the same time.
+    Two sweeps with the same runs in the same order would compute each of them twice.
 
     Raises:
-        UsageError: the parts of the store are being rewritten.
+        UsageError: the store is being rewritten.
     """
     if not store.files.local:
         yield None
@@ -55,7 +55,7 @@ def only_sweep(store: RunStore) -> Iterator[bool | None]:
 
 
 Feeds = Callable[[Retries, Path], Generator[Feed, None, None]]
-"""Makes the feeds of a sweep, given what becomes of jobs whose worker has died and the file that Ray prints to."""
+"""Creates the feeds of a sweep, given the retry policy and the log file."""
 
 
 def run_sweep(
@@ -66,16 +66,15 @@ def run_sweep(
     resources: Resources,
     display: Display,
 ) -> None:
-    """Runs what is pending, on this machine or a cluster, and what becomes pending by that.
+    """Run pending runs, and then those that depend on them, on this machine or a cluster.
 
     Args:
-        rounds: runs, all with an id. The next round is asked for when one has run: the task order of some runs depends
-            on others.
-        runs: those of all rounds, as far as they are known.
-        frames: the prepared data of each of them.
-        store: where the workers record what they have finished.
-        resources: what a trial takes.
-        display: shows what happens.
+        rounds: runs with ids. The next round is requested after the previous one, as task orders may depend on it.
+        runs: the known runs of all rounds.
+        frames: the prepared data of each run.
+        store: the store that workers write to.
+        resources: the resources of a trial.
+        display: shows the progress.
 
     Raises:
         UsageError, StoreError: see `run_feeds`.
@@ -96,13 +95,13 @@ def run_sweep(
 def run_feeds(
     feeds: Feeds, frames: Mapping[DataKey, FrameSet], store: RunStore, resources: Resources, display: Display
 ) -> None:
-    """Runs the jobs of some feeds, one feed after another; starts no cluster if they have no jobs.
+    """Run the jobs of some feeds, one feed after another; no cluster is started without jobs.
 
-    Where the user interrupts it, it ends early, with `display.interrupted` set.
+    It ends early if the user interrupts it, with `display.interrupted` set.
 
     Raises:
-        UsageError: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
-        StoreError: results can no longer be written; what is not finished is still pending.
+        UsageError: a plug-in cannot be sent to workers, there is no cluster at the address, or no trial fits on it.
+        StoreError: results can no longer be written; unfinished runs stay pending.
     """
     plugins = {} if resources.no_ray else _packed_plugins()
     software = machine.software()
@@ -141,10 +140,10 @@ def _packed_plugins() -> Mapping[str, Mapping[str, PackedPlugin]]:
 
 
 def _is_over(feed: Feed) -> bool:
-    """Whether a feed has no more jobs.
+    """Return whether a feed has no more jobs.
 
     Raises:
-        StoreError: something has ended it early.
+        StoreError: an error ended it early.
     """
     if feed.finished and feed.error:
         raise StoreError(feed.error)
@@ -164,7 +163,7 @@ def closing(observers: Observers, display: Display) -> Iterator[None]:
 
 
 def new_log(store: RunStore) -> Path:
-    """A file for what Ray prints during a sweep that starts now."""
+    """Create the log file of a sweep that starts now."""
     log = store.log_folder / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{socket.gethostname()}-{os.getpid()}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     return log
@@ -178,8 +177,8 @@ def make_workplace(
     software: Mapping[str, Any],
     held: HeldFrames,
 ) -> Workplace:
-    """Return what the workers need to know; `held` are the frames, or where they are in Ray's object store."""
-    alone = resources.no_ray  # then all plug-ins are there
+    """Return the workers' settings; `held` are the frames, or references to them in Ray's object store."""
+    alone = resources.no_ray  # by now, all plug-ins are registered
     return Workplace(
         frames=held,
         data_hashes={key: frame_set.data_hash for key, frame_set in frames.items()},

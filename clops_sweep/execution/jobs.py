@@ -1,4 +1,4 @@
-"""Jobs: how many runs go into one, how many of them onto a device, and what workers need to know. No torch, no Tune."""
+"""Jobs, their resources, and the settings of workers. Imports neither torch nor Tune."""
 
 from __future__ import annotations
 
@@ -38,11 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that one trial of Tune carries, with their ids: a lockstep, or several, one after another.
+    """The runs of one trial of Tune, with their ids: one or several locksteps, computed one after another.
 
-    With `until` they are trained on so many tasks only: they end there as "paused", with a checkpoint, unless that is
-    all there is. `names` are what people read of them (see `PlannedRun`), `locksteps` how many runs are computed
-    together each time, where that is not all of them.
+    With `until`, they are trained on that many tasks only and end as "paused" with a checkpoint, unless these are all
+    tasks. `names` are names for display (see `PlannedRun`); `locksteps` are the sizes of locksteps, if several.
     """
 
     configs: tuple[RunConfig, ...]
@@ -53,7 +52,7 @@ class Job:
 
     @classmethod
     def of(cls, runs: Sequence[PlannedRun]) -> Job:
-        """The job of some runs, all with an id."""
+        """Return the job of some runs, all with an id."""
         return cls(
             tuple(run.config for run in runs),
             tuple(str(run.run_id) for run in runs),
@@ -62,7 +61,7 @@ class Job:
 
     @classmethod
     def joined(cls, parts: Sequence[Job]) -> Job:
-        """One job of several, which are computed one after another and are to be trained to their end."""
+        """Join several jobs without `until` into one, which computes them one after another."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -73,7 +72,7 @@ class Job:
         )
 
     def parts(self) -> tuple[Job, ...]:
-        """Its locksteps in order, each as a job of its own."""
+        """Its locksteps in order, each as a job."""
         ends = list(accumulate(self.locksteps))
         return tuple(self.part(range(first, end)) for first, end in pairwise([0, *ends])) if ends else (self,)
 
@@ -84,7 +83,7 @@ class Job:
         return f"Job({', '.join(self.run_ids[:2])}{', ...' * (len(self.run_ids) > 2)})"
 
     def __deepcopy__(self, memo: dict[int, object]) -> Job:
-        """Itself: nothing of it ever changes, and Tune copies what it hands out several times."""
+        """Return itself: it is immutable, and Tune copies it several times."""
         return self
 
     @property
@@ -93,7 +92,7 @@ class Job:
         return dict(zip(self.run_ids, self.configs, strict=True))
 
     def part(self, runs: Iterable[int]) -> Job:
-        """The job of some of its runs, by their position."""
+        """Return the job of some of its runs, by index."""
         kept = tuple(runs)
         configs, run_ids = tuple(self.configs[run] for run in kept), tuple(self.run_ids[run] for run in kept)
         return Job(configs, run_ids, self.until, tuple(self.names[run] for run in kept if self.names))
@@ -108,28 +107,28 @@ _LIMITS: Mapping[str, Limit] = {
     "epoch_timeout": EPOCH_TIMEOUT,
 }
 
-_RUNS_ON_A_GPU = 40  # beyond that a step takes longer in proportion, and a death of the worker costs more
+_RUNS_ON_A_GPU = 40  # beyond that, a step takes proportionally longer, and the death of a worker costs more
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a trial takes, and where it runs.
+    """The resources of a trial, and where it runs.
 
     Attributes:
         address: of a running Ray cluster; None starts one on this machine for the time of the sweep.
         cpus_per_trial: CPUs reserved for a trial, which computes on one.
         gpus_per_trial: share of a GPU reserved for a trial.
-        lockstep: how many runs may be computed together, if they can be; None for one on a CPU, where that gains
-            nothing, and 40 on a GPU.
-        max_retries: how often a run that raised, or whose worker died, is taken up again.
-        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
-        epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
-        observe: the observers that get the events of its runs, as NAME or NAME:TARGET.
+        lockstep: maximum number of runs computed together; None for 1 on a CPU, where lockstep gains nothing, and 40 on
+            a GPU.
+        max_retries: number of retries of a run that raised or whose worker died.
+        checkpoint_every: epochs between checkpoints, in addition to those after each task; 0 for none.
+        epoch_timeout: time limit of an epoch in seconds, after which its run fails; None for no limit.
+        observe: observers of its runs, as NAME or NAME:TARGET.
         no_ray: whether this process alone computes the jobs, one after another.
 
     Raises:
-        UsageError: a number is out of bounds, `address` is no text, an observer is unknown, or `no_ray` goes with what
-            only Ray offers.
+        UsageError: a number is out of bounds, `address` is not text, an observer is unknown, or `no_ray` is combined
+            with a feature of Ray.
     """
 
     address: str | None = None
@@ -155,7 +154,7 @@ class Resources:
             raise UsageError("--epoch-timeout ends a worker of Ray, and --no-ray has none; expected one of them")
 
     def check(self) -> None:
-        """Sees whether they are there, as far as that can be known before Ray starts.
+        """Check that the resources exist, as far as possible before Ray starts.
 
         Raises:
             UsageError: no cluster answers at the address; this machine has fewer CPUs, or no GPU that PyTorch can use.
@@ -167,7 +166,7 @@ class Resources:
             return
         ray = sys.modules.get("ray")
         if ray is not None and ray.is_initialized():
-            return  # there is a cluster already, which says itself whether a trial fits
+            return  # an existing cluster checks this itself
         if not self.no_ray and self.cpus_per_trial > available_cores():
             raise UsageError(
                 f"--cpus-per-trial {self.cpus_per_trial:g}: this machine has {available_cores()} for this process; "
@@ -178,33 +177,33 @@ class Resources:
 
     @property
     def runs_in_lockstep(self) -> int:
-        """How many runs may be computed together."""
+        """Maximum number of runs computed together."""
         return self.lockstep or (_RUNS_ON_A_GPU if self.gpus_per_trial else 1)
 
 
 @dataclass(frozen=True)
 class Workplace:
-    """What every worker of a sweep needs to know.
+    """The settings of all workers of a sweep.
 
     Attributes:
-        frames: the prepared data, or references to Ray's object store, which has one copy a node.
-        data_hashes: their content hashes.
-        store_uri: where results go.
-        keep: what goes there beside the four tables of every run.
+        frames: the prepared data, or references to Ray's object store, which has one copy per node.
+        data_hashes: content hashes of the data.
+        store_uri: URI of the store.
+        keep: optional results to store, in addition to the four tables.
         on_gpu: whether jobs are computed on a GPU.
-        software: versions, found out once by the driver.
-        plugins: what the search-space file has registered, by registry and name.
-        max_retries: how often a run that raises is taken up again from its last checkpoint.
-        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
-        epoch_timeout: seconds that an epoch may take; None for any time.
-        datasets: what is known of the data sets that the search-space file declares, so that configs can name them.
-        origins: where the code of these, and of the plug-ins, comes from, by config field and name.
-        is_observed: whether workers send events with their reports, for observers.
+        software: software versions, determined by the driver.
+        plugins: plug-ins registered by the search-space file, by registry and name.
+        max_retries: number of retries of a run that raised, from its last checkpoint.
+        checkpoint_every: epochs between checkpoints, in addition to those after each task; 0 for none.
+        epoch_timeout: time limit of an epoch in seconds; None for no limit.
+        datasets: declarations of the search-space file's data sets, so that configs can name them.
+        origins: origin of their code and that of plug-ins, by config field and name.
+        is_observed: whether workers send events for observers.
     """
 
     frames: HeldFrames
     data_hashes: Mapping[DataKey, str]
-    store_uri: str = field(repr=False)  # it may hold a password
+    store_uri: str = field(repr=False)  # it may contain a password
     software: Mapping[str, Any]
     plugins: Mapping[str, Mapping[str, Plugin | PackedPlugin]]
     max_retries: int
@@ -217,7 +216,7 @@ class Workplace:
     on_gpu: bool = False
 
     def data_hash(self, config: RunConfig) -> str:
-        """Content hash of the data that a config runs on."""
+        """Return the content hash of a config's data."""
         return self.data_hashes[config.data_key]
 
 
@@ -226,7 +225,7 @@ MakeWorkplace = Callable[[HeldFrames], Workplace]
 
 
 def make_jobs(pending: Sequence[PlannedRun], runs_in_lockstep: int) -> list[Job]:
-    """Pending runs as locksteps of up to so many that can be trained together, in the order of the plan."""
+    """Group pending runs into locksteps of limited size that can be trained together, in the order of the plan."""
     if runs_in_lockstep == 1:
         return [Job.of([run]) for run in pending]
     groups: dict[str, list[PlannedRun]] = {}
@@ -243,11 +242,11 @@ def make_jobs(pending: Sequence[PlannedRun], runs_in_lockstep: int) -> list[Job]
 
 
 def shuffled(jobs: Sequence[Job], at_least: int = 1) -> list[Job]:
-    """The jobs in a random order, but for their seeds: as before, a seed comes after the one before it.
+    """Shuffle jobs, keeping seeds in order as far as possible.
 
     Args:
-        jobs: in the order of the plan.
-        at_least: as many seeds are mixed as together have so many jobs: the order of one job is not random.
+        jobs: the jobs in the order of the plan.
+        at_least: minimum number of jobs to shuffle; seeds are pooled until there are as many.
     """
     by_seed: dict[int, list[Job]] = {}
     for job in jobs:

@@ -1,6 +1,6 @@
-"""A sweep on Ray: a cluster of its own or one that is running, with a worker at each place.
+"""A sweep on a private or running Ray cluster.
 
-Importing this takes seconds, so a launch does it only when there is something to run.
+Importing this module takes seconds, so a launch imports it only if runs are pending.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from clops_sweep.store.upkeep.background import BackgroundCompaction
 def workers(
     frames: Mapping[DataKey, FrameSet], resources: Resources, display: Display, make_workplace: MakeWorkplace
 ) -> Iterator[RunFed]:
-    """Yield what runs the jobs of a feed, until it has no more or there have been many, or the user interrupts it.
+    """Yield a function that runs the jobs of a feed, until there are no more or the user interrupts it.
 
     Args:
         frames: the prepared data.
-        resources: what a job takes, and where it runs.
-        display: shows what happens.
-        make_workplace: makes what workers need to know, given where the frames are.
+        resources: the resources of a job, and where it runs.
+        display: shows the progress.
+        make_workplace: creates the workers' settings, given references to the frames.
 
     Raises:
         UsageError: no cluster at the address, or it cannot hold a single trial.
@@ -44,7 +44,7 @@ def workers(
     display.starting(start_in_words(resources))
     with cluster(resources, frames, display.warn):
         display.starting("starting workers")
-        # What takes seconds of this, the start of the cluster has imported.
+        # The start of the cluster has already imported the slow modules.
         from clops_sweep.execution.tune import run_fed
 
         workplace = make_workplace({key: ray.put(frame_set) for key, frame_set in frames.items()})

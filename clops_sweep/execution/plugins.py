@@ -1,4 +1,4 @@
-"""How plug-ins get from the driver to its workers: each packed by itself, so that none can take others with it."""
+"""Transfer of plug-ins from the driver to workers: each is pickled separately, so that one cannot break others."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _LEFT_OUT = ("__builtins__", "__cached__", "__loader__", "__spec__")
 
 @dataclass(frozen=True)
 class PackedPlugin:
-    """A registered member and what it declares, pickled, with all that the workers may not have themselves.
+    """A pickled plug-in with its declaration and the code that workers may lack.
 
     Attributes:
-        what: the member, for messages.
-        pickled: a `Plugin`.
+        what: name of the plug-in, for messages.
+        pickled: a pickled `Plugin`.
     """
 
     what: str
     pickled: bytes
 
     def unpacked(self) -> Plugin:
-        """The plug-in; if it cannot be loaded, one that fails every run that uses it with the reason."""
+        """Return the plug-in; if it cannot be loaded, one that fails every run with the reason."""
         try:
             plugin = cloudpickle.loads(self.pickled)
             if not (isinstance(plugin, Plugin) and callable(plugin.member)):
@@ -46,7 +46,7 @@ class PackedPlugin:
 
 
 class Unusable:
-    """In the place of a plug-in that a worker could not take up."""
+    """Replaces a plug-in that a worker could not load."""
 
     joint = False
 
@@ -54,16 +54,16 @@ class Unusable:
         self._why = why
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Fails.
+        """Raise the error.
 
         Raises:
-            RuntimeError: says why.
+            RuntimeError: always, with the reason.
         """
         raise RuntimeError(self._why)
 
 
 def packed_plugins() -> Mapping[str, Mapping[str, PackedPlugin]]:
-    """What has been registered beside the built-in members, by registry and name.
+    """Return the custom plug-ins, by registry and name.
 
     Raises:
         UsageError: one of them cannot be pickled.
@@ -75,7 +75,7 @@ def packed_plugins() -> Mapping[str, Mapping[str, PackedPlugin]]:
 
 
 def packed(what: str, plugin: Plugin) -> PackedPlugin:
-    """A plug-in as workers can take it up.
+    """Pickle a plug-in for workers.
 
     Raises:
         UsageError: it cannot be pickled.
@@ -95,7 +95,7 @@ class _Packer(cloudpickle.CloudPickler):
     """Pickle modules by value that workers cannot import by name, such as those beside a search-space file."""
 
     def reducer_override(self, obj: Any) -> Any:
-        """How an object is pickled that is not to be pickled as usual."""
+        """Pickle some modules by value."""
         if isinstance(obj, ModuleType) and sys.modules.get(obj.__name__) is not obj:
             content = {name: value for name, value in vars(obj).items() if name not in _LEFT_OUT}
             return ModuleType, (obj.__name__,), content, None, None, _fill

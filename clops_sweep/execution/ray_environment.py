@@ -1,6 +1,6 @@
-"""The settings that Ray and Tune look at when they are imported: import this module before them.
+"""Environment variables that Ray and Tune read when they are imported: import this module before them.
 
-What the user has set stays.
+Values set by the user are kept.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import sys
 from pathlib import Path
 
 SETTINGS = {
-    # Nothing is reported to Ray's makers, and no GPU is hidden from those who ask for none.
+    # No usage statistics, and no hiding of GPUs from trials that request none.
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # A line that another run has printed, too, is this run's all the same.
+    # Ray must not deduplicate lines: equal lines of different runs matter.
     "RAY_DEDUP_LOGS": "0",
-    # Tune writes no result files and no snapshots: the store has what they would hold.
+    # Tune writes no result files and no snapshots, which the store replaces.
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_GLOBAL_CHECKPOINT_S": "86400",
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # an interrupt is the display's
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # the display handles interrupts
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS": "0",
@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 def has_token() -> bool:
-    """Whether there is a token to show to a cluster."""
+    """Return whether there is a token for a cluster."""
     file = os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token"
     return bool(os.environ.get("RAY_AUTH_TOKEN")) or Path(file).exists()
 
@@ -34,7 +34,7 @@ def has_token() -> bool:
 for _name, _value in SETTINGS.items():
     os.environ.setdefault(_name, _value)
 
-# A cluster of Ray 2.60 asks for a token as soon as its starter has one. Whoever has one too is to show it. Once Ray is
-# imported it is too late: this process would go by what Ray has seen then, and those that it starts by what is set now.
+# A cluster of Ray 2.60 requires a token if it was started with one; then present ours. Once Ray is
+# imported it is too late: this process uses the value read at import, but its children use the current one.
 if "ray" not in sys.modules and has_token():
     os.environ.setdefault("RAY_AUTH_MODE", "token")

@@ -1,7 +1,7 @@
-"""What a worker reports of the locksteps of its job, and how else one may end. No torch, no Ray.
+"""Reports of workers on the locksteps of their job. Imports neither torch nor Ray.
 
-Driver, display and search `match` on these: a new case is an error of the type checker where it is not thought of.
-"Job" means a part of one here (`Job.parts`): runs that are computed in lockstep.
+Driver, display and search `match` on these, so that the type checker finds unhandled cases. Here, "job" means a part of
+one (`Job.parts`): runs in lockstep.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Begun:
-    """The worker has taken up the job, after others of the same trial."""
+    """The worker has started the job, after others of the same trial."""
 
 
 @dataclass(frozen=True)
 class Running:
-    """The job goes on: `task` and `epoch` of the task, both counted from 1, have just been finished."""
+    """The job has finished epoch `epoch` of task `task`, both counted from 1."""
 
     task: int
     tasks: int
@@ -27,7 +27,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Resumed:
-    """The job has a checkpoint: from there it goes on with `epoch` of `task`, both counted from 1."""
+    """The job resumes from a checkpoint with epoch `epoch` of task `task`, both counted from 1."""
 
     task: int
     tasks: int
@@ -37,7 +37,7 @@ class Resumed:
 
 @dataclass(frozen=True)
 class Retrying:
-    """An exception has ended a step: the job goes on from its last checkpoint, or some of its runs start anew."""
+    """An exception ended a step: the job continues from its last checkpoint, or some of its runs restart."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Finished:
     """The job's runs are in the store.
 
     Attributes:
-        values: of the first two headline metrics of their scenario, by column, the value of each run; nan where their
-            strategy has none. Without a validation set they are those of the test set.
-        seconds: what they took of the worker's time; None where it is not all of it, as after a resume.
+        values: the first two headline metrics of the scenario by column, one value per run; nan if the strategy has
+            none. Without a validation set, those of the test set.
+        seconds: total time of the worker; None if incomplete, as after a resume.
     """
 
     values: Mapping[str, tuple[float, ...]]
@@ -56,18 +56,18 @@ class Finished:
 
 @dataclass(frozen=True)
 class FoundFinished:
-    """The job's runs were in the store already, or another sweep has put them there meanwhile (`elsewhere`)."""
+    """The job's runs were already in the store, or another sweep has recorded them meanwhile (`elsewhere`)."""
 
     elsewhere: bool
 
 
 @dataclass(frozen=True)
 class Paused:
-    """The job's runs have been trained on as many tasks as they were to be.
+    """The job's runs have been trained on the requested number of tasks.
 
     Attributes:
         so_far: by run id, the average of every measure over these tasks on the validation split.
-        finished: runs of the job that are in the store, since that was all there is to train.
+        finished: runs of the job that are in the store, because these were all their tasks.
     """
 
     so_far: Mapping[str, Mapping[str, float]]
@@ -83,18 +83,18 @@ class Failed:
 
 @dataclass(frozen=True)
 class Unrecorded:
-    """What the job came to could not be written to the store: its runs are pending still, and have not failed."""
+    """The job's results could not be written to the store: its runs stay pending."""
 
     error: str
 
 
 @dataclass(frozen=True)
 class WorkerDied:
-    """The job's worker has died; whether it is tried once more is not decided yet.
+    """The job's worker has died; a retry is not decided yet.
 
     Attributes:
-        error: what is known about it.
-        timed_out: whether it was ended because an epoch took too long.
+        error: description of the cause.
+        timed_out: whether an epoch exceeded its time limit.
     """
 
     error: str
@@ -102,7 +102,7 @@ class WorkerDied:
 
 
 Report = Begun | Running | Resumed | Retrying | Finished | FoundFinished | Paused | Failed | Unrecorded
-"""What a worker reports. A job never ends with one of the first four."""
+"""Reports of a worker. The first four never end a job."""
 
 
 _LONGEST_ERROR = 20_000
@@ -110,7 +110,7 @@ _LONGEST_BEGINNING = 4_000
 
 
 def bounded(error: str) -> str:
-    """An error as it is recorded: of a very long one its beginning and its end."""
+    """Return an error for recording; of a very long one, the beginning and the end."""
     if len(error) <= _LONGEST_ERROR:
         return error
     end = error[_LONGEST_BEGINNING - _LONGEST_ERROR :]
@@ -119,5 +119,5 @@ def bounded(error: str) -> str:
 
 
 def ends(report: Report) -> bool:
-    """Whether it is the last report of a job."""
+    """Return whether a report is the last of its job."""
     return not isinstance(report, Begun | Running | Resumed | Retrying)

@@ -1,4 +1,4 @@
-"""Repeats a run of the store in this process, and compares every number with the stored ones."""
+"""Repetition of a stored run in this process, and comparison with the stored numbers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ADDED = {
     "patient",
     *(f"{prefix}{name}" for prefix in ("", "test_") for name, it in METRICS.items() if it.measure != "auc"),
 }
-"""Columns that runs of earlier versions do not have."""
+"""Columns that runs of earlier versions lack."""
 
 _LONGEST_SHOWN = 60
 
@@ -47,14 +47,14 @@ class Difference:
     """A column of a table in which a repeated run differs from the stored one.
 
     Attributes:
-        table: which one.
-        column: which one, or "rows" where the two have not as many.
-        places: in how many rows.
-        rows: of how many.
-        largest: by at most so much; nan where that is not defined: of lists, and where one of the two has no number.
-        first: the first such row, by the columns that identify it; empty in `runs`, where there is one.
-        repeated: what is there now.
-        stored: what was there.
+        table: the table.
+        column: the column, or "rows" if the numbers of rows differ.
+        places: number of rows that differ.
+        rows: number of rows.
+        largest: largest absolute difference; nan if undefined: for lists, or if one side is not a number.
+        first: the first such row, by its identifying columns; empty in `runs`, which has one row.
+        repeated: the repeated value.
+        stored: the stored value.
     """
 
     table: str
@@ -77,11 +77,11 @@ class Difference:
 
 
 def stored_run(store: RunStore, prefix: str) -> dict[str, Any]:
-    """The row of `runs` of the one run whose id begins with `prefix`.
+    """Return the row of `runs` of the one run whose id begins with `prefix`.
 
     Raises:
-        UsageError: no run has that id, or several do.
-        DamagedStore: its part holds another run.
+        UsageError: no run or more than one has such an id.
+        DamagedStore: its part contains another run.
     """
     run_id = store.find(prefix)
     row: dict[Any, Any] = store.read("runs", [run_id]).to_dict("records")[0]
@@ -98,18 +98,18 @@ def repeat(
     *,
     keep_predictions: bool = False,
 ) -> RunResult:
-    """Runs the config of a row of `runs` anew, on this machine.
+    """Repeat the run in a row of `runs` on this machine.
 
     Args:
-        row: of `runs`.
-        store: that it is in, with the models of ``encoder="run:RUN_ID"``.
-        prepared_root: where prepared data are.
-        device: cpu or cuda; None for the one that the run was computed on, if there is one here.
-        keep_predictions: whether they are part of the result.
+        row: the row.
+        store: its store, with the models of ``encoder="run:RUN_ID"``.
+        prepared_root: folder of prepared data.
+        device: cpu or cuda; None for the device of the stored run, if available.
+        keep_predictions: whether to return predictions.
 
     Raises:
-        UsageError: the data prepared here are not those of the run, or the method has changed since, or PyTorch cannot
-            use a GPU here that is asked for.
+        UsageError: the data prepared here differ from those of the run, the method has changed since, or PyTorch cannot
+            use a requested GPU.
     """
     from clops_sweep.learning.run import ContinualRun
 
@@ -132,7 +132,7 @@ def repeat(
 
 
 def _usable(asked_for: str | None, stored: str | None) -> str:
-    """The device that is asked for; else that of the stored run, if it is here."""
+    """Return the requested device, else that of the stored run, if available."""
     if asked_for == "cuda":
         check_gpu("--device cuda")
     if asked_for or stored != "cuda":
@@ -143,14 +143,14 @@ def _usable(asked_for: str | None, stored: str | None) -> str:
 
 
 def differences(result: RunResult, store: RunStore, run_id: str, tolerance: float = 0.0) -> list[Difference]:
-    """The columns of the tables whose numbers are not the stored ones; measures that are not stored are passed over.
+    """Return the columns whose numbers differ from the stored ones; measures that are not stored are ignored.
 
     Args:
-        result: of the repeated run.
-        store: that the other is in.
-        run_id: of both.
-        tolerance: 0 for every number, bit for bit. Else metrics and R are compared, and nothing else, and may be so
-            far apart: where rounding differs, as on another device, what is stored and replayed may differ as well.
+        result: result of the repeated run.
+        store: the store with the other.
+        run_id: id of both.
+        tolerance: 0 to compare every number bit for bit. Otherwise the maximum absolute difference of metrics and R
+            alone: with other rounding, as on another device, stored and replayed instances may also differ.
     """
     metrics = [f"{prefix}{name}" for prefix in ("", "test_") for name in METRICS]
     counted, tables = ([], ["r_matrix"]) if tolerance else (_COUNTED, list(_KEYS))
@@ -193,7 +193,7 @@ def _short(value: Any) -> str:
 
 
 def _comparable(column: pd.Series) -> pd.Series:
-    """Lists, which a store gives back as arrays, as text."""
+    """Convert lists, which the store returns as arrays, to text."""
     if column.dtype == object and column.map(lambda value: isinstance(value, list | np.ndarray)).any():
         return column.map(lambda value: "" if value is None else str(list(map(float, value))))
     return column

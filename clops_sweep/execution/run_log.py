@@ -1,4 +1,4 @@
-"""What runs print: a worker begins each line with the runs that it has under way, by which `logs` finds it again."""
+"""Output of runs: workers mark each line with their current runs, so that `logs` can find it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO, cast
 
 _DIGITS: Final = 12
-"""Of each run's id; in lockstep there may be forty."""
+"""Digits of each run's id in a mark; in lockstep there may be forty runs."""
 
 _MARKED: Final = re.compile(r"\[runs? ([0-9a-f ]+)\] (.*)")
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
@@ -18,20 +18,20 @@ _under_way: tuple[str, ...] = ()
 
 
 def print_for(run_ids: tuple[str, ...]) -> None:
-    """From now on the output of this process belongs to these runs."""
-    global _under_way  # as standard output is, whose lines it is about
+    """Mark further output of this process with these runs."""
+    global _under_way  # global, like standard output
     _under_way = run_ids
 
 
 class Marked:
-    """A stream each of whose lines begins with the runs that are under way when it is begun."""
+    """A stream that marks each line with the runs that are current when it begins."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._at_start = True
 
     def write(self, text: str) -> int:
-        """Writes a text, whole lines or parts of them."""
+        """Write a text, in whole lines or parts."""
         for line in text.splitlines(keepends=True):
             self._stream.write(self._mark() + line if self._at_start else line)
             self._at_start = line.endswith("\n")
@@ -50,21 +50,21 @@ class Marked:
 
 
 def mark_output() -> None:
-    """From now on this process marks what it prints."""
+    """Mark the output of this process from now on."""
     sys.stdout, sys.stderr = cast(TextIO, Marked(sys.stdout)), cast(TextIO, Marked(sys.stderr))
 
 
 def stacks_file(folder: Path, run_id: str) -> Path:
-    """Where a worker that hung in an epoch of a run has left the stacks of its threads."""
+    """Return the file for the thread stacks of a worker that hung in an epoch of a run."""
     return folder / f"{run_id}.stacks"
 
 
 def printed_by(run_id: str, log: Path) -> Iterator[str]:
-    """The lines in a launch's log that a run has printed, alone or in lockstep with others.
+    """Return the lines of a launch's log that a run printed, alone or in lockstep.
 
     Args:
-        run_id: its id, or at least the first digits of it that no other run's has.
-        log: the file, to which Ray has passed on what its workers printed.
+        run_id: its id, or an unambiguous prefix.
+        log: the log file, to which Ray forwards the output of workers.
     """
     with log.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:

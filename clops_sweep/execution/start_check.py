@@ -1,4 +1,4 @@
-"""What can keep Ray from starting on this machine, found before it starts and said in one sentence."""
+"""Checks that Ray can start on this machine, with one sentence per problem."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clops_sweep.errors import UsageError
 
 _ROOM_FOR_RAY = 32 * 2**20
 _ROOM_FOR_OBJECTS = 256 * 2**20
-"""For what passes between the processes, beside the frames."""
+"""Bytes for messages between processes, in addition to the frames."""
 
 
 def object_store_bytes(frames: Mapping[DataKey, FrameSet]) -> int:
@@ -23,7 +23,7 @@ def object_store_bytes(frames: Mapping[DataKey, FrameSet]) -> int:
 
 
 def check_ray_can_start() -> None:
-    """See whether Ray can start here: its processes meet over files, and it only waits for them until it gives up.
+    """Check that Ray can start here: its processes use files to connect, and without them it waits until a timeout.
 
     Raises:
         UsageError: the temporary folder cannot be written to, or has no room.
@@ -47,7 +47,7 @@ def check_ray_can_start() -> None:
 
 
 def memory_limit_in_words() -> str:
-    """Return a hint that the memory of this process is limited; an empty one where it is not."""
+    """Return a hint that the memory of this process is limited; empty if it is not."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,12 +1,11 @@
-"""One run of Ray Tune over the jobs of a feed: its trainable, the order of trials, its callbacks.
+"""Ray Tune over the jobs of a feed: trainable, scheduler and callbacks.
 
-Importing this takes a second, with Tune, so a sweep does it only when there is something to run.
+Importing Tune takes a second, so a sweep imports this module only if runs are pending.
 
-Tune's own interface for what to run next (`ray.tune.search.Searcher`) is used, so that grids and searches have the
-workers, the retries and the display in common, and a worker that becomes free gets its next job at once. What comes
-next is said by a `Feed`. For a search that is not Tune's wrapper around Optuna, which keeps its study in memory, takes
-one run for a trial, and knows of Tune's trials only: here a trial of a study is several runs, the study outlives the
-driver, and what a run is worth is what the store holds of it.
+A `Feed` decides the next job through Tune's interface `ray.tune.search.Searcher`, so that grids and searches share
+workers, retries and display, and a free worker gets its next job at once. Tune's wrapper of Optuna is not used: it
+keeps the study in memory and has one run per trial, while here a trial has several runs, the study is persistent, and
+values come from the store.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 
 class FirstWithoutWorker(FIFOScheduler):
-    """First come, first served, but a worker that is free does not take a trial whose own worker is just starting.
+    """First come, first served, except that a free worker does not take a trial whose own worker is starting.
 
-    Tune would then end that other worker and start one for the trial after, which the free worker is there for first as
-    well: as long as a trial takes less than the start of a worker, a single one would do all the work.
+    Tune would then end the starting worker and start one for the next trial, which the free worker would take as well:
+    with trials shorter than the start of a worker, a single worker would do all the work.
     """
 
     def __init__(self, resources: Resources) -> None:
@@ -55,10 +54,10 @@ class FirstWithoutWorker(FIFOScheduler):
         self._resources = resources
 
     def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
-        """The next trial.
+        """Return the next trial.
 
-        Of the places in the cluster, those where no trial is running, but for the one of the free worker, are where
-        workers start or are being reset, for the trials that have waited longest.
+        Places in the cluster without a running trial, except that of the free worker, have workers that are starting or
+        being reset, for the trials that have waited longest.
         """
         live: set[Trial] = tune_controller.get_live_trials()
         if not any(trial.status == Trial.PENDING for trial in live):
@@ -70,13 +69,13 @@ class FirstWithoutWorker(FIFOScheduler):
 
 
 class ContinualRunTrainable(tune.Trainable):
-    """A worker as Tune sees it: a trial is a job, of one whole continual-learning run or many.
+    """The Trainable: a trial is a job of one or more whole continual-learning runs.
 
-    What it does with a job is in `clops_sweep.execution.worker.job_runner`.
+    `clops_sweep.execution.worker.job_runner` does the work.
     """
 
     def setup(self, config: dict[str, Any], workplace: Workplace) -> None:  # type: ignore[override]
-        """Called once an actor."""
+        """Set up the actor, once."""
         from clops_sweep.execution.run_log import mark_output
         from clops_sweep.execution.worker.job_runner import JobRunner
 
@@ -85,21 +84,21 @@ class ContinualRunTrainable(tune.Trainable):
         self._assign(config)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Called when Tune gives this actor its next trial."""
+        """Start the actor's next trial."""
         self._assign(new_config)
         return True
 
     def _assign(self, config: dict[str, Any]) -> None:
         self._runner.assign(config["job"])
-        self.config: dict[str, Any] = {}  # Tune sends it back with every result
+        self.config: dict[str, Any] = {}  # Tune returns it with every result
 
     def step(self) -> dict[str, Any]:
-        """A second or so of its job; display, feed and observers get what it reports."""
+        """Work on the job for about a second, and return its reports for display, feed and observers."""
         reports = self._runner.step()
         return {"reports": reports, "events": self._runner.events(), "done": self._runner.done}
 
     def cleanup(self) -> None:
-        """Called when the sweep is interrupted."""
+        """Stop when the sweep is interrupted."""
         self._runner.stop()
 
 
@@ -108,8 +107,8 @@ _TIMED_OUT = (
     "TimedOut: an epoch took longer than --epoch-timeout {:g} s, and the worker was ended; the run's log shows where "
     "it was"
 )
-_SECONDS_TO_HEAR = 2.0  # what a worker reports before an epoch may reach the driver so much later
-_JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial that it has ever seen in memory
+_SECONDS_TO_HEAR = 2.0  # reports before an epoch may reach the driver this much later
+_JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial in memory
 _MOST_PENDING = "1000"
 _SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -123,7 +122,7 @@ def run_fed(
     observers: Observers | None = None,
     under_way: RunsUnderWay | None = None,
 ) -> None:
-    """One Tune run over jobs of a feed, until it has no more or there have been many.
+    """Run Tune over jobs of a feed, until there are no more or a batch is done.
 
     The compaction gets the number of recorded runs, the observers all events, and `under_way` all reports.
 
@@ -135,7 +134,7 @@ def run_fed(
         {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
     )
     watcher = Watcher(workplace, display, feed, compaction, observers, under_way)
-    # What Tune keeps is of no use to anybody, the store is the truth. It is not to be in the way of what goes there.
+    # Tune's own files are not needed, since results are in the store.
     searcher = FeedSearcher(feed, resources)
     with private_folder() as files, _many_pending(), worker_deaths(display.warn):
         tuner = tune.Tuner(
@@ -159,13 +158,13 @@ def run_fed(
         )
         tuner.fit()
     watcher.relay.check()
-    if not searcher.ended:  # SIGUSR1 came in the moment in which Tune handles it by itself
+    if not searcher.ended:  # SIGUSR1 arrived while Tune handled it itself
         display.interrupted = True
 
 
 @contextmanager
 def _many_pending() -> Iterator[None]:
-    """Lets Tune ask for more than one job ahead: the feed knows how many there may be."""
+    """Let Tune request more than one job ahead; the feed limits their number."""
     name = "TUNE_MAX_PENDING_TRIALS_PG"
     before = os.environ.get(name)
     os.environ[name] = before or _MOST_PENDING
@@ -177,10 +176,10 @@ def _many_pending() -> Iterator[None]:
 
 
 class FeedSearcher(Searcher):
-    """What Tune asks for the next job.
+    """Tune's searcher, which returns the next job of the feed.
 
     Attributes:
-        ended: whether Tune has heard that there are no more jobs; else something has stopped it.
+        ended: whether Tune was told that there are no more jobs; otherwise it was stopped.
     """
 
     def __init__(self, feed: Feed, resources: Resources) -> None:
@@ -190,15 +189,15 @@ class FeedSearcher(Searcher):
         self._places, self._looked_at = 0, -_SECONDS_BETWEEN_LOOKS
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing: Tune pickles its searchers so that it can restore a sweep, which is never asked of it."""
+        """Return nothing: Tune pickles searchers to restore sweeps, which is never used."""
         return {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FeedSearcher:
         return self
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]  # as Tune documents it
-        """The next job; None if no job is ready, "FINISHED" if all are done."""
-        if time.monotonic() - self._looked_at >= _SECONDS_BETWEEN_LOOKS:  # a question to another process
+        """Return the next job; None if no job is ready, "FINISHED" if all are done."""
+        if time.monotonic() - self._looked_at >= _SECONDS_BETWEEN_LOOKS:  # a request to another process
             self._places, self._looked_at = places(self._resources), time.monotonic()
         job = self._feed.next_job(self._places) if self._left else None
         if job is not None:
@@ -208,17 +207,17 @@ class FeedSearcher(Searcher):
         return Searcher.FINISHED if self.ended else None
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """Nothing: the watcher is called too, with the error as well."""
+        """Do nothing: the watcher is also called, with the error."""
 
     def save(self, checkpoint_path: str) -> None:
-        """Nothing to save: the study and the store have it."""
+        """Do nothing: study and store have the state."""
 
     def restore(self, checkpoint_path: str) -> None:
-        """Nothing to restore."""
+        """Do nothing."""
 
 
 class Watcher(tune.Callback):
-    """Passes on what trials report, and stops Tune when the user wants it."""
+    """Passes on reports of trials, and stops Tune when the user wants to."""
 
     def __init__(
         self,
@@ -241,20 +240,20 @@ class Watcher(tune.Callback):
         self._at: dict[Any, Job] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing: Tune pickles its callbacks so that it can restore a sweep, which is never asked of it."""
+        """Return nothing: Tune pickles callbacks to restore sweeps, which is never used."""
         return {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Watcher:
         return self
 
     def setup(self, *arguments: Any, **info: Any) -> None:
-        """From here on `on_step_end` is called. Tune has replaced the display's handler of SIGUSR1."""
+        """Restore the display's handler of SIGUSR1, which Tune has replaced. `on_step_end` is called from here on."""
         if self._user_signal and signal.getsignal(self._user_signal) is not self._before:
             self._stop = signal.signal(self._user_signal, self._before)
         self._display.stops_in_order = True
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Several times a second: the moment to see whether the user wants to stop, or an observer hangs."""
+        """Check, several times a second, whether the user wants to stop or an observer hangs."""
         if self._observers is not None:
             self._observers.look()
         if (self._display.interrupted or self.relay.store_error) and self._display.stops_in_order:
@@ -263,36 +262,36 @@ class Watcher(tune.Callback):
                 self._display.stopping()
             if self._stop is None:
                 raise KeyboardInterrupt
-            self._stop(self._user_signal, None)  # what Tune does on that signal: it ends the trials in good order
+            self._stop(self._user_signal, None)  # on this signal, Tune ends its trials gracefully
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
-        """From here on interrupts are ignored."""
+        """Ignore interrupts from here on."""
         self._display.stops_in_order = False
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """A worker has got its job."""
+        """Pass on that a worker has started its job."""
         self._heard[trial.trial_id] = time.monotonic()
         self._begun(trial, _job(trial).parts()[0])
 
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
-        """A step of a trial has ended."""
+        """Pass on the reports of a step."""
         self._heard[trial.trial_id] = time.monotonic()
         job = _job(trial)
         self.relay.pass_on(job.parts(), result["reports"], result["events"], partial(self._begun, trial))
-        result["events"].clear()  # Tune keeps the last result of every trial
+        result["events"].clear()  # frees memory: Tune keeps the last result of every trial
         if result["done"]:
             self._feed.returned(job)
             self._forget(trial)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """A worker died, or raised what the trainable could not catch."""
+        """Handle the death of a worker, or an error that the trainable could not catch."""
         try:
             error = Path(trial.error_file).read_text(errors="replace")
-        except (OSError, TypeError):  # there is no such file, or none that could be written
+        except (OSError, TypeError):  # the file does not exist or could not be written
             error = "the worker died"
-        if "low on memory" in error:  # Ray's words, before pages of advice; the last line is what `status` shows
+        if "low on memory" in error:  # Ray's message, before pages of advice; `status` shows the last line
             error = f"{error.rstrip()}\n{_NO_MEMORY}"
         job = _job(trial)
         death = WorkerDied(bounded(error))

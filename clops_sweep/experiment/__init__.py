@@ -1,1 +1,1 @@
-"""What is asked for: configs and their identity, search spaces, searches, registries of plug-ins."""
+"""Configs and their identity, search spaces, searches, and registries of plug-ins."""

@@ -1,4 +1,4 @@
-"""The columns of the table `runs`: config fields, what a run is worth, what it took. Names and types in one place."""
+"""The columns of the table `runs`, with their types: config fields, metrics, cost and provenance."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import BUILT_IN, PAPER_NETWORK, used_options
 
 COUNTS = ("left_out", "replayed", "projections", "projection_failures")
-"""Classes left out of an AUC, instances replayed, and GEM's projections, tried and failed."""
+"""Counters: classes left out of an AUC, instances replayed, GEM's projections and failed projections."""
 
 SIZES = (
     *("epochs_trained", "parameters", "memory_instances", "memory_bytes"),
     *("patients_train", "patients_validation", "patients_test"),
 )
-"""Epochs computed over all tasks, trainable parameters of the network, what the replay memory holds at the end, and
-distinct people by split."""
+"""Epochs over all tasks, trainable parameters of the network, the replay memory at the end, and people by split."""
 
 UNSEEN = ("unseen_auc", "unseen_accuracy", "unseen_balanced_accuracy", "unseen_f1")
-"""Measures of people in no task, after the last one, where a scenario holds such people out."""
+"""Measures of held-out people, who are in no task, after the last task; for scenarios with such people."""
 
 PHASES = ("seconds_train", "seconds_acquire", "seconds_evaluate")
 
@@ -38,26 +37,26 @@ RESULTS: Mapping[str, type] = {
     "stores": str,
     **dict.fromkeys(("seconds", *PHASES, "cpu_seconds"), float),
 }
-"""What a finished run is worth and what it took, by column."""
+"""Metrics and cost of a finished run, by column."""
 
 RECORDED = (
     *("run_id", "status", "error", "started_at", "data_hash", "split_hash", "encoder_hash", "features_hash"),
     *("semantics_version", "package_version"),
     *("git_commit", "git_dirty", "python", "torch", "ray", "device", "backend", "host", "lockstep", "plugins"),
 )
-"""The other columns: what became of a run, and where it comes from."""
+"""The other columns: status and provenance."""
 
 RENAMED: Mapping[str, str] = {"stack": "lockstep"}
-"""Columns of `runs` that earlier versions wrote under another name, by that name."""
+"""Earlier name to today's name of renamed columns of `runs`."""
 
 RENAMED_VALUES: Mapping[str, Mapping[str, str]] = {"leads": {"one": "single"}}
-"""Values that earlier versions wrote under another name, by column and that name."""
+"""Renamed values, by column and earlier value."""
 
 OPTIONS.reserve((*RESULTS, *RECORDED, *RENAMED), "that of a column of runs")
 
 
 def _scalar(annotation: Any) -> type:
-    """The type of a field's column, None aside: text for anything but a number or a truth value."""
+    """Return the type of a field's column, apart from None: text unless it is a number or bool."""
     if len(given := [it for it in get_args(annotation) if it is not NoneType]) == 1:
         (annotation,) = given
     if get_origin(annotation) is Annotated:
@@ -66,12 +65,12 @@ def _scalar(annotation: Any) -> type:
 
 
 FIELDS: Mapping[str, type] = {name: _scalar(info.annotation) for name, info in RunConfig.model_fields.items()}
-"""Config fields by column. What is neither text nor a scalar is written as JSON (a task order)."""
+"""Config fields by column. Values other than text and scalars, such as a task order, are stored as JSON."""
 
 CONFIG: Mapping[str, type] = {**FIELDS, **{name: OPTIONS[name].kind for name in BUILT_IN}}
-"""Config fields and options of built-in plug-ins by column; an option is null where a run does not use it.
+"""Config fields and options of built-in plug-ins by column; an option is null in runs that do not use it.
 
-Other options have columns of their own beside these, in the rows of the runs that use them.
+Options of other plug-ins have additional columns.
 """
 
 
@@ -82,30 +81,30 @@ DEFAULTS: Mapping[str, Any] = {
     **LEFT_OUT,
     **dict.fromkeys(BUILT_IN),
 }
-"""What columns hold in files that were written before they were added."""
+"""Values of columns in files written before the columns were added."""
 
 
 _NUMBERS = [name for name, kind in FIELDS.items() if kind in (int, float) and DEFAULTS.get(name, 0) is not None]
-"""The fields that hold a number in every run."""
+"""Fields that are numeric in every run."""
 
 
 def numeric_columns() -> list[str]:
-    """The columns that hold numbers, which a search may optimise."""
+    """Return the numeric columns, which a search may optimise."""
     return [name for name, kind in {**CONFIG, **RESULTS}.items() if kind in (int, float)]
 
 
 _JSON = ("task_order", "task_classes")
-"""The fields whose columns hold JSON, where they hold anything but the name of an order."""
+"""Fields stored as JSON, unless they hold the name of an order."""
 
 
 def config_columns(columns: Iterable[str]) -> list[str]:
-    """Those columns of a table of runs that `config_from_row` reads: the run's id, config fields and options."""
+    """Return the columns that `config_from_row` reads: the run's id, config fields and options."""
     present = set(columns)
     return [*FIELDS, *(name for name in ("run_id", *OPTIONS) if name in present)]
 
 
 def config_row(config: RunConfig) -> dict[str, Any]:
-    """A config as columns: scalars, text and what is not set as they are, anything else as JSON."""
+    """Return a config as columns: scalars, text and None unchanged, anything else as JSON."""
     return {
         name: value if value is None or CONFIG.get(name) is not str or isinstance(value, str) else json.dumps(value)
         for name, value in config.model_dump(mode="json").items()
@@ -113,14 +112,14 @@ def config_row(config: RunConfig) -> dict[str, Any]:
 
 
 def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The config fields of a row, and its options, as JSON has their values; other columns are passed over.
+    """Return the config fields and options of a row as JSON values; other columns are ignored.
 
     Raises:
-        DamagedStore: a number is missing or not finite, which this program never writes.
+        DamagedStore: a number is missing or not finite, which clops-sweep never writes.
     """
     values = {name: row[name] for name in RunConfig.model_fields}
     for name in _JSON:
-        if not isinstance(values[name], str):  # pandas has nan where nothing is
+        if not isinstance(values[name], str):  # pandas reads null as nan
             values[name] = None
         elif values[name] != "sequential":
             values[name] = json.loads(values[name])
@@ -133,12 +132,12 @@ def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _missing(value: Any) -> bool:
-    """Whether nothing is there: None, or what pandas has in its place."""
+    """Return whether a value is None, or nan as pandas reads null."""
     return value is None or value != value or type(value).__name__ == "NAType"
 
 
 def config_from_row(row: Mapping[str, Any]) -> RunConfig:
-    """The inverse of `config_row`; other columns, and options that the run does not use, are passed over."""
+    """Invert `config_row`; other columns, and options that the run does not use, are ignored."""
     DATASETS.know(row["dataset"], row["scenario"])
     fields = fields_from_row(row)
     used = used_options(lambda name: fields.get(name) if name in fields else OPTIONS[name].default)

@@ -1,4 +1,4 @@
-"""RunConfig: everything that defines one continual-learning run, and the run's identity."""
+"""RunConfig: the complete definition of a continual-learning run, and its identity."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ from clops_sweep.experiment.plugins.registry import (
 from clops_sweep.experiment.plugins.values import as_list, groups_of_classes, is_whole, length
 
 SEMANTICS_VERSION = 2
-"""Raised whenever the same configuration would give different numbers than before; part of every run id."""
+"""Increased whenever the same configuration gives different numbers than before; part of every run id."""
 
 RUN_ID_LENGTH = 24
-"""Hexadecimal digits of a run id. Version 0.1, which hashed every field, had 20: which tells its stores apart."""
+"""Hexadecimal digits of a run id. Version 0.1 used 20, which identifies its stores."""
 
 PositiveInt = Annotated[int, BeforeValidator(IntOption(1, ge=1, le=LARGEST).checked)]
 PositiveFloat = Annotated[float, BeforeValidator(FloatOption(1, gt=0).checked)]
@@ -87,26 +87,24 @@ _NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_O
 _MOST_TASKS = 10_000
 
 REPLACED = frozenset({"norm", "head", "projection", "scales", "encoder"})
-"""What a network is made with beside its own options: replaced layers, and the encoder that is trained below it."""
+"""Entries of `network_options` besides the network's options: replaced layers, and the encoder that is trained too."""
 
 
 class RunConfig(BaseModel):
     """One continual-learning run, fully determined: same config, same data, same numbers.
 
-    A number is a number here: neither text such as "20" nor True is taken for one, and of those with a decimal point
-    20.0 is a whole number and 20.5 is not.
+    Types are strict: neither the text "20" nor True is a number; 20.0 is an integer, 20.5 is not.
 
-    Fields carry the names of the paper's hyperparameters (Kiyasseh, Zhu and Clifton, CLOPS). A field that is not
-    given takes the paper's value for the scenario and data set at hand, and is then as much part of the run's
-    identity as one that was typed.
+    Fields have the names of the paper's hyperparameters (Kiyasseh, Zhu and Clifton, CLOPS). A field that is not given
+    has the paper's value for the scenario and data set, which is part of the run's identity like any other value.
 
-    So are the options of the plug-ins that it names (see `plugins`): ``RunConfig(network="mine", width=32).width`` is
-    32. An option may be given that a plug-in does not use which is only there by default: such a config is the base of
-    others. It is kept aside, and read as given; what is never given is read as its default.
+    Options of the plug-ins that it names are fields, too (see `plugins`): ``RunConfig(network="mine", width=32).width``
+    is 32. An option that no plug-in uses is kept if the plug-in is only the default, because such a config may be the
+    base of others.
 
     Raises:
-        UsageError: an unknown key (the nearest known one is named), a value out of bounds, or an option that the
-            plug-ins that are given do not use.
+        UsageError: an unknown key (the most similar known key is named), a value out of bounds, or an option that the
+            given plug-ins do not use.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=False)
@@ -214,7 +212,7 @@ class RunConfig(BaseModel):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return the config with some values; it keeps options aside that no plug-in of it uses.
+        """Return a config with some values; options that its plug-ins do not use are kept aside.
 
         Raises:
             UsageError: an unknown key or a value out of bounds.
@@ -224,7 +222,7 @@ class RunConfig(BaseModel):
         return config
 
     def __getattr__(self, name: str) -> Any:
-        """The value of an option: as it was given, or its default where no plug-in of this config uses it."""
+        """Return the value of an option: the given one, or its default if no plug-in of this config uses it."""
         try:
             return super().__getattr__(name)  # type: ignore[misc]
         except AttributeError:
@@ -360,7 +358,7 @@ class RunConfig(BaseModel):
         return self
 
     def _set_options(self, given: Mapping[str, Any]) -> None:
-        """Take the given options that the plug-ins use, the others' defaults, and keep the rest aside."""
+        """Set the options that the plug-ins use, given or default, and keep the rest aside."""
         fields = self.__dict__
         used = used_options(lambda name: fields[name] if name in fields else given.get(name, OPTIONS[name].default))
         for name, instead_of in IN_PLACE_OF.items():
@@ -373,7 +371,7 @@ class RunConfig(BaseModel):
         self._aside = {name: value for name, value in given.items() if name not in used}
 
     def _default(self, name: str) -> Any:
-        """The default of an option, which may depend on the fields but for the seeds."""
+        """Return the default of an option, which may depend on all fields except the seeds."""
         option = OPTIONS[name]
         if not callable(option.default):
             return option.default
@@ -387,20 +385,20 @@ class RunConfig(BaseModel):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options of the plug-ins that it names, by name."""
+        """Options of its plug-ins, by name."""
         return dict(self.__pydantic_extra__ or {})
 
     def options_of(self, kind: str) -> dict[str, Any]:
-        """The options of the plug-in that one of its fields names, such as `network`, by name; none of nothing."""
+        """Return the options of the plug-in in a field such as `network`, by name; empty if the field is None."""
         options = self.options
         return {name: options[name] for name in REGISTRIES[kind].options(getattr(self, kind)) if name in options}
 
     def get(self, name: str) -> Any:
-        """The value of a field or option; None for an option that it does not have."""
+        """Return the value of a field or option; None for an option that it does not have."""
         return getattr(self, name) if name in type(self).model_fields else self.options.get(name)
 
     def replace(self, **changes: Any) -> Self:
-        """The same config with other values; what was left to its default follows the new values.
+        """Return a config with other values; defaults follow the new values.
 
         An option that no plug-in of the new config uses is kept aside, so that one base serves several strategies.
         """
@@ -408,12 +406,12 @@ class RunConfig(BaseModel):
 
     @property
     def explicit(self) -> dict[str, Any]:
-        """The fields and options that were given, also those that no plug-in of it uses."""
+        """The fields and options that were given, including options that no plug-in of it uses."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
     @property
     def network_options(self) -> dict[str, Any]:
-        """What the network is made with: its options, and which layers of it are replaced (see `REPLACED`)."""
+        """Arguments of the network: its options, and the layers to replace (see `REPLACED`)."""
         found = self.options_of("network") | ({} if self.norm == "batch" else {"norm": self.norm})
         if self.head == "cosine":
             found["head"] = self.head
@@ -424,12 +422,12 @@ class RunConfig(BaseModel):
 
     @property
     def initial_seed(self) -> int:
-        """The seed that the initial weights are drawn with; everything else is drawn with `seed`."""
+        """The seed of the initial weights; everything else is drawn with `seed`."""
         return self.seed if self.weight_seed is None else self.weight_seed
 
     @property
     def data_key(self) -> DataKey:
-        """The frames that this config runs on."""
+        """Key of the frames that this config runs on."""
         view = (self.split_seed, self.normalize, self.leads, self.split, self.validation)
         by_time = "split_within" in SCENARIOS.declaration(self.scenario).fields and self.split_within == "time"
         within = "time" if by_time else "people"
@@ -437,13 +435,13 @@ class RunConfig(BaseModel):
 
     @property
     def tasks_key(self) -> tuple[Any, ...]:
-        """What decides, beside the data and `task_order`, which tasks a run has."""
+        """The settings, besides data and `task_order`, that determine the tasks."""
         fields = SCENARIOS.declaration(self.scenario).fields
         of_scenario = (getattr(self, name) for name in sorted(fields))
         return self.scenario, *of_scenario, *self.options_of("scenario").items()
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy that finds out its identity anew; unlike `replace`, it does not look at what it is updated with."""
+        """Return a copy without a cached identity; unlike `replace`, it does not validate the update."""
         changes = dict(update or {})
         copied = super().model_copy(update={n: it for n, it in changes.items() if n not in OPTIONS}, deep=deep)
         copied.__dict__.pop("identity", None)
@@ -457,21 +455,21 @@ class RunConfig(BaseModel):
 
     @property
     def without_unused(self) -> Self:
-        """The config without options that no plug-in of it uses, so that a method cannot read them."""
+        """Return the config without unused options, so that a method cannot read them."""
         if not self._aside:
             return self
         return self.of({name: value for name, value in self.explicit.items() if name not in self._aside})
 
     @cached_property
     def identity(self) -> str:
-        """What of the config its numbers depend on, as canonical JSON (see `identity`)."""
+        """Everything that the run's numbers depend on, as canonical JSON (see `identity`)."""
         fields = self.model_dump(mode="json", exclude=set(self.options))
         return identity_of(fields, self.options)
 
     def with_seed(self, seed: int, identity: str | None = None) -> Self:
-        """The same config with another seed, which is not looked at, and with its identity, where that is known.
+        """Return the config with another seed, without validation, and with its identity if known.
 
-        What neither has of its own they share, as nothing of a config ever changes: a plan has 100,000 of them.
+        Configs are immutable, so both share all other values: a plan may have 100,000 of them.
         """
         copied = type(self).__new__(type(self))
         values = {**self.__dict__, "seed": seed}
@@ -487,13 +485,13 @@ class RunConfig(BaseModel):
         return copied
 
     def run_id(self, data_hash: str, semantics_version: int = SEMANTICS_VERSION) -> str:
-        """The run's id: SHA-256 over identity, data and method semantics, the first 24 hex digits."""
+        """Return the run's id: the first 24 hex digits of the SHA-256 of identity, data hash and semantics version."""
         whole = f'{{"config":{self.identity},"data_hash":"{data_hash}","semantics_version":{semantics_version}}}'
         return hashlib.sha256(whole.encode()).hexdigest()[:RUN_ID_LENGTH]
 
 
 class _AnyCombination(RunConfig):
-    """A config whose fields are each right, whether or not they go together."""
+    """A config whose fields are valid by themselves, but perhaps not together."""
 
     @model_validator(mode="after")
     def _scenario_fits(self) -> Self:
@@ -520,10 +518,10 @@ def _registered(kind: str, value: str) -> str:
 
 
 def _checked(name: str, value: Any) -> Any:
-    """The value of an option as it is stored.
+    """Return the value of an option as it is stored.
 
     Raises:
-        ValueError: the option cannot have it.
+        ValueError: the value is invalid.
     """
     option = OPTIONS[name]
     try:
@@ -534,13 +532,13 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def _kinds_that_use(name: str) -> list[str]:
-    """The fields whose plug-ins may use an option."""
+    """Return the fields whose plug-ins may use an option."""
     own = {owner.partition(" ")[0] for owner in OPTIONS.owners(name)}
     return [kind for kind in REGISTRIES if kind in own or (kind == "strategy" and not own.issubset(USERS))]
 
 
 def any_combination(base: RunConfig, changes: Mapping[str, Any]) -> RunConfig | None:
-    """A config for a condition to look at, also where its fields do not go together; None if one of them is wrong."""
+    """Return a config to evaluate a condition on, even if its fields are invalid together; None if one is invalid."""
     try:
         return _AnyCombination.of(base.explicit | dict(changes))
     except UsageError:
@@ -548,7 +546,7 @@ def any_combination(base: RunConfig, changes: Mapping[str, Any]) -> RunConfig | 
 
 
 def known_key(name: str) -> str:
-    """`name` if it is a config field or an option; otherwise UsageError that names those like it."""
+    """Return `name` if it is a config field or an option, or raise a UsageError that names similar ones."""
     if not isinstance(name, str):
         raise UsageError(f"unknown key {shown(name)}: expected text")
     if name in RunConfig.model_fields or name in OPTIONS:
@@ -569,7 +567,7 @@ _SHORTEST_WORD = 3
 
 
 def owners(key: str) -> str:
-    """The plug-ins that have an option, such as "strategy 'er', 'er_ace'"."""
+    """Return the plug-ins with an option in words, such as "strategy 'er', 'er_ace'"."""
     owners = sorted(OPTIONS.owners(key))
     kind = owners[0].partition(" ")[0]
     names = [owner.removeprefix(f"{kind} ") for owner in owners]
@@ -577,23 +575,23 @@ def owners(key: str) -> str:
 
 
 def default_plugin(kind: str) -> str:
-    """Return the plug-in that a config names by default in a field or option."""
+    """Return the default plug-in of a field or option."""
     default: str = OPTIONS[kind].default if kind in OPTIONS else RunConfig.model_fields[kind].default
     return default
 
 
 def kind_of(name: str) -> Any:
-    """The type that a field or option is declared to have: int, float, bool and str among others."""
+    """Return the declared type of a field or option, such as int, float, bool or str."""
     return RunConfig.model_fields[name].annotation if name in RunConfig.model_fields else OPTIONS[name].kind
 
 
 def names_of(configs: Iterable[RunConfig]) -> list[str]:
-    """The fields that every config has, and the options that some of these have."""
+    """Return the fields of every config, and the options of some configs."""
     return list(dict.fromkeys([*RunConfig.model_fields, *(name for config in configs for name in config.options)]))
 
 
 def _first_sentence(error: ValidationError) -> str:
-    """Pydantic's report as one sentence: which key, which value, what would be right."""
+    """Convert Pydantic's report to one sentence: the key, its value, and what is expected."""
     details = error.errors(include_url=False)
     first = details[0]
     key = str(first["loc"][0]) if first["loc"] else ""

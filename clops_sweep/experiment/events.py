@@ -1,4 +1,4 @@
-"""The events that observers get: the end of an epoch, a task or a run. Plain data; needs neither torch nor Ray."""
+"""Events for observers: the end of an epoch, a task or a run. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from clops_sweep.experiment.config import RunConfig
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run is.
+    """The progress of a run.
 
     Attributes:
-        task: which task has been trained last, from 1.
-        task_name: what it holds.
-        tasks: how many there are; 1 for strategies that train on all at once.
-        epoch: how many epochs of it have been trained.
-        epochs: how many there are at most; early stopping may end a task before.
+        task: number of the task trained last, from 1.
+        task_name: name of the task.
+        tasks: number of tasks; 1 for strategies that train on all at once.
+        epoch: number of epochs of the task trained so far.
+        epochs: maximum number of epochs of a task; early stopping may end a task before.
     """
 
     task: int
@@ -29,7 +29,7 @@ class Place:
 
     @property
     def step(self) -> int:
-        """Epochs since the run began; a task that stopped early counts as one with all its epochs."""
+        """Epochs since the start of the run; a task that stopped early counts with all its epochs."""
         return (self.task - 1) * self.epochs + self.epoch
 
 
@@ -38,12 +38,12 @@ class EpochEnd:
     """An epoch has ended.
 
     Attributes:
-        run_id: of the run.
-        config: of the run.
-        place: where it is.
-        metrics: of the validation split: `loss` and every measure (`auc`, `accuracy`, ...), means over the tasks seen
-            so far, and each of them of each of these tasks as `auc/NAME`. What is not defined is left out.
-            Without a validation set, of the test set where `curves="test"` was asked for, else empty.
+        run_id: id of the run.
+        config: config of the run.
+        place: progress of the run.
+        metrics: metrics of the validation split: `loss` and every measure (`auc`, `accuracy`, ...), as means over the
+            tasks seen so far, and for each of these tasks as `auc/NAME`. Undefined metrics are left out. Without a
+            validation set: metrics of the test set with `curves="test"`, else empty.
     """
 
     run_id: str
@@ -54,14 +54,14 @@ class EpochEnd:
 
 @dataclass(frozen=True)
 class TaskEnd:
-    """A task has ended; it comes behind the `EpochEnd` of its last epoch.
+    """A task has ended; follows the `EpochEnd` of its last epoch.
 
     Attributes:
-        run_id: of the run.
-        config: of the run.
-        place: where it is.
-        metrics: those of the columns of `runs` (`auc`, `bwt`, `test_auc`, ...), of R as far as it is known: of the
-            tasks seen so far. What is not defined, such as BWT after one task, is left out.
+        run_id: id of the run.
+        config: config of the run.
+        place: progress of the run.
+        metrics: metrics as in the columns of `runs` (`auc`, `bwt`, `test_auc`, ...), over the tasks seen so far.
+            Undefined metrics, such as BWT after one task, are left out.
     """
 
     run_id: str
@@ -75,11 +75,11 @@ class RunEnd:
     """A run has ended and is in the store.
 
     Attributes:
-        run_id: of the run.
-        config: of the run.
+        run_id: id of the run.
+        config: config of the run.
         status: finished or failed.
-        metrics: those of the columns of `runs`; none of a failed run.
-        error: the traceback of a failed run.
+        metrics: metrics as in the columns of `runs`; empty for a failed run.
+        error: traceback of a failed run.
     """
 
     run_id: str
@@ -90,11 +90,11 @@ class RunEnd:
 
 
 Event = EpochEnd | TaskEnd | RunEnd
-"""What an observer is called with, one at a time."""
+"""An event, the argument of an observer."""
 
 
 def number(event: Event) -> int:
-    """Return the place of an event among those of its run; a failed run may still finish when its worker dies then."""
+    """Return a number that orders the events of a run; a failed run may still finish in a retry."""
     match event:
         case EpochEnd():
             return 2 * event.place.step

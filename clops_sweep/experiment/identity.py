@@ -1,4 +1,4 @@
-"""Identity: what of a config its numbers depend on, as canonical JSON. Configs with the same one are one run."""
+"""Identity: everything that a run's numbers depend on, as canonical JSON. Configs of equal identity share one run."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ LEFT_OUT: Mapping[str, Any] = {
     **{"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "norm": "batch", "head": "linear"},
     **{"precision": "float32", "lora_rank": 0},
 }
-"""Fields that are left out of the identity where they have these values: runs were stored before the fields existed."""
+"""Fields that are left out of the identity at these values, because runs were stored before the fields existed."""
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-    """Return what of a config its numbers depend on, as canonical JSON.
+    """Return everything that a config's numbers depend on, as canonical JSON.
 
-    These are its fields, without those that its scenario does not use, and the options that have an effect. Values of
-    None and the defaults in `LEFT_OUT` are left out, so that a field that is added later does not change stored ids.
+    These are its fields, except those that its scenario does not use, and the options with an effect. None and the
+    defaults in `LEFT_OUT` are left out, so that new fields do not change stored ids.
 
     Args:
-        fields: the config's fields by name, as JSON has their values.
+        fields: the config's fields by name, as JSON values.
         options: the options that it uses, by name.
     """
     unused = OF_SCENARIOS.difference(SCENARIOS.declaration(fields["scenario"]).fields)
@@ -40,15 +40,15 @@ def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
 
 
 def effective(strategy: str, options: Mapping[str, Any], plugins: list[Any]) -> dict[str, Any]:
-    """Return the options that have an effect, with those of the plug-ins that they name; `strategy` if it is another.
+    """Return the options with an effect, including those of plug-ins that they name, and `strategy` if it changes.
 
     Args:
-        strategy: which.
-        options: those that the config uses, by name.
-        plugins: what the fields `USERS` name.
+        strategy: name of the strategy.
+        options: the options that the config uses, by name.
+        plugins: the plug-ins in the fields `USERS`.
 
     Raises:
-        ValueError: options do not go together.
+        ValueError: the options are invalid together.
     """
     found: dict[str, Any] = {}
     for kind, plugin in zip(USERS, plugins, strict=True):
@@ -64,9 +64,9 @@ def effective(strategy: str, options: Mapping[str, Any], plugins: list[Any]) -> 
 
 
 def around_seed(identity: str, seed: int, weight_seed: int | None) -> tuple[str, str] | None:
-    """Return what stands before the seed and after it in the identity of every config that differs in it alone.
+    """Return the identity's text before and after the seed, for configs that differ in the seed alone.
 
-    None with a seed of its own for the weights, as that is left out where both are equal.
+    None if `weight_seed` is set, since it is left out when it equals the seed.
     """
     if weight_seed is not None:
         return None

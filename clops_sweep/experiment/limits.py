@@ -1,4 +1,4 @@
-"""Bounds of the numbers that a launch takes beside its search spaces, shared by the command and by `sweep()`."""
+"""Bounds of the numeric arguments of a launch, shared by the command and `sweep()`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _GpuOption(FloatOption):
     """No GPU, a share of one, or several whole ones."""
 
     def checked(self, value: Any) -> float:
-        """The value as it is stored; see the base class."""
+        """Return the value as it is stored; see the base class."""
         share: float | None = super().checked(value) if self._of_this_kind(value) else None
         if share is None or not (share == 0 or _SMALLEST_SHARE <= share <= 1 or (share > 1 and share.is_integer())):
             raise ValueError(f"expected 0, a share from {_SMALLEST_SHARE} to 1, or a whole number")
@@ -29,7 +29,7 @@ class _GpuOption(FloatOption):
 Limit = FloatOption | IntOption
 
 Keep = Literal["predictions", "models", "models:all"]
-"""What a store can hold of a run beside the four tables that every run is in."""
+"""Optional results of a run, in addition to the four tables."""
 
 SEEDS = IntOption(5, ge=1, le=100_000)
 LIMIT = IntOption(1, ge=1)

@@ -1,7 +1,7 @@
-"""The registry of metrics: every number that a run is judged by, under the name of its column in `runs`.
+"""The registry of metrics, by column of `runs`.
 
-A metric is a measure of how well tasks are done (`MEASURES`), averaged over tasks, or what becomes of that measure
-while other tasks are learned (BWT, forgetting, ...). Columns, figures, tables, searches and commands use these names.
+A metric is a measure of performance on tasks (`MEASURES`) averaged over tasks, or its change while other tasks are
+learned (BWT, forgetting, ...). Columns, figures, tables, searches and commands use these names.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 MEASURES = ("auc", "accuracy", "balanced_accuracy", "f1", "auc_seen")
-"""What an entry of R may be: how well a task is done."""
+"""Measures of performance on a task: the entries of R."""
 
 PAPER = ("auc", "bwt", "bwt_t", "bwt_lambda")
-"""The metrics of the paper's tables: headline metrics of every scenario that declares no others."""
+"""The metrics of the paper's tables: default headline metrics of a scenario."""
 
 CLASS_INCREMENTAL = ("balanced_accuracy", "balanced_accuracy_forgetting")
-"""Headline metrics where a prediction is one of the classes of all tasks."""
+"""Headline metrics of scenarios with one output per class of all tasks."""
 
 OF_PEOPLE = ("accuracy", "accuracy_bwt")
-"""Headline metrics where tasks are groups of people, of whom one often has one class alone, and so no AUC."""
+"""Headline metrics of scenarios whose tasks are groups of people: a person often has one class only, and no AUC."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Metric:
     """One numeric column of `runs`.
 
     Attributes:
-        column: its name.
-        plain: its name in text, tables and figures.
-        latex: its name in LaTeX.
+        column: name of the column.
+        plain: name in text, tables and figures.
+        latex: name in LaTeX.
         signed: whether it is a difference around 0.
-        formula: in terms of R.
-        better: which of two values is the better one; None where neither is.
-        decimals: of a value in a figure; None for three significant digits.
-        measure: what R holds for it, one of `MEASURES`; None where it does not follow from R.
+        formula: formula in terms of R.
+        better: whether higher or lower values are better; None if neither.
+        decimals: decimals of a value in a figure; None for three significant digits.
+        measure: the measure in R, one of `MEASURES`; None if it is not computed from R.
         split: validation or test.
     """
 
@@ -53,23 +53,23 @@ class Metric:
 
     @property
     def lower_is_better(self) -> bool:
-        """Whether the lowest value is the best."""
+        """Whether lower values are better."""
         return self.better == "lower"
 
     def text(self, value: float) -> str:
-        """A value as a figure shows it: 0.796, or 1,240 and 3.58 where there is no scale of its own."""
+        """Format a value for a figure: 0.796, or with three significant digits 1,240 and 3.58."""
         if self.decimals is not None:
             return f"{value:z.{self.decimals}f}"
         return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:.3g}"
 
     def with_spread(self, mean: float, sd: float) -> str:
-        """A mean ± its standard deviation, where that is defined."""
+        """Format a mean and, if defined, ± its standard deviation."""
         return self.text(mean) + (f" ± {self.text(sd)}" if math.isfinite(sd) else "")
 
 
 @dataclass(frozen=True)
 class _Transfer:
-    """A metric of how a measure changes while other tasks are learned."""
+    """A metric of the change of a measure while other tasks are learned."""
 
     name: str
     plain: str
@@ -96,7 +96,7 @@ _TRANSFERS: Final = (
         lower_is_better=True,
     ),
 )
-"""In the order of the columns. R[i][j]: a measure on task j after training on task i of N."""
+"""Metrics in the order of the columns. R[i][j]: a measure on task j after training on task i of N."""
 
 _BY_NAME: Final = {it.name: it for it in _TRANSFERS}
 _OF_A_MEASURE: Final = re.compile(rf"(?:(.+)_)?({'|'.join(sorted(_BY_NAME, key=len, reverse=True))})")
@@ -108,26 +108,26 @@ _ABBREVIATIONS: Final = {"auc": "AUC", "f1": "macro F1", "mc": "MC"}
 
 
 def metrics_of(measure: str) -> tuple[str, ...]:
-    """The metrics of one measure by their columns.
+    """Return the metrics of one measure by column.
 
-    These are its average, BWT, BWT_t, BWT_lambda, FWT and forgetting, those of AUC without a prefix, and the average
-    incremental measure.
+    These are its average, BWT, BWT_t, BWT_lambda, FWT, forgetting and the average incremental measure; for AUC without
+    a prefix.
     """
     transfers = (of_measure(it.name, measure) for it in _TRANSFERS)
     return (measure, *transfers, f"{_ALL_STAGES}{measure}")
 
 
 def of_measure(transfer: str, measure: str) -> str:
-    """The column of BWT, forgetting and so on of a measure; those of AUC have no prefix."""
+    """Return the column of BWT, forgetting and so on of a measure; those of AUC have no prefix."""
     return transfer if measure == "auc" else f"{measure}_{transfer}"
 
 
 def metric_named(column: str) -> Metric:
-    """The metric of a numeric column of `runs`, as its name says.
+    """Return the metric of a numeric column of `runs`, from its name.
 
-    A name that ends in bwt, bwt_t, bwt_lambda, fwt or forgetting is that of the score named before it:
-    accuracy_bwt is "BWT of accuracy". The prefix `test_` names the split. Scores are better when higher, seconds,
-    losses and forgetting when lower; of anything else nothing is better.
+    A name that ends in bwt, bwt_t, bwt_lambda, fwt or forgetting belongs to the score before it: accuracy_bwt is "BWT
+    of accuracy". The prefix `test_` names the split. Higher scores are better; lower seconds, losses and forgetting are
+    better; other columns have no direction.
     """
     if column.startswith("test_"):
         base = metric_named(column.removeprefix("test_"))
@@ -154,7 +154,7 @@ def metric_named(column: str) -> Metric:
 
 
 def _transfer(column: str, it: _Transfer, measure: str) -> Metric:
-    # The paper has BWT of AUC alone, and no forgetting: "Forgetting" by itself would be taken for that of accuracy.
+    # The paper has BWT of AUC only, and no forgetting: "Forgetting" alone would be read as that of accuracy.
     of = "" if measure == "auc" and it.name != "forgetting" else f" of {words(measure)}"
     return Metric(
         column,
@@ -174,7 +174,7 @@ def _average(column: str) -> str:
 
 
 def words(column: str) -> str:
-    """The name of a measure, or of another column, in words."""
+    """Return the name of a measure or other column in words."""
     if column.startswith(_ALL_STAGES):
         return f"average incremental {words(column.removeprefix(_ALL_STAGES))}"
     return _WORDS.get(column) or " ".join(_ABBREVIATIONS.get(part, part) for part in column.split("_"))
@@ -185,17 +185,17 @@ def _in_latex(text: str) -> str:
 
 
 METRICS: Mapping[str, Metric] = {name: metric_named(name) for measure in MEASURES for name in metrics_of(measure)}
-"""Metrics of the validation split by column; those of the test split have the prefix `test_`."""
+"""Metrics of the validation split by column; for the test split, add the prefix `test_`."""
 
 
 def headline_of(names: object) -> tuple[str, ...]:
-    """The headline metrics that a scenario declares, as columns.
+    """Return the headline metrics that a scenario declares, as columns.
 
-    BWT, forgetting and so on without a measure are those of the measure named before them: ("accuracy", "forgetting")
-    stands for ("accuracy", "accuracy_forgetting").
+    BWT, forgetting and so on without a measure belong to the preceding measure: ("accuracy", "forgetting") means
+    ("accuracy", "accuracy_forgetting").
 
     Raises:
-        ValueError: it is no list of metrics of the validation split, or it does not begin with a measure.
+        ValueError: not a list of metrics of the validation split that begins with a measure.
     """
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise ValueError(f"{names!r}: expected a list of metrics, such as ('accuracy', 'forgetting')")
@@ -213,9 +213,9 @@ def headline_of(names: object) -> tuple[str, ...]:
 
 
 def in_words(values: Mapping[str, float], prefix: str = "") -> str:
-    """Values of metrics in one line, those that are not defined left out: "AUC 0.812, BWT -0.046".
+    """Format metrics in one line without undefined ones: "AUC 0.812, BWT -0.046".
 
-    The measure of a transfer is named only where it is not the one named first.
+    The measure of a transfer metric is named only if it differs from the first.
     """
     parts, first = [], None
     for column, value in values.items():
@@ -228,7 +228,7 @@ def in_words(values: Mapping[str, float], prefix: str = "") -> str:
 
 
 def short_name(column: str, measure: str | None = None) -> str:
-    """The name of a metric in a line: "AUC", "forgetting", or "forgetting of AUC" where `measure` is another."""
+    """Return the name of a metric in a line: "AUC", "forgetting", or "forgetting of AUC" if `measure` is another."""
     if column.startswith("test_"):
         return f"test {short_name(column.removeprefix('test_'), measure)}"
     metric = metric_named(column)

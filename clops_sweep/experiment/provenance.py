@@ -1,4 +1,4 @@
-"""Which code a run used beside the package's own, as a column of `runs`, and whether it is still the same."""
+"""The custom code that a run used, as a column of `runs`, and whether it has changed since."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NAMING = (*REGISTRIES, "dataset")
 """The config fields that may name a plug-in."""
 
 PROVENANCE = (*NAMING, "plugins")
-"""The columns that `changed_code` looks at."""
+"""Columns that `changed_code` needs."""
 
 
 def plugins_of(config: RunConfig) -> str | None:
-    """The plug-ins that a run makes use of, as JSON: name to [file, SHA-256 of the file, SHA-256 of the code].
+    """Return the custom plug-ins of a run as JSON: name to [file, SHA-256 of the file, SHA-256 of the code].
 
-    None where all that it uses is built in. What a config names and its strategy does not look at is not used.
+    None if all its plug-ins are built in. Plug-ins that its strategy does not use are left out.
     """
     used = json.loads(config.identity)
     found: dict[str, list[str | None]] = {}
@@ -34,12 +34,12 @@ def plugins_of(config: RunConfig) -> str | None:
 
 
 def plugin_files(plugins: object) -> tuple[str, ...]:
-    """The files behind the plug-ins of a run, from its column `plugins`; none where it used none, or is of old."""
+    """Return the files of the plug-ins of a run, from its column `plugins`; empty for none or an early version."""
     return tuple(sorted({origin.file for origin in _stored(plugins).values() if origin.file is not None}))
 
 
 def described(plugins: object) -> list[str]:
-    """Each plug-in of a run on a line, from its column `plugins`."""
+    """Describe each plug-in of a run in one line, from its column `plugins`."""
     return [
         f"{name}: {origin.file or 'a notebook'}, SHA-256 {(origin.sha256 or 'not known')[:12]}"
         for name, origin in _stored(plugins).items()
@@ -47,18 +47,18 @@ def described(plugins: object) -> list[str]:
 
 
 def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each plug-in whose code, as it is registered here, is not what computed some stored runs.
+    """Return a sentence for each registered plug-in whose code differs from that of stored runs.
 
     Args:
-        rows: of `runs`, with the columns `PROVENANCE`. Runs of earlier versions and
-            unregistered plug-ins are skipped.
+        rows: rows of `runs`, with the columns `PROVENANCE`. Runs of earlier versions and unregistered plug-ins are
+            skipped.
     """
     counts = Counter(
         (field, str(row[field]), before.file or "a notebook")
         for row in rows
         if (stored := _stored(row["plugins"]))
         for field in NAMING
-        if field != "encoder"  # whose code is part of the run's identity
+        if field != "encoder"  # their code is part of the run's identity
         if (before := stored.get(f"{field} {row[field]}") or stored.get(row[field])) is not None
         and (now := ORIGINS.get((field, row[field]))) is not None
         and now.differs(before)
@@ -71,10 +71,10 @@ def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def changed_encoders(rows: Iterable[Mapping[str, Any]], now: Mapping[str, str]) -> list[str]:
-    """A sentence for each encoder that is not what computed the features of some stored runs.
+    """Return a sentence for each encoder that differs from the one of stored runs.
 
     Args:
-        rows: of `runs`, with the columns `encoder` and `encoder_hash`.
+        rows: rows of `runs`, with the columns `encoder` and `encoder_hash`.
         now: identities of encoders by name.
     """
     changed = ((row["encoder"], row["encoder_hash"]) for row in rows if row["encoder"] in now)
@@ -87,7 +87,7 @@ def changed_encoders(rows: Iterable[Mapping[str, Any]], now: Mapping[str, str]) 
 
 
 def _stored(plugins: object) -> dict[str, Origin]:
-    """The column as it was written; empty for null, which pandas may have as nan."""
+    """Return a column's text; empty for null, which pandas may read as nan."""
     found: dict[str, Origin] = {}
     if isinstance(plugins, str):
         found = {name: Origin(*origin) for name, origin in json.loads(plugins).items()}

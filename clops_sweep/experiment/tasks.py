@@ -1,4 +1,4 @@
-"""The tasks that a config asks for."""
+"""The tasks of a config."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
-    """The tasks of a config's scenario on its frames, in its task order.
+    """Return the tasks of a config's scenario on its frames, in its task order.
 
     Raises:
-        UsageError: data and scenario do not fit, see `build_scenario`, the strategy cannot do with its outputs,
-            nor with its `head`, `memory_size` is more than all training instances, `curves` are of the test set where
-            there is a validation set, or `early_stopping` has none to watch.
+        UsageError: data and scenario do not fit (see `build_scenario`), the strategy does not support the scenario's
+            outputs or its `head`, `memory_size` exceeds all training instances, `curves="test"` despite a validation
+            set, or `early_stopping` without one.
     """
     from clops_sweep.data.scenarios import build_scenario
 
@@ -58,19 +58,19 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
 
 
 def training_instances(scenario: Scenario) -> int:
-    """The training instances of all tasks together."""
+    """Return the number of training instances of all tasks."""
     return sum(len(task.train.rows) for task in scenario.tasks)
 
 
 def capacity_of(config: RunConfig, instances: int) -> int | None:
-    """Return how many instances a memory of fixed size may hold; None for a strategy without one.
+    """Return the capacity of a memory of fixed size in instances; None for a strategy without one.
 
     Args:
         config: a config with `memory_size` or `memory_fraction`, if its strategy has such a memory.
         instances: training instances of all tasks.
 
     Raises:
-        UsageError: the memory would be larger than all tasks together.
+        UsageError: the memory exceeds the training instances of all tasks.
     """
     size, fraction = config.get("memory_size"), config.get("memory_fraction")
     if size is None:

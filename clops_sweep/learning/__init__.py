@@ -1,1 +1,1 @@
-"""The numerics of continual learning. Knows nothing of Ray, Parquet or the command line."""
+"""The numerics of continual learning, independent of Ray, Parquet and the command line."""

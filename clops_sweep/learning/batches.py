@@ -1,4 +1,4 @@
-"""One epoch's instances, shuffled together and cut into batches."""
+"""The instances of an epoch, shuffled and split into batches."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Instances:
     Attributes:
         rows: int64 [S, n], rows of the frame bank.
         targets: float32 [S, n, C].
-        weights: float32 [S, n], what the loss of each is multiplied by wherever it is trained on (`class_weights`);
-            None for ones. `weighted` sets it, so that `vars` of others are rows and targets alone.
+        weights: float32 [S, n], factors of the losses in training (`class_weights`); None for ones. Only `weighted`
+            sets the attribute.
     """
 
     rows: torch.Tensor
@@ -42,7 +42,7 @@ class Instances:
     weights: ClassVar[torch.Tensor | None] = None
 
     def weighted(self, weights: torch.Tensor | None) -> Instances:
-        """The same instances with other weights, float32 [S, n]."""
+        """Return the instances with other weights, float32 [S, n]."""
         found = Instances(self.rows, self.targets)
         if weights is not None:
             object.__setattr__(found, "weights", weights)
@@ -50,17 +50,17 @@ class Instances:
 
     @property
     def loss_weights(self) -> torch.Tensor:
-        """The weights, by default ones: float32 [S, n]."""
+        """Weights of the losses, by default ones: float32 [S, n]."""
         return torch.ones(self.rows.shape, device=self.rows.device) if self.weights is None else self.weights
 
     def at(self, positions: torch.Tensor) -> Instances:
-        """The instances at some positions, int64 [S, m]."""
+        """Return the instances at some positions, int64 [S, m]."""
         weights = None if self.weights is None else self.weights.gather(1, positions)
         return Instances(self.rows.gather(1, positions), gather_targets(self.targets, positions)).weighted(weights)
 
     @classmethod
     def union(cls, parts: Sequence[Instances]) -> Instances:
-        """Several sets as one, in their order."""
+        """Concatenate several sets."""
         rows = torch.cat([part.rows for part in parts], dim=1)
         targets = torch.cat([part.targets for part in parts], dim=1)
         if all(part.weights is None for part in parts):
@@ -69,25 +69,25 @@ class Instances:
 
 
 def gather_targets(targets: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    """Targets at some positions: float32 [S, n, C] and int64 [S, m] to [S, m, C]."""
+    """Return the targets at some positions: float32 [S, n, C] and int64 [S, m] to [S, m, C]."""
     return targets.gather(1, positions[:, :, None].expand(-1, -1, targets.shape[2]))
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Instances to be replayed, and the factor of each one's loss, beside its weight: float32 [S, m]."""
+    """Instances to replay, with a factor of each loss in addition to its weight: float32 [S, m]."""
 
     instances: Instances
     factors: torch.Tensor
 
     def behind(self, task: Instances) -> Instances:
-        """The union of a task's instances and these, whose weights are multiplied by their factors."""
+        """Return the union of a task's instances and these, with weights multiplied by their factors."""
         weights = self.factors if self.instances.weights is None else self.factors * self.instances.weights
         return Instances.union([task, self.instances.weighted(weights)])
 
     @classmethod
     def union(cls, parts: Sequence[Replay]) -> Replay:
-        """Several sets as one."""
+        """Concatenate several sets."""
         return cls(
             Instances.union([part.instances for part in parts]),
             torch.cat([part.factors for part in parts], dim=1),
@@ -96,20 +96,20 @@ class Replay:
 
 @dataclass(frozen=True)
 class EpochBatch:
-    """A batch of current instances I and replayed instances J, which differ in number from run to run.
+    """A batch of current instances I and replayed instances J, whose numbers differ between runs.
 
     Attributes:
         rows: int64 [S, B].
         targets: float32 [S, B, C].
-        positions: int64 [S, B], positions in the task's training set where `current`, elsewhere 0.
+        positions: int64 [S, B], positions in the task's training set if `current`, else 0.
         current: bool [S, B].
-        current_count: float32 [S, B], the number of I, the same all along the batch.
-        weights: float32 [S, B], the factor of each by the number of I, or of J: the sum of weights times losses is
-            mean_I(factor l) + mean_J(factor l), without the term whose set is empty.
-        factors: float32 [S, B], of current instances their weight (see `Instances`), of replayed ones that times the
-            factor of their replay.
-        draws: int64 [B], places in the epoch, counters of the dropout masks.
-        number: the batch's number in the epoch, from 0.
+        current_count: float32 [S, B], the number of I, constant along the batch.
+        weights: float32 [S, B], factors divided by the size of I or J: the sum of weights times losses is
+            mean_I(factor l) + mean_J(factor l), without the term of an empty set.
+        factors: float32 [S, B], weights of current instances (see `Instances`); for replayed ones, weights times the
+            factors of `Replay`.
+        draws: int64 [B], positions in the epoch, counters of the dropout masks.
+        number: number of the batch in the epoch, from 0.
     """
 
     rows: torch.Tensor
@@ -123,12 +123,12 @@ class EpochBatch:
     number: int
 
     def plain(self) -> Batch:
-        """The batch as a learner takes it."""
+        """The batch in the form that learners take."""
         return Batch(self.rows, self.targets, self.weights, self.draws)
 
 
 def batch_sizes(total: int, batch_size: int, smallest: int = 1) -> list[int]:
-    """Sizes of the batches of an epoch; arguments as in `Epoch`."""
+    """Return the sizes of the batches of an epoch; arguments as in `Epoch`."""
     sizes = [min(batch_size, total - start) for start in range(0, total, batch_size)]
     if len(sizes) > 1 and sizes[-1] < smallest:
         sizes[-2:] = [sum(sizes[-2:])]
@@ -136,14 +136,14 @@ def batch_sizes(total: int, batch_size: int, smallest: int = 1) -> list[int]:
 
 
 class Epoch:
-    """The union of a task's n instances and m replayed ones in the order of an epoch, cut into batches of B.
+    """The union of a task's n instances and m replayed ones, shuffled and split into batches of B.
 
     Args:
-        task: the current task's training instances.
-        replay: m instances to go with the task's, if any.
-        order: int64 [S, n + m], permutations of the union, the task's instances coming first in it.
+        task: training instances of the current task.
+        replay: m instances to replay, if any.
+        order: int64 [S, n + m], permutations of the union, which starts with the task's instances.
         batch_size: B; the last batch may be smaller.
-        smallest: where fewer than so many would be left for the last batch, they go into the one before it.
+        smallest: minimum size of the last batch; a smaller remainder is added to the batch before it.
     """
 
     def __init__(
@@ -167,39 +167,39 @@ class Epoch:
 
     @property
     def whole(self) -> Batch:
-        """All batches, one behind the other."""
+        """All batches, concatenated."""
         return EpochBatch(*self._all, number=0).plain()
 
     def batches(self) -> Iterator[EpochBatch]:
-        """The batches, one after another."""
+        """Yield the batches."""
         parts = (values.split(self.sizes, dim=min(1, values.dim() - 1)) for values in self._all)
         return (EpochBatch(*part) for part in zip(*parts, range(len(self.sizes)), strict=True))
 
     def keep(self, name: str, values: torch.Tensor) -> None:
-        """Puts something that steps need where they find it."""
+        """Store a value that steps need."""
         self._kept[name] = values.to(self._all[0].device)
         self._of_batches.pop(name, None)
 
     def kept(self, name: str) -> torch.Tensor:
-        """What was kept under that name."""
+        """Return the value stored under a name."""
         return self._kept[name]
 
     def kept_for(self, name: str, batch: EpochBatch) -> torch.Tensor:
-        """What was kept under that name for the batch: [number of batches, ...] to [...]."""
-        if name not in self._of_batches:  # at once, as one after the other takes a step longer
+        """Return the value stored under a name for a batch: [number of batches, ...] to [...]."""
+        if name not in self._of_batches:  # all at once, since one by one would lengthen each step
             self._of_batches[name] = self._kept[name].unbind()
         return self._of_batches[name][batch.number]
 
     def keep_memory(
         self, name: str, instances: Instances, dropout_keys: torch.Tensor, draws: torch.Tensor | None = None
     ) -> None:
-        """Keeps a batch of a memory for each of the epoch's, whose loss is the mean of the weighted losses in it.
+        """Store a memory batch for each batch of the epoch; its loss is the mean of its weighted losses.
 
         Args:
-            name: by which `memory` finds it.
-            instances: of all of them, rows int64 [S, steps * m] and targets [S, steps * m, C].
+            name: name for `memory`.
+            instances: instances of all memory batches, rows int64 [S, steps * m] and targets [S, steps * m, C].
             dropout_keys: int32 [steps, S, 2].
-            draws: int64 [steps, m], counters of the dropout masks; 0 ... m - 1 in every batch if not given.
+            draws: int64 [steps, m], counters of the dropout masks; by default 0 ... m - 1 in every batch.
         """
         steps = len(self.sizes)
         count = instances.rows.shape[1] // steps
@@ -210,7 +210,7 @@ class Epoch:
         self.keep(f"{name} dropout", dropout_keys)
 
     def memory(self, name: str, batch: EpochBatch | None = None) -> tuple[Batch, torch.Tensor]:
-        """A memory's batch that goes with one of the epoch, or all of them, [steps, ...]; with its dropout keys."""
+        """Return the memory batch of one batch, or of all, [steps, ...], with its dropout keys."""
         names = (f"{name} {kept}" for kept in ("rows", "targets", "weights", "draws", "dropout"))
         rows, targets, weights, draws, keys = (
             self.kept(of) if batch is None else self.kept_for(of, batch) for of in names

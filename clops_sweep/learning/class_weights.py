@@ -1,4 +1,4 @@
-"""The weight of each instance's loss by how rare its class is in its task."""
+"""Weights of instances' losses by class frequency in their task."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from clops_sweep.experiment.config import RunConfig
 
 
 def class_weights(config: RunConfig, kind: LossKind, targets: NDArray[np.float32]) -> NDArray[np.float32] | None:
-    """What a config's `class_weights` makes of a task's training instances: [n], or None where all losses weigh alike.
+    """Return the weights of a task's training instances by `class_weights`, [n]; None for equal weights.
 
     Args:
-        config: the run's.
+        config: config of the run.
         kind: the scenario's kind of output.
         targets: [n, outputs] of zeros and ones.
     """
@@ -21,11 +21,11 @@ def class_weights(config: RunConfig, kind: LossKind, targets: NDArray[np.float32
 
 
 def balanced(kind: LossKind, targets: NDArray[np.float32]) -> NDArray[np.float32]:
-    """n / (C n_c) for each of n instances, C being the classes that occur and n_c the instances of its own.
+    """Return n / (C n_c) for each of n instances, with C occurring classes and n_c instances of its class.
 
-    This is what scikit-learn calls balanced: the weights have mean 1, and each class has the same sum of weights. With
-    a sigmoid the classes are 0 and 1; where outputs are positions in a task, they are the task's own classes. With
-    several labels every label is such a pair of classes, and the weight is the mean over the labels.
+    As "balanced" in scikit-learn: the mean weight is 1, and all classes have the same total weight. With a sigmoid the
+    classes are 0 and 1; if outputs are class positions within a task, they are the task's classes. With several labels,
+    each label is such a pair of classes, and the weight is the mean over labels.
     """
     if kind == "softmax":
         return _of_classes(targets.argmax(1)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""EarlyStopping: the end of a task's training, and the epoch that the run returns to."""
+"""EarlyStopping: ends a task's training and restores its best epoch."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 class EarlyStopping:
-    """Watches the validation loss of the task that is trained, and keeps the state of the epoch where it was lowest.
+    """Monitors the validation loss of the current task, and keeps the state of the epoch with the lowest loss.
 
-    A task ends when `patience` epochs in a row have not lowered the loss (Prechelt, 1998).
+    A task ends after `patience` consecutive epochs without a lower loss (Prechelt, 1998).
 
     Args:
-        patience: epochs.
+        patience: number of epochs.
     """
 
     def __init__(self, patience: int) -> None:
@@ -24,24 +24,24 @@ class EarlyStopping:
         """Return whether the task ends after an epoch.
 
         Args:
-            epoch: how many epochs of the task have been trained.
-            loss: on the task's validation set.
-            state: returns a copy of everything that training has changed; called if the loss is the lowest so far.
+            epoch: number of trained epochs of the task.
+            loss: loss on the task's validation set.
+            state: returns a copy of the training state; called if the loss is the lowest so far.
         """
         if self._kept is None or loss < self._loss:
             self._epoch, self._loss, self._kept = epoch, loss, state()
         return epoch - self._epoch >= self._patience
 
     def best(self) -> tuple[int, Any]:
-        """Return the epoch with the lowest loss, from 1, and its state; the next task begins with nothing kept."""
+        """Return the epoch with the lowest loss, from 1, and its state, and reset for the next task."""
         epoch, kept = self._epoch, self._kept
         self._epoch, self._loss, self._kept = 0, float("inf"), None
         return epoch, kept
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint needs."""
+        """Return the state for a checkpoint."""
         return {"epoch": self._epoch, "loss": self._loss, "kept": self._kept}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take up a state that `state` returned."""
+        """Restore a state from `state`."""
         self._epoch, self._loss, self._kept = state["epoch"], state["loss"], state["kept"]

@@ -1,4 +1,4 @@
-"""The frames as a learner sees them: resident on the device, gathered by row, scaled to signal units on the way."""
+"""Frames for learners: stored on the device, gathered by row and scaled to signal units."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from clops_sweep.data.frames import FrameSet
 
 
 def shared_tensor(array: NDArray[np.generic]) -> torch.Tensor:
-    """A tensor over the array's own memory, also where that is read-only (a memory map, Ray's object store)."""
+    """Return a tensor on the array's own memory, even if it is read-only (a memory map, Ray's object store)."""
     with warnings.catch_warnings():
-        # PyTorch warns that writing would be undefined; nothing here writes to frames.
+        # PyTorch warns about undefined writes; nothing here writes to frames.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return torch.from_numpy(np.ascontiguousarray(array))
 
@@ -25,22 +25,22 @@ class FrameBank:
     """Instances of a FrameSet as float32 batches: signal = gain * stored + offset.
 
     Attributes:
-        stored: the rows as they are kept, float32 or int16 [r, samples], on the device.
-        gain: float32 [r], or None where the stored rows are the signal already.
+        stored: stored rows, float32 or int16 [r, samples], on the device.
+        gain: float32 [r], or None if the stored rows are the signal.
         offset: as `gain`.
-        members: int64 [n, channels], the stored rows of every instance; None where instance i is row i. Where only
-            rows of `used` instances are stored, the rows of others are -1, which no gathering takes.
-        shape: of an instance in a batch: [samples], or [channels, samples] where there are members.
-        device: where frames are.
+        members: int64 [n, channels], the stored rows of every instance; None if instance i is row i. If only rows of
+            `used` instances are stored, the rows of others are -1.
+        shape: shape of an instance in a batch: [samples], or [channels, samples] with members.
+        device: device of the frames.
     """
 
     def __init__(self, frames: FrameSet, device: torch.device, used: NDArray[np.int64] | None = None) -> None:
-        """Takes the instances of a data set.
+        """Store the instances of a data set.
 
         Args:
-            frames: the data set. A CPU reads its rows where they lie, which all processes share.
-            device: where batches are wanted.
-            used: the instances that are going to be gathered, in any order; None for all. A GPU gets their rows alone.
+            frames: the data set. A CPU reads its rows in place, shared among processes.
+            device: device of the batches.
+            used: the instances that will be gathered, in any order; None for all. Only their rows are copied to a GPU.
         """
         members = frames.members
         rows: NDArray[np.int64] | slice = slice(None)
@@ -59,22 +59,22 @@ class FrameBank:
 
     @property
     def instance_bytes(self) -> int:
-        """Bytes of the stored samples of one instance, all channels."""
+        """Bytes of the stored samples of one instance, over all channels."""
         return math.prod(self.shape) * self.stored.element_size()
 
     def rows(self, instances: torch.Tensor) -> torch.Tensor:
-        """Where instances of one channel are stored: int64, of any shape."""
+        """Return the stored rows of instances with one channel: int64, of any shape."""
         return instances if self.members is None else self.members[:, 0].take(instances)
 
     def gather(self, instances: torch.Tensor) -> torch.Tensor:
-        """Instances by position: int64 [...] to float32 [..., *shape]."""
+        """Return instances by position: int64 [...] to float32 [..., *shape]."""
         flat = instances.reshape(-1)
         if self.members is not None:
             flat = self.members.index_select(0, flat).flatten()
         return self._signals(flat).view(*instances.shape, *self.shape)
 
     def _signals(self, rows: torch.Tensor) -> torch.Tensor:
-        """Stored rows, int64 [n], as signals, float32 [n, samples]."""
+        """Return stored rows, int64 [n], as signals, float32 [n, samples]."""
         if self.gain is None or self.offset is None:
             return self.stored.index_select(0, rows)
         if self.device.type == "cpu" and self.stored.dtype == torch.int16:
@@ -86,7 +86,7 @@ class FrameBank:
 
 
 class LastBank:
-    """Makes frame banks; asked for the same one again, as by each run of a job, it returns the last."""
+    """Creates frame banks and caches the last one, for the runs of a job."""
 
     def __init__(self) -> None:
         self._bank: FrameBank | None = None
@@ -97,7 +97,7 @@ class LastBank:
         last = self._made_of
         same = last is not None and last[0] is frames and last[1] == device and np.array_equal(last[2], used)
         if self._bank is None or not same:
-            self._bank = None  # first, as two banks may be more than memory holds
+            self._bank = None  # first, because two banks may exceed the memory
             self._bank, self._made_of = FrameBank(frames, device, used), (frames, device, used)
         return self._bank
 
@@ -105,10 +105,10 @@ class LastBank:
 def rows_in_use(
     members: NDArray[np.int64] | None, used: NDArray[np.int64], instances: int, rows: int
 ) -> tuple[NDArray[np.int64] | slice, NDArray[np.int64] | None]:
-    """The rows, sorted, that some instances are made of, and where among these the rows of each instance are.
+    """Return the sorted rows of some instances, and the members as indices into them.
 
-    All rows and the members as they were, where all rows are in use. Shapes: members [n, channels] or None, used [m];
-    returned: [rows in use] and [n, channels], -1 for instances that are not used.
+    If all rows are used, both are unchanged. Shapes: members [n, channels] or None, used [m]; returned: [rows in use]
+    and [n, channels], -1 for unused instances.
     """
     wanted = np.unique(used)
     needed = wanted if members is None else np.unique(members[wanted])

@@ -1,7 +1,7 @@
-"""The global generators, from which the layers of a module draw: seeded from a run's streams, and put back afterwards.
+"""Seeding of the global random generators, from which layers of modules draw.
 
-Whatever a layer is (dropout, attention, an LSTM, a custom one), what it draws from PyTorch, NumPy or Python then
-follows from the run's seed and from where in the run it is, as all draws of a run do.
+Draws of any layer (dropout, attention, an LSTM, a custom one) from PyTorch, NumPy or Python then depend only on the
+run's seed and the position in the run. Afterwards the generators are restored.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _WORD = (1 << 64) - 1
 
 
 def seed_of(keys: tuple[int, int], counter: int) -> int:
-    """A seed of 64 bits: the draw `counter` of SplitMix64 (Steele, Lea and Flood, 2014) from the keys of a stream.
+    """Return a seed of 64 bits: draw number `counter` of SplitMix64 (Steele, Lea and Flood, 2014) from stream keys.
 
     Args:
-        keys: two of 32 bits, as `streams.keys` makes them.
+        keys: two keys of 32 bits, from `streams.keys`.
         counter: from 0.
     """
     first, second = keys
@@ -32,10 +32,10 @@ def seed_of(keys: tuple[int, int], counter: int) -> int:
 
 
 class GlobalStreams:
-    """The global generators that computing on a device draws from.
+    """The global generators used on a device.
 
     Args:
-        device: where modules compute.
+        device: the device of the modules.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -44,7 +44,7 @@ class GlobalStreams:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """They are afterwards what they were before; within another one it costs nothing."""
+        """Restore the generators after the block; nested blocks cost nothing."""
         if self._kept:
             yield
             return
@@ -62,7 +62,7 @@ class GlobalStreams:
                 torch.cuda.set_rng_state(gpus, self._on_a_gpu)
 
     def seed(self, seed: int) -> None:
-        """Starts all of them anew; only within `kept`."""
+        """Seed all generators; only within `kept`."""
         random.seed(seed)
         np.random.seed(seed & 0xFFFFFFFF)  # noqa: NPY002
         torch.default_generator.manual_seed(seed)

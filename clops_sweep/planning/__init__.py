@@ -1,1 +1,1 @@
-"""What is left, and what it will cost."""
+"""Which runs are pending, and what they will cost."""

@@ -1,4 +1,4 @@
-"""Seals of claims: a file beside the results that says which claims were declared before the first run."""
+"""Seals of claims: a file beside the results that records which claims were declared before the first run."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from clops_sweep.planning.request import Request
 
 @dataclass(frozen=True)
 class Sealed:
-    """What a seal holds.
+    """The content of a seal.
 
     Attributes:
-        path: of its file.
+        path: its file.
         content: `sealed_at`, `claims` by key, `space` (SHA-256 of the identities of the runs), `runs` (their number)
             and `data` (content hashes of the data).
     """
@@ -26,7 +26,7 @@ class Sealed:
     content: dict[str, Any]
 
     def changes(self, asked: Request) -> list[str]:
-        """Return what differs between the seal and the search-space files now, one phrase each.
+        """Return the differences between the seal and the current search-space files, one phrase each.
 
         Data that are not prepared on this machine are not compared.
         """

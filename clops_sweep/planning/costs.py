@@ -1,4 +1,4 @@
-"""What runs cost: mean seconds per epoch, by kind."""
+"""Cost of runs: mean seconds per epoch of each kind of run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from clops_sweep.data.catalog import DATASETS, LEAD
 
 Fields = Mapping[str, Any]
-"""A config by field names."""
+"""Values of a config by field name."""
 
 _USUAL_TASKS = 5
 """Where only the data can tell how many tasks there are; runs of one kind have the same number."""
@@ -20,14 +20,14 @@ Settings = tuple[str | int | None, ...]
 
 
 class Kind(NamedTuple):
-    """What decides what a run costs: its settings, and its epochs over all its tasks, unless it stops early."""
+    """Runs of one kind cost the same: equal settings and, without early stopping, equal epochs over all tasks."""
 
     settings: Settings
     epochs: int
 
 
 def settings_of(fields: Fields) -> Settings:
-    """Return the settings by which runs with these config fields are of one kind."""
+    """Return the settings that define the kind of a run with these config fields."""
     scenario = fields["scenario"]
     if scenario == "domain_il" and fields["domain"] != LEAD:
         scenario += f" by {fields['domain']}"
@@ -36,20 +36,20 @@ def settings_of(fields: Fields) -> Settings:
 
 
 def kind_of(fields: Fields) -> Kind:
-    """Return the kind of a run with these config fields; its epochs as far as they are known without the data."""
+    """Return the kind of a run with these config fields; epochs are None if only the data can tell them."""
     tasks = DATASETS[fields["dataset"]].task_count(fields["scenario"], fields["task_classes"], fields["domain"])
     return Kind(settings_of(fields), (tasks or _USUAL_TASKS) * int(fields["epochs_per_task"]))
 
 
 class Costs:
-    """Mean seconds per epoch of the runs added so far, of each kind."""
+    """Mean seconds per epoch of each kind, over the runs added so far."""
 
     def __init__(self) -> None:
         self._seconds: defaultdict[Settings | None, float] = defaultdict(float)
         self._epochs: defaultdict[Settings | None, float] = defaultdict(float)
 
     def add(self, kind: Kind, seconds: float, share: float = 1.0) -> None:
-        """Add a run of a kind, or that share of its epochs."""
+        """Add a run of a kind, or a share of its epochs."""
         for key in (kind.settings, None):
             self._seconds[key] += seconds
             self._epochs[key] += share * kind.epochs

@@ -14,10 +14,10 @@ BY_DIFFICULTY = ("curriculum", "anti_curriculum")
 
 
 def source_config(config: RunConfig) -> RunConfig:
-    """The run whose s decides a task order by difficulty.
+    """Return the config of the run whose s determines a task order by difficulty.
 
-    CLOPS with the same settings, seed 0 of everything but the patient split, tasks in the scenario's order, storing by
-    s: one order for all seeds.
+    It is CLOPS with the same settings and patient split, seed 0, the scenario's task order and storage by s. All seeds
+    share its order.
     """
     order = "top" if config.storage_order == "random" else config.storage_order
     changes = {"strategy": "clops", "task_order": "sequential", "storage_order": order, "seed": 0, "weight_seed": None}
@@ -27,14 +27,14 @@ def source_config(config: RunConfig) -> RunConfig:
 def orders_by_difficulty(
     configs: Iterable[RunConfig], store: RunStore, data_hash: Callable[[RunConfig], str | None]
 ) -> dict[RunConfig, RunConfig | None]:
-    """For each config whose task order is by difficulty, the config with the permutation that comes out.
+    """Map each config with a task order by difficulty to the config with the resulting permutation.
 
-    That permutation identifies the run. None while the run that tells it (`source_config`) is not finished.
+    The permutation is part of the run's identity. The value is None while the source run (`source_config`) is pending.
 
     Args:
-        configs: any configs; those with another task order are passed over.
-        store: where finished runs are.
-        data_hash: content hash of the data that a config runs on, None where they are not prepared.
+        configs: any configs; those with other task orders are skipped.
+        store: the store with the finished runs.
+        data_hash: returns the content hash of a config's data, None if they are not prepared.
     """
     wanted = [config for config in configs if config.task_order in BY_DIFFICULTY]
     statuses = store.statuses() if wanted else {}
@@ -55,6 +55,6 @@ def orders_by_difficulty(
 
 
 def _distributions(store: RunStore, run_id: str) -> list[TaskDistribution]:
-    """The distribution of s in each task of a run, in the order in which the run was trained on them."""
+    """Return the distribution of s in each task of a run, in training order."""
     instances = store.read("instances", [run_id])
     return [TaskDistribution.of(np.asarray(group["s"])) for _, group in instances.groupby("task", sort=False)]

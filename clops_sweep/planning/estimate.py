@@ -1,4 +1,4 @@
-"""What the pending runs will cost, from finished runs of the same kind."""
+"""The cost of pending runs, estimated from finished runs of the same kind."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ CONFIDENCE = 0.9
 """Share of estimates whose interval contains the true cost, if pending runs are like finished ones."""
 
 _QUANTILE = 1.645
-"""Of the normal distribution, two-sided, for `CONFIDENCE`."""
+"""Two-sided quantile of the normal distribution for `CONFIDENCE`."""
 
 _OF_HOURS, _OF_RUNS = 0.2, 0.25
-"""Standard deviations of log(seconds): of one hour on a machine from another, and of a run where fewer than three of
-its kind are finished."""
+"""Standard deviations of log(seconds): between hours on one machine, and between runs of a kind with fewer than three
+finished runs."""
 
 _MOST_READ = 200
-"""Finished runs that are read of a kind."""
+"""Most finished runs read of one kind."""
 
 
 class Estimate(NamedTuple):
-    """What pending runs will cost, in hours of a core or a GPU that computes one run after another.
+    """Estimated cost of pending runs, in hours of one core or GPU that computes one run at a time.
 
-    `low` and `high` bound the `CONFIDENCE` interval; `longest` is what the longest run takes. The estimate covers
-    `known` runs; no run of the kinds of the `unknown` ones is finished. It rests on so many `finished` runs, computed
-    on these `devices`: cpu, cuda, or both.
+    `low` and `high` bound the `CONFIDENCE` interval; `longest` is the duration of the longest run. The estimate covers
+    `known` runs; `unknown` runs have no finished run of their kind. It is based on `finished` runs, computed on
+    `devices`: cpu, cuda, or both.
     """
 
     hours: float = 0.0
@@ -59,9 +59,9 @@ def estimate(
 
     Args:
         pending: the runs to estimate.
-        finished: the finished runs among those requested. Others in the store count for kinds that have none.
-        store: where finished runs are read from.
-        device: ``cpu`` or ``cuda``; by default the one that computed most finished runs of a kind.
+        finished: the finished runs among those requested. A kind without any uses other runs in the store.
+        store: the store with the finished runs.
+        device: ``cpu`` or ``cuda``; by default the device of most finished runs of a kind.
     """
     kinds = [kind_of(vars(run.config)) for run in pending]
     rows = _finished_of({kind.settings for kind in kinds}, finished, store)
@@ -83,14 +83,14 @@ def estimate(
 
 
 def _deviation(rows: Sequence[_Known], costs: Costs, pending: int) -> float:
-    """Standard deviation of log(total): of the hour, of the mean of the finished runs, and of the pending ones."""
+    """Return the standard deviation of log(total), from the hour, the mean of finished runs, and the pending runs."""
     off = [math.log(row.seconds / (costs.seconds(row.kind) or row.seconds)) for row in rows]
     of_runs = math.sqrt(sum(each**2 for each in off) / (len(off) - 1)) if len(off) > 2 else _OF_RUNS
     return math.sqrt(_OF_HOURS**2 + of_runs**2 * (1 / len(off) + 1 / pending))
 
 
 def _finished_of(kinds: Set[Settings], finished: Sequence[PlannedRun], store: RunStore) -> list[_Known]:
-    """Finished runs of some kinds: those requested, or others in the store for kinds that have none."""
+    """Return finished runs of some kinds: requested ones, or others in the store for kinds without any."""
     asked = sorted((str(run.run_id), settings_of(vars(run.config))) for run in finished)
     # Run ids are hashes, so the first ones are a random sample.
     run_ids = [run_id for kind in kinds for run_id in [run_id for run_id, of in asked if of == kind][:_MOST_READ]]

@@ -1,4 +1,4 @@
-"""How many instances the memories of fixed size will hold, for the runs asked for."""
+"""Capacity of the fixed-size memories of the requested runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from clops_sweep.planning.request import Request
 
 @dataclass(frozen=True)
 class Memories:
-    """The memories of the runs on one data set in one scenario.
+    """Memory sizes of the runs on one data set in one scenario.
 
     Attributes:
-        dataset: of the runs.
-        scenario: of the runs.
-        strategies: the methods that have them.
-        held: instances that the smallest and the largest of them hold.
-        of: training instances of all tasks, the fewest and the most, as splits differ.
+        dataset: name of the data set.
+        scenario: name of the scenario.
+        strategies: the methods with a memory of fixed size.
+        held: capacity of the smallest and the largest memory, in instances.
+        of: training instances of all tasks, minimum and maximum over the splits.
     """
 
     dataset: str
@@ -32,7 +32,7 @@ class Memories:
 
     @property
     def words(self) -> str:
-        """In a sentence, such as "memory of er on mitbih, class_il: 120 of 480 training instances"."""
+        """Return a phrase such as "memory of er on mitbih, class_il: 120 of 480 training instances"."""
         return (
             f"memory of {', '.join(self.strategies)} on {self.dataset}, {self.scenario}: {_span(self.held)} of "
             f"{_span(self.of)} training instances"
@@ -40,10 +40,10 @@ class Memories:
 
 
 def memories(asked: Request) -> list[Memories]:
-    """The memories of fixed size, as far as the data are prepared on this machine; of a search at its bounds.
+    """Return the fixed-size memories of runs whose data are prepared on this machine; of a search, at its bounds.
 
     Raises:
-        UsageError: a memory would be larger than all tasks together, or the data do not fit.
+        UsageError: a memory exceeds the training instances of all tasks, or the data do not fit the config.
     """
     found: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
     of_trials = (
@@ -66,7 +66,7 @@ def memories(asked: Request) -> list[Memories]:
 
 
 def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:
-    """The configs of methods with such a memory, without those that differ in nothing that its size depends on."""
+    """Return one config for each distinct memory size."""
     found: dict[tuple[object, ...], RunConfig] = {}
     for config in configs:
         size = config.get("memory_size"), config.get("memory_fraction")

@@ -1,4 +1,4 @@
-"""Plan: runs asked for, minus runs finished, is what is pending. Needs neither torch nor Ray."""
+"""Plans: which of the requested runs are finished, pending or failed. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from clops_sweep.planning.shard import Shard
 from clops_sweep.store.run_store import RunStore
 
 FOR_ORDERS = "for task orders"
-"""Name of runs that were not requested, but whose s decides the task order of others."""
+"""Name of runs that are not requested, but whose s determines the task order of others."""
 
 State = Literal["finished", "failed", "pending", "waiting"]
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run that is asked for, and how it stands.
+    """A requested run and its state.
 
-    A run is waiting while its data are not prepared, or while its task order depends on a run that is not finished;
-    its `run_id` is None then.
+    A run is waiting while its data are not prepared, or while its task order depends on an unfinished run. Its
+    `run_id` is None then.
 
     Attributes:
-        name: what its search space calls it (see `run_names`), but for the seed.
+        name: its name in the search space (see `run_names`), without the seed.
     """
 
     run_id: str | None
@@ -40,14 +40,14 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every requested run, once, in order, after those that some of them wait for.
+    """Every requested run, once, in order, after the runs that some of them depend on.
 
     Attributes:
-        first: runs that were not requested, but whose s decides the task order of others.
-        asked: the runs asked for.
-        unprepared: data sets, and features of encoders, that are asked for and not prepared on this machine.
-        places: how many cells and seeds of search spaces these runs fill; some are equal to others and share a run.
-        without_kept: how many of the pending runs are finished but for predictions or models, which are to be kept.
+        first: runs that are not requested, but whose s determines the task order of others.
+        asked: the requested runs.
+        unprepared: requested data sets and encoder features that are not prepared on this machine.
+        places: number of cells and seeds of search spaces; equivalent ones share one run.
+        without_kept: number of pending runs that lack only the predictions or models to keep.
     """
 
     first: tuple[PlannedRun, ...]
@@ -57,11 +57,11 @@ class Plan:
     without_kept: int = 0
 
     def of(self, *states: State) -> list[PlannedRun]:
-        """The runs in any of the given states, including those that were not requested."""
+        """Return the runs in any of the given states, including those not requested."""
         return [run for run in (*self.first, *self.asked) if run.state in states]
 
     def count(self, *states: State) -> int:
-        """How many of the runs asked for are in any of the given states."""
+        """Return the number of requested runs in any of the given states."""
         return sum(run.state in states for run in self.asked)
 
 
@@ -71,14 +71,14 @@ def make_plan(
     data_hash: Callable[[RunConfig], str | None],
     shard: Shard | None = None,
 ) -> Plan:
-    """How each run asked for stands in the store; a run that several cells or spaces ask for counts once.
+    """Look up the state of each requested run in the store; a run requested several times counts once.
 
-    Configs of one identity are one run (`RunConfig.identity`), and the first of them is the one that is computed.
+    Configs with equal identity (`RunConfig.identity`) are one run; the first of them is computed.
 
     Args:
-        requests: what is asked for, in order.
-        store: where finished runs are.
-        data_hash: content hash of the data that a config runs on, None where they are not prepared.
+        requests: the requested runs, in order.
+        store: the store to look in.
+        data_hash: returns the content hash of a config's data, None if they are not prepared.
         shard: keeps the runs in this shard. Runs on data that are not prepared are in every shard.
     """
     with gc_paused():
@@ -90,7 +90,7 @@ def make_plan(
 
 
 def _is_in(shard: Shard, config: RunConfig, data_hash: Callable[[RunConfig], str | None]) -> bool:
-    """Return whether a run is in a shard. A task order by difficulty, not yet known, does not move it."""
+    """Return whether a run is in a shard. A task order by difficulty counts as written, also once it is known."""
     content = data_hash(config)
     return content is None or shard.has(config.run_id(content))
 

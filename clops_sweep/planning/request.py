@@ -1,4 +1,4 @@
-"""What is asked for, on which data, recorded where: a selection of runs, prepared data and a store."""
+"""A request: a selection of runs, the prepared data and the store."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """A selection of runs, the data that are at hand for them, and the store.
+    """A selection of runs, the prepared data and the store.
 
     Attributes:
-        selection: which runs.
-        data: prepared data.
-        store: where results are.
-        shard: which part of these runs; None for all.
+        selection: the runs.
+        data: the prepared data.
+        store: the store for the results.
+        shard: the part of the runs to compute; None for all.
 
     Raises:
         UsageError: a shard of a search.
@@ -50,20 +50,20 @@ class Request:
             )
 
     def data_hash(self, config: RunConfig) -> str | None:
-        """The content hash of the data that a config runs on; None where they are not prepared."""
+        """Return the content hash of a config's data; None if they are not prepared."""
         return self.data.data_hash(config.data_key)
 
     def data_hashes(self) -> set[str]:
-        """The content hashes of the data that the runs asked for are computed on, as far as they are prepared here."""
+        """Return the content hashes of the prepared data of the requested runs."""
         keys = {config.data_key for config in self.selection.configs}
         return {content for key in keys if (content := self.data.data_hash(key)) is not None}
 
     def plan(self) -> Plan:
-        """How the runs asked for stand, and those that have to come first."""
+        """Return the state of the requested runs and of the runs that they depend on."""
         return make_plan(self.selection.requests, self.store, self.data_hash, self.shard)
 
     def resolved_spaces(self) -> list[SearchSpace]:
-        """The spaces with task orders by difficulty replaced by permutations, as far as these are known."""
+        """Return the spaces with known task orders by difficulty replaced by permutations."""
         configs = [request.config for request in self.selection.requests]
         resolved = orders_by_difficulty(configs, self.store, self.data_hash)
         return [
@@ -71,10 +71,10 @@ class Request:
         ]
 
     def frames(self, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:
-        """The prepared data of some configs.
+        """Return the prepared data of some configs.
 
         Raises:
-            UsageError: they are not prepared, or data, scenario and network do not fit, for any of them.
+            UsageError: the data of a config are not prepared or do not fit its scenario and network.
         """
         frames = {key: self.data.frames(key) for key in dict.fromkeys(config.data_key for config in configs)}
         tasks = {

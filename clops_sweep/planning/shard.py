@@ -1,4 +1,4 @@
-"""Shards: the runs of a sweep divided among processes that know nothing of each other."""
+"""Shards: the runs of a sweep divided among independent processes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Self
 
 _DIGITS = 12
-"""Of a run's id, hexadecimal: enough for shards of equal size."""
+"""Hexadecimal digits of a run's id that decide its shard."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One of `count` parts, counted from 1. A run's id alone says which part has it, so more runs move none.
+    """One of `count` parts. A run's id alone decides its part, so adding runs moves none.
 
     Attributes:
-        index: which part, from 1.
-        count: of how many.
+        index: number of the part, from 1.
+        count: number of parts.
     """
 
     index: int
@@ -27,7 +27,7 @@ class Shard:
         """Read "3/16".
 
         Raises:
-            ValueError: the text is no shard; the message says what is expected.
+            ValueError: the text is not a shard; the message says what is expected.
         """
         found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII) if isinstance(text, str) else None
         if found is None or not 1 <= int(found[1]) <= int(found[2]):

@@ -1,4 +1,4 @@
-"""SearchFeed: which jobs come next, and what their results mean for the trials of a study. Knows nothing of Ray."""
+"""SearchFeed: turns the trials of a study into jobs, and results of jobs into values of trials. Independent of Ray."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from clops_sweep.execution.jobs import Job
 
 _STORING = (UsageError, StoreError, OSError)
-"""What may go wrong with the store or with the study's database while a search runs."""
+"""Errors of the store or the study's database during a search."""
 
 
 @dataclass
 class _Trial:
-    """A trial under way: its runs, and how far they have got.
+    """A running trial: its runs and their progress.
 
     Attributes:
-        until: after how many tasks its runs pause; None if they do not.
-        so_far: of each run that has paused there, the average of the objective over these tasks.
-        waiting: jobs that no worker has got yet.
-        under_way: how many jobs workers have.
-        counted: the runs whose end the display has shown.
-        unrecorded: what kept a result out of the store, if anything did.
-        over: whether the study has its end, or it was left for another launch.
+        until: number of tasks after which its runs pause; None if they do not.
+        so_far: average objective over these tasks, for each run that has paused.
+        waiting: jobs that no worker has started.
+        under_way: number of jobs that workers are running.
+        counted: runs whose end the display has shown.
+        unrecorded: the error that kept a result out of the store, if any.
+        over: whether the trial has ended in the study, or was left for another launch.
     """
 
     open: OpenTrial
@@ -53,26 +53,26 @@ class _Trial:
 
     @property
     def name(self) -> str:
-        """What its runs are called."""
+        """Name of its runs."""
         return f"trial {self.open.number}: {in_words(self.open.labels)}"
 
 
 class SearchFeed:
     """Turns a study's trials into jobs one at a time, and the jobs' results into the trials' values.
 
-    A trial is one job a seed, or one for all of them in lockstep. With pruning, jobs end after the tasks at which it is
-    decided, and only a trial that goes on gets jobs for the tasks up to the next decision; they continue from the
-    checkpoints. A run that is finished in the store is never a job. Two trials of the same choice are
-    not computed beside each other: the second one waits, and then finds its runs in the store.
+    A trial is one job per seed, or one job for all seeds in lockstep. With pruning, jobs pause at the tasks of pruning
+    decisions; a trial that is kept gets jobs up to the next decision, which resume from checkpoints. Runs that are
+    finished in the store are not repeated. Two trials with equal parameters are not computed at the same time: the
+    second one waits and then finds its runs in the store.
 
     Args:
         space: the search space.
         study: its study.
-        store: what is finished, and by that alone what a trial is worth.
-        data_hash: content hash of the data that a config runs on.
-        make_jobs: puts runs that differ in their seed together into jobs.
-        retries: what becomes of a job whose worker has died.
-        retry_failed: whether runs that have failed are taken up again.
+        store: the store with the finished runs, which determine the values of trials.
+        data_hash: returns the content hash of a config's data.
+        make_jobs: groups runs that differ in their seed into jobs.
+        retries: policy for jobs whose worker died.
+        retry_failed: whether to retry failed runs.
         display: shows how trials and runs end.
     """
 
@@ -99,21 +99,21 @@ class SearchFeed:
         """What ended the search early: its database could not be written to, say."""
 
     def begin(self) -> None:
-        """Takes over the trials that an earlier driver has left under way."""
+        """Take over the trials that an earlier driver left running."""
         for trial in self._study.left_under_way():
             self._begin(trial)
 
     @property
     def finished(self) -> bool:
-        """Whether there are no more jobs, and none is under way."""
+        """Whether there are no more jobs, and none is running."""
         return not self._jobs and (self.error is not None or not (self._trials or self._held or self._study.to_ask))
 
     def next_job(self, places: int) -> Job | None:
-        """The next job, of a trial under way if there is one, else of a new trial; None if no job is ready.
+        """Return the next job, of a running trial if possible, else of a new trial; None if no job is ready.
 
         Args:
-            places: how many jobs there may be under way at once; a new trial is asked for only if one is free, so that
-                it is suggested from as many results as possible.
+            places: number of jobs that can run at once. A new trial is suggested only for a free place, so that the
+                suggestion uses as many results as possible.
         """
         if self.error is not None:
             return None
@@ -124,17 +124,17 @@ class SearchFeed:
             return None
 
     def report(self, job: Job, report: Report) -> None:
-        """A job has reported; what is still running is passed over."""
+        """Handle a report of a job; jobs that are still running are ignored."""
         try:
             self._ended(job, report)
         except _STORING as error:
             self.error = self.error or one_line(error)
 
     def returned(self, job: Job) -> None:
-        """A job has ended, as has been reported."""
+        """Handle the end of a job that has reported."""
 
     def died(self, job: Job, death: WorkerDied) -> None:
-        """A job's worker has died: its runs are done once more, or it has ended."""
+        """Handle the death of a job's worker: retry its runs, or end it."""
         try:
             found: Report | list[Job] = self._retries.after_death(job, death)
         except _STORING as store_error:
@@ -169,7 +169,7 @@ class SearchFeed:
         return len(self._jobs) < max(places, 1)
 
     def _release_held(self) -> bool:
-        """Begins the first trial that waited for runs which are over by now."""
+        """Start the first trial that waited for runs that have now ended."""
         for index, (trial, runs) in enumerate(self._held):
             if not self._under_way() & runs.keys():
                 del self._held[index]
@@ -178,7 +178,7 @@ class SearchFeed:
         return False
 
     def _under_way(self) -> set[str]:
-        """The runs that trials and jobs are busy with."""
+        """Return the runs of running trials and jobs."""
         of_trials = {run_id for trial in self._trials for run_id in trial.runs}
         return of_trials.union(*(job.run_ids for job in self._jobs))
 
@@ -186,7 +186,7 @@ class SearchFeed:
         try:
             base = self._space.base.replace(**self._search.settings(trial.labels))
             configs = [base.replace(seed=seed) for seed in self._space.seeds]
-        except UsageError as error:  # categories that each are valid, but not together
+        except UsageError as error:  # values that are valid, but not together
             trial.fail(str(error))
             ended = [f"seed {seed} of trial {trial.number}" for seed in self._space.seeds]
             self._display.trial_ended(f"trial {trial.number} failed: {error}", ended)
@@ -217,7 +217,7 @@ class SearchFeed:
             self._go_on(trial)
 
     def _go_on(self, trial: _Trial) -> None:
-        """The trial's next jobs; or its values, if all of its runs are finished."""
+        """Queue the trial's next jobs, or set its values if all its runs are finished."""
         pending = [
             PlannedRun(run_id, config, "pending", trial.name)
             for run_id, config in trial.runs.items()
@@ -239,7 +239,7 @@ class SearchFeed:
             return
         match report:
             case Failed(run_ids):
-                # Those of a job that was to pause have got no further than that.
+                # Runs of a job that was to pause have reached that task only.
                 trial.counted |= set(run_ids) if job.until is not None else set(job.run_ids)
                 self._fail(trial, f"run {', '.join(run_ids)} has failed")
                 return
@@ -256,7 +256,7 @@ class SearchFeed:
         if trial.waiting or trial.under_way:
             return
         if trial.unrecorded:
-            self._drop(trial)  # it stays under way in the study, for the next launch to go on with
+            self._drop(trial)  # it stays running in the study, and the next launch continues it
             return
         if trial.until is None or trial.finished.issuperset(trial.runs):
             self._go_on(trial)
@@ -286,7 +286,7 @@ class SearchFeed:
         self._end(trial, f"complete: {said}{n}", best=best)
 
     def _report_rungs(self, trial: _Trial) -> None:
-        """What it had after the tasks at which others are compared with it, where it was not stopped to be asked."""
+        """Report a finished trial's values at the tasks of pruning decisions that it passed without a pause."""
         matrix = self._store.read("r_matrix", list(trial.runs))
         reported, tasks = trial.open.tasks_reported, int(matrix["trained_on"].max())
         for rung in self._search.pruner.rungs() if self._search.pruner else ():
@@ -297,11 +297,11 @@ class SearchFeed:
 
     @property
     def _measure(self) -> str:
-        """The measure that trials are compared by between tasks: with pruning the only objective."""
+        """The measure for pruning decisions: the only objective."""
         return next(iter(self._space.objectives))
 
     def _after(self, tasks: int, run_ids: set[str]) -> dict[str, float]:
-        """Of finished runs: the mean of R[k][j] over j <= k, for k = `tasks`."""
+        """Return the mean of R[k][j] over j <= k of finished runs, for k = `tasks`."""
         if not run_ids:
             return {}
         rows = self._store.read("r_matrix", sorted(run_ids))

@@ -1,4 +1,4 @@
-"""Checks that data, scenario, strategy and network of a selection fit together: the same for plan and launch."""
+"""Checks that data, scenario, strategy and network fit together, for plan and launch."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def check_fit(asked: Request, plan: Plan) -> None:
-    """Check all runs and trials that are left, on the data that are prepared on this machine.
+    """Check all pending runs and trials on the data that are prepared on this machine.
 
     Raises:
-        UsageError: data, scenario, strategy and network of one do not fit, a network cannot be trained, or a search
-            would choose on test data.
+        UsageError: data, scenario, strategy and network of a run do not fit, a network cannot be trained, or a search
+            would select on test data.
     """
     left = [run.config for run in plan.of("pending", "waiting", "failed")]
     searches = [standing.space for standing in standings(asked) if standing.left]
@@ -40,7 +40,7 @@ def check_fit(asked: Request, plan: Plan) -> None:
 
 
 def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) -> None:
-    """See whether a search over metrics has a validation set to choose on."""
+    """Check that a search has a validation set to select on."""
     from clops_sweep.data.frames import VALIDATION
 
     assert space.search is not None
@@ -55,7 +55,7 @@ def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) ->
 
 
 def fitting_frames(asked: Request, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:
-    """The prepared data of some configs, after their networks have been tried on the shapes of these.
+    """Return the prepared data of some configs, after trying their networks on the shapes of the data.
 
     Raises:
         UsageError: data, scenario, strategy and network do not fit, or a network cannot be trained.
@@ -69,5 +69,5 @@ def fitting_frames(asked: Request, configs: Sequence[RunConfig]) -> Mapping[Data
 
 
 def _in_order(config: RunConfig) -> RunConfig:
-    """A config whose task order is known: an order by difficulty follows from runs that are not finished yet."""
+    """Return a config with a known task order: an order by difficulty depends on unfinished runs."""
     return config.replace(task_order="sequential") if config.task_order in BY_DIFFICULTY else config

@@ -1,4 +1,4 @@
-"""A launch: runs what is asked for and not finished yet, first the grids, then the searches."""
+"""A launch: computes the unfinished runs of a request, first grids, then searches."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from clops_sweep.execution.jobs import Job, Resources
 
 MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
-"""Makes a display, which shows what happens while it is entered."""
+"""Creates a display, a context manager that shows progress."""
 
 Starting = Callable[[Plan, Sequence[PlannedRun]], None]
-"""Called with the plan and the runs that are about to start, before Ray does."""
+"""Called with the plan and the runs that are about to start, before Ray starts."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How what was asked for stands after a launch.
+    """The outcome of a launch.
 
     Attributes:
-        plan: the runs, with their ids and how they stand.
+        plan: the requested runs, with their ids and states.
         searches: the searches, with their trials.
-        store: where results are; `store.read("runs")` reads them.
-        ran: whether anything was left to be run.
-        interrupted: the user has stopped it; the same launch goes on.
-        stopped: what ended it early, such as a full disk; the same launch goes on once that is mended.
-        under_way: how many runs were under way when the user stopped it.
-        checkpointed: how many of these go on from a checkpoint.
+        store: the store; `store.read("runs")` reads the results.
+        ran: whether any run was pending.
+        interrupted: whether the user stopped it; the same launch continues.
+        stopped: what ended it early, such as a full disk; the same launch continues once this is fixed.
+        under_way: number of runs that were running when the user stopped it.
+        checkpointed: number of these that continue from a checkpoint.
     """
 
     plan: Plan
@@ -62,13 +62,13 @@ class Outcome:
 
     @property
     def complete(self) -> bool:
-        """Whether everything asked for is finished."""
+        """Whether all requested runs and trials are finished."""
         runs = not self.plan.of("failed", "pending", "waiting")
         return runs and all(search.complete for search in self.searches) and not self.stopped
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many of the runs asked for are finished, pending and failed."""
+        """Number of finished, pending and failed requested runs."""
         return {
             "finished": self.plan.count("finished"),
             "pending": self.plan.count("pending", "waiting"),
@@ -77,7 +77,7 @@ class Outcome:
 
     @property
     def failures(self) -> dict[str, str]:
-        """The runs that have failed, by id, with the exception that ended them."""
+        """Failed runs by id, with the exception that ended them."""
         failed = [str(run.run_id) for run in self.plan.of("failed")]
         rows = self.store.rows("runs", ["run_id", "error"], failed) if failed else []
         return {row["run_id"]: failure_reason(row["error"]) for row in rows}
@@ -100,20 +100,20 @@ def launch(
     starting: Starting = lambda plan, runs: None,
     warn: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
-    """Runs what is asked for and not yet finished, on this machine or a cluster.
+    """Compute the unfinished runs of a request, on this machine or a cluster.
 
-    Whatever is wrong with what is asked for is found before a worker starts and before anything is computed.
+    Invalid requests are reported before a worker starts and before anything is computed.
 
     Args:
-        asked: what is asked for, on which data, recorded where.
-        resources: what a job takes, and where it runs.
-        make_display: makes what shows the progress, of the grids and of each search.
-        retry_failed: whether runs and trials that have failed are taken up again.
-        starting: called before Ray starts, if there is anything to run.
+        asked: the request.
+        resources: the resources of a job, and where it runs.
+        make_display: creates a display, for the grids and for each search.
+        retry_failed: whether to retry failed runs and trials.
+        starting: called before Ray starts, if any run is pending.
         warn: called with a sentence about each damaged part of the store that was set aside.
 
     Raises:
-        UsageError: anything that is asked for, the data, a study's database or the cluster.
+        UsageError: the request, the data, a study's database or the cluster is invalid.
     """
     _check(asked, resources)
     finish_interrupted(asked.store)
@@ -140,7 +140,7 @@ def launch(
                 return _outcome(asked, plan, ran=True, stopped=str(error))
         ran = True
         if at_once:
-            with suppress(StoreError):  # then as it was
+            with suppress(StoreError):  # else the earlier plan stays
                 plan = _plan(asked)
         unfinished = plan.of("pending", "waiting") or not all(it.complete for it in standings(asked))
         if at_once or (display.interrupted and unfinished):
@@ -157,7 +157,7 @@ def launch(
 
 
 def _results_of(store: RunStore, plan: Plan) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield the name and the headline metrics of each run that earlier launches have finished."""
+    """Yield name and headline metrics of each run that earlier launches finished."""
     runs = {str(run.run_id): run for run in plan.of("finished")}
     metrics = {run.config.scenario: headline(run.config.scenario)[:2] for run in runs.values()}
     columns = {f"{prefix}{it}" for prefix in ("", "test_") for of in metrics.values() for it in of}
@@ -171,7 +171,7 @@ def _results_of(store: RunStore, plan: Plan) -> Iterator[tuple[str, dict[str, fl
 
 
 def _check(asked: Request, resources: Resources) -> None:
-    """Report whatever can be wrong before anything starts. Only data are prepared; the store is not written to."""
+    """Check the request before anything starts. Data are prepared; the store is not written to."""
     configs = asked.selection.configs
     check_samplers(asked)
     resources.check()
@@ -181,12 +181,12 @@ def _check(asked: Request, resources: Resources) -> None:
 
 
 def _check_start(resources: Resources) -> None:
-    """See whether Ray can start, where a launch starts one, and import it.
+    """Check that Ray can start, if the launch starts it, and import it.
 
-    Ray is imported here and not before: everything a user can get wrong has been looked at by now.
+    Ray is imported only here, after all errors of the user have been checked for.
 
     Raises:
-        UsageError: it cannot.
+        UsageError: Ray cannot start.
     """
     from clops_sweep.execution.start_check import check_ray_can_start
 
@@ -200,7 +200,7 @@ def _check_start(resources: Resources) -> None:
 def _outcome(
     asked: Request, plan: Plan, *, ran: bool, left: Sequence[Job] | None = None, stopped: str | None = None
 ) -> Outcome:
-    """How things stand; `left` are the jobs that an interrupt has ended."""
+    """Return the outcome; `left` are the jobs that an interrupt ended."""
     found = () if stopped else tuple(standings(asked))
     jobs = [job for job in left or () if not _finished_meanwhile(asked.store, job)]
     kept = [asked.store.has_checkpoint(job.run_ids) for job in jobs]
@@ -210,7 +210,7 @@ def _outcome(
 
 
 def _finished_meanwhile(store: RunStore, job: Job) -> bool:
-    """Whether an unreported job was recorded; false if unknown."""
+    """Return whether a job without a report was recorded; False if unknown."""
     with suppress(OSError, UsageError, DamagedStore):
         return store.finished(job.run_ids).issuperset(job.run_ids)
     return False
@@ -219,14 +219,14 @@ def _finished_meanwhile(store: RunStore, job: Job) -> bool:
 def _search(
     asked: Request, space: SearchSpace, resources: Resources, make_display: MakeDisplay, *, retry_failed: bool
 ) -> bool | list[Job]:
-    """Runs what is missing of a search.
+    """Run the remaining trials of a search.
 
     Returns:
-        Whether anything ran; if the user has interrupted it, the jobs that were under way.
+        Whether anything ran, and the jobs that were running if the user interrupted it.
 
     Raises:
         UsageError: another driver is running it, or its database cannot be used.
-        StoreError: results, or what is known about trials, can no longer be written.
+        StoreError: results or trials can no longer be written.
     """
     from clops_sweep.search.storage import only_driver
     from clops_sweep.search.study import SearchStudy
@@ -279,17 +279,17 @@ def _plan(asked: Request) -> Plan:
 
 
 def _plan_without_damage(asked: Request, warn: Callable[[str], None]) -> Plan:
-    """The plan, after what is damaged of its runs has been set aside."""
+    """Return the plan, after setting aside damaged parts of its runs."""
     try:
         plan = asked.plan()
-    except DamagedStore:  # a part of unknown content, or one that a task order follows from
+    except DamagedStore:  # a part of unknown content, or one that a task order depends on
         without_damage(asked.store, None, warn)
         plan = asked.plan()
     return asked.plan() if without_damage(asked.store, _finished(asked, plan), warn) else plan
 
 
 def _finished(asked: Request, plan: Plan) -> set[str]:
-    """The runs that are taken to be finished, those of trials included."""
+    """Return the runs that count as finished, including those of trials."""
     found = {str(run.run_id) for run in plan.of("finished")}
     found |= {str(run.run_id) for run in plan.of("pending")} & asked.store.without_kept()
     records = [it.record for it in standings(asked) if it.record is not None]
@@ -301,7 +301,7 @@ def _to_do(plan: Plan, retry_failed: bool) -> list[PlannedRun]:
 
 
 def _rounds(asked: Request, pending: list[PlannedRun], retry_failed: bool) -> Iterator[list[PlannedRun]]:
-    """What is to run; whenever that has run, what could not be asked for before. Nothing is tried a second time."""
+    """Yield the runs to compute in rounds: later rounds depend on earlier ones. No run is tried twice."""
     tried: set[str | None] = set()
     while pending:
         yield pending

@@ -14,7 +14,7 @@ from clops_sweep.planning.request import Request
 
 
 def disk_for_models(asked: Request, plan: Plan) -> tuple[int, int]:
-    """How many models the pending runs will keep, and their bytes; (0, 0) without `--keep models`.
+    """Return the number of models that pending runs will keep, and their bytes; (0, 0) without `--keep models`.
 
     Runs on data that are not prepared on this machine, and the trials of searches, are not counted.
     """
@@ -38,7 +38,7 @@ def disk_for_models(asked: Request, plan: Plan) -> tuple[int, int]:
 
 
 def models_in_words(asked: Request, plan: Plan) -> str | None:
-    """Such as "models: 320 files, 45 MB"; None where no models are to be kept."""
+    """Return a phrase such as "models: 320 files, 45 MB"; None without models to keep."""
     count, size = disk_for_models(asked, plan)
     if not count:
         return None
@@ -47,7 +47,7 @@ def models_in_words(asked: Request, plan: Plan) -> str | None:
 
 
 def _of_run(asked: Request, config: RunConfig) -> tuple[int, int]:
-    """Models that a run has if all are kept, and the bytes of one."""
+    """Return the number of models of a run if all are kept, and the bytes of one."""
     from clops_sweep.learning.networks.multitask import joint_scenario
     from clops_sweep.learning.networks.on_features import network_options
     from clops_sweep.learning.networks.run_module import made, weights_of

@@ -1,4 +1,4 @@
-"""A study as plain data: what status, plan and the report show of it. Needs no Optuna."""
+"""Studies as plain data, for status, plan and the report. Does not need Optuna."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.store.run_store import RunStore
 
 STUDIES = "optuna.db"
-"""The file beside a store in a folder that its studies are kept in."""
+"""File of the studies in a local store."""
 
 TrialState = Literal["complete", "pruned", "failed", "running", "waiting"]
-"""A trial that is running may also have been interrupted: the next launch goes on with it."""
+"""States of a trial. A running trial may also be an interrupted one, which the next launch continues."""
 
 
 def studies_file(store: RunStore) -> Path | None:
-    """The file that the studies beside a store are kept in, if there is one."""
+    """Return the file of the studies of a store, if it exists."""
     folder = store.files.folder
     return folder / STUDIES if folder is not None and (folder / STUDIES).is_file() else None
 
@@ -32,13 +32,13 @@ class TrialRecord:
     """One trial.
 
     Attributes:
-        number: the study's number of it, from 0.
-        state: how it stands.
-        labels: its choice of every parameter; named variants by their name.
-        values: of a complete trial, its objectives, in their order.
-        intermediate: tasks trained to the average of the objective over them, where pruning has looked.
-        run_ids: its runs in the store, in the order of the seeds; empty until they are known.
-        error: what made it fail.
+        number: number of the trial in the study, from 0.
+        state: state of the trial.
+        labels: value of every parameter; named variants by their name.
+        values: objectives of a complete trial, in order.
+        intermediate: number of trained tasks to the average objective over them, at pruning decisions.
+        run_ids: its runs in the store, in the order of the seeds; empty until known.
+        error: error of a failed trial.
     """
 
     number: int
@@ -54,7 +54,7 @@ class TrialRecord:
 class StudyRecord:
     """A study: its objectives and its trials by number.
 
-    A trial that was taken up again under another number, because it had failed, is not among them.
+    Failed trials that were retried under another number are left out.
     """
 
     name: str
@@ -67,12 +67,12 @@ class StudyRecord:
                 raise DamagedStore(f"study {self.name!r}, trial {trial.number}: has no value for each objective")
 
     def of(self, *states: TrialState) -> list[TrialRecord]:
-        """The trials in any of the given states."""
+        """Return the trials in any of the given states."""
         return [trial for trial in self.trials if trial.state in states]
 
     @property
     def best(self) -> list[TrialRecord]:
-        """The best trials: with one objective the first that is the best, with several those that none dominates."""
+        """The best trial (the first if several are equal); with several objectives, the Pareto front."""
         complete = self.of("complete")
         if not complete:
             return []
@@ -84,13 +84,13 @@ class StudyRecord:
 
 
 def not_dominated(losses: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which points no other point dominates: is nowhere worse than and somewhere better.
+    """Return which points are not dominated by another point that is nowhere worse and somewhere better.
 
     Args:
-        losses: shape (points, objectives), all to be minimised.
+        losses: (points, objectives), to be minimised.
 
     Returns:
-        Shape (points,). Of points that are equal, all or none.
+        (points,). Equal points have equal results.
     """
     no_worse = (losses[:, None, :] <= losses[None, :, :]).all(axis=2)
     better = (losses[:, None, :] < losses[None, :, :]).any(axis=2)

@@ -1,4 +1,4 @@
-"""The ids of runs in the studies beside a store, where a migration changes them."""
+"""Migration of run ids in the studies of a store."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from clops_sweep.store.run_store import RunStore
 
 
 def rename_runs(store: RunStore, new_ids: Mapping[str, str]) -> None:
-    """Replace ids of runs in the trials of all studies beside a store, in one transaction.
+    """Replace run ids in the trials of all studies of a store, in one transaction.
 
-    Optuna has no call that changes a trial that has ended, so this goes to its database. A study in a database that
-    `OptunaSearch(storage=...)` names keeps the old ids.
+    Optuna cannot change a trial that has ended, so this writes to its database. Studies in a database named by
+    `OptunaSearch(storage=...)` keep the old ids.
 
     Args:
         store: the store.

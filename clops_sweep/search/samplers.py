@@ -1,4 +1,4 @@
-"""Optuna's samplers, made so that what a trial is suggested does not depend on which process asks."""
+"""Optuna samplers whose suggestions do not depend on the process that asks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from clops_sweep.experiment.spaces.optuna_search import SAMPLERS, OptunaSearch
 
 
 class SeededByTrial(BaseSampler):
-    """Gives every trial a sampler of its own, whose seed follows from the search's seed and the trial's number.
+    """Gives every trial its own sampler, seeded with the search's seed and the trial's number.
 
-    A sampler keeps its random state in memory. One that is made anew when a search is resumed would suggest the first
-    trials once more; this one goes on as if nothing had happened, because all that it remembers is in the study.
+    Samplers keep their random state in memory, so a new sampler in a resumed search would repeat its first suggestions.
+    This one continues as if uninterrupted, because all its state is in the study.
 
     Args:
-        make: makes the sampler from a seed.
-        seed: of the search.
+        make: creates the sampler from a seed.
+        seed: seed of the search.
     """
 
     def __init__(self, make: Callable[[int], BaseSampler], seed: int) -> None:
@@ -39,39 +39,39 @@ class SeededByTrial(BaseSampler):
         return self._current[1]
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """The parameters that are chosen together."""
+        """Return the parameters that are sampled jointly."""
         return self._of(trial).infer_relative_search_space(study, trial)
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Chooses them."""
+        """Sample them."""
         return self._of(trial).sample_relative(study, trial, search_space)
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Chooses a parameter by itself."""
+        """Sample a parameter independently."""
         return self._of(trial).sample_independent(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """A trial begins."""
+        """Forward the start of a trial."""
         self._of(trial).before_trial(study, trial)
 
     def after_trial(self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Any) -> None:
-        """A trial has ended."""
+        """Forward the end of a trial."""
         self._of(trial).after_trial(study, trial, state, values)
 
 
 def make_sampler(search: OptunaSearch) -> SeededByTrial:
-    """The sampler that a search asks for. TPE counts trials that are under way as bad ones (the "constant liar").
+    """Return the sampler of a search. TPE treats running trials as bad ones (the "constant liar").
 
     Raises:
-        UsageError: options that the sampler does not take.
+        UsageError: invalid options of the sampler.
     """
     options = dict(search.sampler_options)
     if search.sampler == "tpe":
-        options.setdefault("constant_liar", True)  # trials run beside each other
+        options.setdefault("constant_liar", True)  # trials run concurrently
 
     def make(seed: int) -> BaseSampler:
         sampler: BaseSampler = getattr(optuna.samplers, SAMPLERS[search.sampler])(seed=seed, **options)
@@ -79,29 +79,29 @@ def make_sampler(search: OptunaSearch) -> SeededByTrial:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # on what is experimental
+            warnings.simplefilter("ignore")  # about experimental features
             make(0)
-    except Exception as error:  # each sampler has its own way of saying what it does not take
+    except Exception as error:  # samplers report invalid options by different exceptions
         raise _refused(search, error) from None
     return SeededByTrial(make, search.sampler_seed)
 
 
 _MOST_TRIED = 100
-"""Trials after which a sampler whose options are tried makes its first suggestions."""
+"""Number of startup trials when the options of a sampler are tried."""
 
 
 def try_sampler(search: OptunaSearch) -> None:
-    """Let the sampler suggest some trials of a study in memory, since some options fail only when they are used.
+    """Let the sampler suggest trials of a study in memory, since some options fail only when they are used.
 
     Raises:
-        UsageError: the sampler raises, or its options are wrong.
+        UsageError: the sampler raises, or its options are invalid.
     """
     sampler = make_sampler(search)
     if not search.sampler_options:
-        return  # Optuna's own defaults work
+        return  # Optuna's defaults are valid
     directions = list(search.objectives.values()) or ["maximize"]
     values = np.random.default_rng(0).random((_MOST_TRIED, len(directions)))
-    distributions: dict[str, BaseDistribution] = {  # what the choices are does not matter to a sampler
+    distributions: dict[str, BaseDistribution] = {  # samplers do not depend on the values of choices
         name: CategoricalDistribution(range(len(it))) if isinstance(it, tuple) else it
         for name, it in search.distributions.items()
     }
@@ -116,7 +116,7 @@ def try_sampler(search: OptunaSearch) -> None:
             study.sampler = sampler
             for of_trial in values[:2]:
                 study.tell(study.ask(distributions), list(of_trial))
-    except BaseException as error:  # options may hold functions of the user's
+    except BaseException as error:  # options may contain functions of the user
         if isinstance(error, KeyboardInterrupt):
             raise
         raise _refused(search, error) from None

@@ -1,4 +1,4 @@
-"""How searches stand: what their studies hold, and what is still to come of them."""
+"""State of searches: their studies and their pending runs."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ class Standing:
     record: StudyRecord | None
 
     def count(self, *states: TrialState) -> int:
-        """How many trials are in any of the given states."""
+        """Return the number of trials in any of the given states."""
         return len(self.record.of(*states)) if self.record else 0
 
     @property
     def left(self) -> int:
-        """How many trials have not ended yet."""
+        """Number of trials that have not ended."""
         return max(0, self.search.n_trials - self.count("complete", "pruned", "failed"))
 
     @property
     def complete(self) -> bool:
-        """Whether it has all of its trials, and none of them has failed."""
+        """Whether all trials have ended and none has failed."""
         return self.count("complete", "pruned") >= self.search.n_trials and not self.count("failed")
 
 
 def check_samplers(asked: Request) -> None:
-    """Looks at the samplers of all searches, which only Optuna knows.
+    """Check the samplers of all searches with Optuna.
 
     Raises:
-        UsageError: options that a sampler does not take, or with which it cannot suggest a trial.
+        UsageError: invalid options, or options with which a sampler cannot suggest a trial.
     """
     for space in asked.selection.searches:
         from clops_sweep.search.samplers import try_sampler
@@ -54,10 +54,10 @@ def check_samplers(asked: Request) -> None:
 
 
 def standings(asked: Request) -> list[Standing]:
-    """How every search that is asked for stands.
+    """Return the state of every requested search.
 
     Raises:
-        UsageError: a study's database cannot be read, or it was made from another definition.
+        UsageError: a study's database cannot be read, or the study was created from another definition.
     """
     found = []
     for space in asked.selection.searches:
@@ -69,7 +69,7 @@ def standings(asked: Request) -> list[Standing]:
 
 
 def data_hashes(asked: Request, space: SearchSpace) -> dict[str, str]:
-    """What the prepared data of a search hold, as far as they are prepared, by how its definition calls them."""
+    """Return the content hashes of the prepared data of a search, by their names in its definition."""
     found = {}
     for config in configs_at_bounds(space):
         content = asked.data_hash(config)
@@ -85,13 +85,13 @@ def data_hashes(asked: Request, space: SearchSpace) -> dict[str, str]:
 
 
 def unprepared(asked: Request) -> list[str]:
-    """The data sets of searches that are not prepared on this machine."""
+    """Return the data sets of searches that are not prepared on this machine."""
     configs = [config for space in asked.selection.searches for config in configs_at_bounds(space)]
     return list(dict.fromkeys(config.data_key.words for config in configs if asked.data_hash(config) is None))
 
 
 def runs_to_come(asked: Request) -> Iterator[PlannedRun]:
-    """The runs that the trials of all searches may still take, for an estimate; their parameters are not known yet."""
+    """Return the runs that searches may still request, for an estimate; their parameters are not known yet."""
     for standing in standings(asked):
         base = standing.space.base
         of_a_trial = [PlannedRun(None, base.replace(seed=seed), "pending") for seed in standing.space.seeds]
@@ -100,7 +100,7 @@ def runs_to_come(asked: Request) -> Iterator[PlannedRun]:
 
 
 def failed_runs(asked: Request) -> set[str]:
-    """The runs that have made trials of searches fail."""
+    """Return the failed runs of failed trials."""
     trials = [trial for standing in standings(asked) if standing.record for trial in standing.record.of("failed")]
     runs = {run_id for trial in trials for run_id in trial.run_ids}
     return {run_id for run_id, state in asked.store.statuses().items() if state == "failed"} & runs if runs else set()

@@ -1,4 +1,4 @@
-"""Where studies are: a SQLite file in the folder of results, or a database that is named."""
+"""Storage of studies: a SQLite file in the folder of results, or a given database."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SECONDS_TO_WAIT_FOR_SQLITE = 60
 
 
 def study_url(space: SearchSpace, store: RunStore) -> str:
-    """The URL of the database that holds, or is going to hold, the study of a search.
+    """Return the URL of the database for the study of a search.
 
     Raises:
-        UsageError: results are not in a folder and the search names no database, or it names one that cannot be.
+        UsageError: results are not in a folder and the search names no database, or the database's URL is invalid.
     """
     if space.search is not None and space.search.storage is not None:
         with quiet(space.search.storage):
@@ -48,7 +48,7 @@ def study_url(space: SearchSpace, store: RunStore) -> str:
 
 
 def place(url: str) -> str:
-    """A database as it is called in messages: the file, or the URL without its password."""
+    """Return the name of a database for messages: the file, or the URL without its password."""
     try:
         parsed = sqlalchemy.engine.make_url(url)
     except SQLAlchemyError:
@@ -60,7 +60,7 @@ def place(url: str) -> str:
 
 @contextlib.contextmanager
 def quiet(url: str) -> Iterator[None]:
-    """Keeps Optuna's log and its remarks on what is experimental from the user, and turns errors into sentences.
+    """Silence Optuna's log and experimental warnings in the block, and convert its errors.
 
     Raises:
         UsageError: the database cannot be used.
@@ -80,7 +80,7 @@ def quiet(url: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading(url: str) -> Iterator[None]:
-    """Around all that reads a database: what is in it may be damaged, or edited by something else than Optuna.
+    """Convert errors of reading a database, which may be damaged or edited.
 
     Raises:
         UsageError: the database cannot be used.
@@ -98,10 +98,10 @@ def reading(url: str) -> Iterator[None]:
 
 
 def open_storage(url: str) -> RDBStorage:
-    """The database, made if it is not there.
+    """Open the database, creating it if missing.
 
     Raises:
-        UsageError: another version of Optuna has made it.
+        UsageError: another version of Optuna created it.
     """
     try:
         return _storage(url)
@@ -111,7 +111,7 @@ def open_storage(url: str) -> RDBStorage:
 
 @contextlib.contextmanager
 def existing_storage(url: str) -> Iterator[RDBStorage | None]:
-    """Yield the database if it is there and Optuna has used it, else None. Nothing is written.
+    """Yield the database if it exists and contains Optuna's tables, else None. Nothing is written.
 
     Raises:
         UsageError: the database cannot be used, or is damaged.
@@ -142,7 +142,7 @@ def _storage(url: str, exists: bool = False) -> RDBStorage:
     if sqlalchemy.engine.make_url(url).get_backend_name() == "sqlite":
         engine["connect_args"] = {"timeout": _SECONDS_TO_WAIT_FOR_SQLITE}
     return RDBStorage(
-        url.replace("{", "{{").replace("}", "}}"),  # Optuna formats it
+        url.replace("{", "{{").replace("}", "}}"),  # Optuna creates its tables
         engine_kwargs=engine,
         skip_table_creation=exists,
         skip_compatibility_check=exists,
@@ -150,17 +150,17 @@ def _storage(url: str, exists: bool = False) -> RDBStorage:
 
 
 def close(storage: RDBStorage) -> None:
-    """Lets go of the database."""
+    """Close the database."""
     storage.remove_session()
     storage.engine.dispose()
 
 
 @contextlib.contextmanager
 def only_driver(space: SearchSpace, work_folder: Path) -> Iterator[None]:
-    """Sees to it that a search is run by one driver at a time on this machine, or on a shared folder of results.
+    """Lock a search, so that one driver at a time runs it on this machine or on a shared folder of results.
 
-    A driver takes up the trials that another has left under way; it leaves those of a live driver alone.
-    The lock goes when its holder does, however that happens.
+    A driver continues the trials that a dead driver left running. The lock is released when its process ends, however
+    it ends.
 
     Raises:
         UsageError: another driver is running the search.
@@ -175,6 +175,6 @@ def only_driver(space: SearchSpace, work_folder: Path) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost reason, on one line: a driver's own words rather than SQLAlchemy's page about them."""
+    """Return the innermost reason on one line: the database's own message, not SQLAlchemy's."""
     cause = error.__cause__ if isinstance(error, StorageInternalError) and error.__cause__ else error
     return one_line(getattr(cause, "orig", None) or cause)

@@ -1,4 +1,4 @@
-"""The study of a search: Optuna's record of its trials, which outlives every driver."""
+"""The study of a search: Optuna's persistent record of its trials."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from clops_sweep.search.storage import close, existing_storage, open_storage, pl
 from clops_sweep.store.run_store import RunStore
 
 DEFINITION, RUN_IDS, ERROR, REPEATS = "definition", "run_ids", "error", "repeats"
-"""Attributes of studies and trials, which optuna-dashboard shows too."""
+"""Attributes of studies and trials; optuna-dashboard also shows them."""
 
 _STATES: Mapping[TrialState, State] = {
     TrialState.COMPLETE: "complete",
@@ -37,7 +37,7 @@ _STATES: Mapping[TrialState, State] = {
 
 
 class OpenTrial:
-    """A trial that is under way: its choice, and what becomes of it."""
+    """A running trial and its parameters."""
 
     def __init__(self, trial: optuna.Trial, search: OptunaSearch, url: str) -> None:
         self._trial = trial
@@ -47,61 +47,60 @@ class OpenTrial:
 
     @property
     def number(self) -> int:
-        """The study's number of it."""
+        """Number of the trial in the study."""
         return self._trial.number
 
     @property
     def tasks_reported(self) -> int:
-        """After how many tasks it has been reported last, also by an earlier driver; 0 if it never was."""
+        """Number of tasks at the last report, also by an earlier driver; 0 before the first."""
         with quiet(self._url):
             frozen = self._trial.storage.get_trial(self._trial._trial_id)
             return max(frozen.intermediate_values, default=0)
 
     def record_runs(self, run_ids: Sequence[str]) -> None:
-        """Notes which runs of the store it consists of."""
+        """Record the ids of its runs."""
         with quiet(self._url):
             self._trial.set_user_attr(RUN_IDS, list(run_ids))
 
     def falls_behind(self, tasks: int, value: float) -> bool:
-        """Reports the average of the objective after some tasks, and says whether to prune the trial."""
+        """Report the average objective after some tasks, and return whether to prune the trial."""
         with quiet(self._url):
             self._trial.report(value, tasks)
             return self._trial.should_prune()
 
     def complete(self, values: Sequence[float]) -> None:
-        """The trial has its values."""
+        """Set the values of the trial."""
         self._tell(TrialState.COMPLETE, values)
 
     def prune(self) -> None:
-        """The trial is given up because others are better."""
+        """Prune the trial."""
         self._tell(TrialState.PRUNED)
 
     def fail(self, error: str) -> None:
-        """The trial has no values, and why."""
+        """Mark the trial as failed, with the reason."""
         with quiet(self._url):
             self._trial.set_user_attr(ERROR, error)
         self._tell(TrialState.FAIL)
 
     def _tell(self, state: TrialState, values: Sequence[float] | None = None) -> None:
         with quiet(self._url):
-            # Drivers on two machines may be at the same trial: their numbers are the same, and the first one counts.
+            # Drivers on two machines may run the same trial: their values are equal, and the first result counts.
             self._trial.study.tell(self._trial, values, state, skip_if_finished=True)
 
 
 class SearchStudy:
     """The study of a search, opened by the one driver that runs it.
 
-    Trials that are under way in the study were left there by a driver that is gone. They are not failed and suggested
-    anew but taken over as they are (`left_under_way`): the same numbers, the same choices, and of their runs those that
-    are finished are in the store.
+    Running trials in the study were left by a dead driver. They are continued (`left_under_way`) with the same numbers
+    and parameters, and their finished runs are in the store.
 
     Args:
-        space: the search space; its name is the study's.
-        store: the results, which the study lies beside.
-        data_hashes: what the prepared data hold, by data set and normalisation.
+        space: the search space; the study has its name.
+        store: the store, which contains the study.
+        data_hashes: content hashes of the prepared data, by data set and normalisation.
 
     Raises:
-        UsageError: the database cannot be used, or the study was made from another definition.
+        UsageError: the database cannot be used, or the study was created from another definition.
     """
 
     def __init__(self, space: SearchSpace, store: RunStore, data_hashes: Mapping[str, str]) -> None:
@@ -130,17 +129,17 @@ class SearchStudy:
 
     @property
     def to_ask(self) -> int:
-        """How many trials are still to be suggested."""
+        """Number of trials still to suggest."""
         begun = [trial for trial in self._current() if trial.state != TrialState.WAITING]
         return max(0, self._search.n_trials - len(begun))
 
     @property
     def left(self) -> int:
-        """How many trials have not ended yet, those that are still to be suggested included."""
+        """Number of trials that have not ended, including those still to suggest."""
         return self.to_ask + sum(trial.state == TrialState.RUNNING for trial in self._current())
 
     def is_best(self, values: Sequence[float]) -> bool:
-        """Whether no complete trial is as good; of several objectives there is no best."""
+        """Return whether no complete trial is as good; False with several objectives."""
         with quiet(self._url):
             sign = 1 if self._study.directions[0] == optuna.study.StudyDirection.MAXIMIZE else -1
             others = (
@@ -149,19 +148,19 @@ class SearchStudy:
         return all(other is not None and sign * values[0] > sign * other for other in others)
 
     def left_under_way(self) -> list[OpenTrial]:
-        """The trials that are under way in the study."""
+        """Return the running trials of the study."""
         with quiet(self._url):
             trials = [trial for trial in self._current() if trial.state == TrialState.RUNNING]
-            # The way to a trial by its number is a method of the storage that Optuna does not document.
+            # Optuna documents no way to get a trial by its number.
             return [self._open(optuna.Trial(self._study, trial._trial_id)) for trial in trials]
 
     def ask(self) -> OpenTrial:
-        """A new trial, suggested from all that is known by now."""
+        """Return a new trial, suggested from all results so far."""
         with quiet(self._url):
             return self._open(self._study.ask())
 
     def retry_failed(self) -> int:
-        """Puts the choices of failed trials in the queue once more; returns how many."""
+        """Enqueue the parameters of failed trials again; return their number."""
         with quiet(self._url):
             failed = [trial for trial in self._current() if trial.state == TrialState.FAIL]
             for trial in failed:
@@ -176,15 +175,15 @@ class SearchStudy:
 
 
 def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, str] | None = None) -> StudyRecord | None:
-    """The present content of the study of a search, or None. Nothing is written.
+    """Return the current content of the study of a search, or None. Nothing is written.
 
     Args:
         space: the search space.
-        store: the results that it lies beside.
-        data_hashes: what the prepared data hold, by data set and normalisation, as far as they are to be compared.
+        store: the store with the study.
+        data_hashes: content hashes of the prepared data to compare, by data set and normalisation.
 
     Raises:
-        UsageError: the database cannot be read, or the study was made from another definition.
+        UsageError: the database cannot be read, or the study was created from another definition.
     """
     search = _search(space)
     url = study_url(space, store)
@@ -204,15 +203,15 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
 
 
 def current_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-    """All trials but those that have been taken up again under another number."""
+    """Return all trials, without failed ones that were retried under another number."""
     repeated = {trial.user_attrs.get(REPEATS) for trial in trials}
     return [trial for trial in trials if trial.number not in repeated]
 
 
 def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, Any]:
-    """What the value of a trial depends on, as JSON. Of two studies with the same, trials can be compared.
+    """Return everything that the values of trials depend on, as JSON: equal definitions have comparable trials.
 
-    How many trials there are to be, and which sampler suggests them, is not among it.
+    The number of trials and the sampler are not part of it.
     """
     search = _search(space)
     base = space.base.model_dump(mode="json", exclude={"seed", *search.parameters})
@@ -230,10 +229,10 @@ def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, 
 
 
 def check_definition(space: SearchSpace, study: optuna.Study, data_hashes: Mapping[str, str], where: str) -> None:
-    """Sees to it that a study is continued with the definition that it was made from.
+    """Check that a study is continued with the definition that it was created from.
 
     Raises:
-        UsageError: another definition, or a study that something else has made.
+        UsageError: another definition, or a study that another program created.
     """
     attributes = study.user_attrs
     if DEFINITION not in attributes:
@@ -272,7 +271,7 @@ def _described(search: OptunaSearch, name: str) -> Any:
 
 
 def _encoded(label: Any) -> Any:
-    """A category as Optuna stores it: scalars and text as they are, anything else as JSON."""
+    """Encode a category for Optuna: scalars and text unchanged, anything else as JSON."""
     return label if label is None or isinstance(label, bool | int | float | str) else json.dumps(label)
 
 
@@ -294,7 +293,7 @@ def _decoded(search: OptunaSearch, name: str, value: Any) -> Any:
 
 
 def _on_step(distribution: FloatDistribution, value: float) -> float:
-    """The value at a whole number of steps: 0.3 and not 0.1 + 0.2, so that a grid's runs are found again."""
+    """Round to a whole number of steps: 0.3 instead of 0.1 + 0.2, so that runs of a grid are reused."""
     if distribution.step is None:
         return value
     low, step = Decimal(str(distribution.low)), Decimal(str(distribution.step))
@@ -302,7 +301,7 @@ def _on_step(distribution: FloatDistribution, value: float) -> float:
 
 
 def _record(trial: FrozenTrial, labels: Mapping[str, Any]) -> TrialRecord:
-    """A trial as plain data."""
+    """Return a trial as plain data."""
     return TrialRecord(
         number=trial.number,
         state=_STATES[trial.state],
@@ -315,14 +314,14 @@ def _record(trial: FrozenTrial, labels: Mapping[str, Any]) -> TrialRecord:
 
 
 def search_counts(store: RunStore) -> dict[str, Counter[State]]:
-    """Every study beside a store that is in a folder: its name, and how many trials are in each state."""
+    """Count the trials of every study of a local store by state."""
     return {study.name: Counter(trial.state for trial in study.trials) for study in recorded_studies(store)}
 
 
 def recorded_studies(store: RunStore) -> list[StudyRecord]:
-    """Every study beside a store that is in a folder, without the search spaces that made them.
+    """Return every study of a local store, without its search space.
 
-    Of a choice, the label is what the database has: text and scalars as they are, anything else as JSON.
+    Labels of choices are as in the database: text and scalars unchanged, anything else as JSON.
 
     Raises:
         UsageError: the file of the studies is damaged.

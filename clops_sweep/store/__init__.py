@@ -1,1 +1,1 @@
-"""What is known: Parquet tables, written by workers, whole or not at all."""
+"""The store of results: Parquet tables that workers write atomically."""

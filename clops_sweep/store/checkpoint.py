@@ -1,6 +1,6 @@
-"""Checkpoints of unfinished runs: tensors, numbers and text in one file each, written whole or not at all.
+"""Checkpoints of unfinished runs: tensors, numbers and text in one file each, written atomically.
 
-A run's id is the hash of all that its numbers depend on, so the ids in a checkpoint say whose it is.
+A run's id is the hash of everything that its numbers depend on, so the ids in a checkpoint identify its runs.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 def sealed(content: bytes) -> bytes:
-    """What PyTorch has saved with its SHA-256 behind it, where PyTorch does not look: it checks nothing by itself."""
+    """Append the SHA-256 to what PyTorch saved: PyTorch verifies nothing and ignores trailing bytes."""
     return content + hashlib.sha256(content).digest()
 
 
 class CheckpointFile:
-    """The checkpoint of the runs of one lockstep. It lies where the results do, so that every machine finds it.
+    """The checkpoint of the runs of one lockstep. It is kept in the store, so that every machine finds it.
 
     Args:
         store: the store.
@@ -39,14 +39,14 @@ class CheckpointFile:
         self._absent = False
 
     def save(self, state: dict[str, Any]) -> None:
-        """Replaces the checkpoint."""
+        """Write the checkpoint, replacing an older one."""
         buffer = io.BytesIO()
         torch.save({_RUN_IDS: self._run_ids, **state}, buffer)
         self._files.write(self.path, sealed(buffer.getvalue()))
         self._absent = False
 
     def load(self) -> dict[str, Any] | None:
-        """Return the saved state; None if these runs have none that can be read, so that they start afresh."""
+        """Return the saved state; None without a readable checkpoint: the runs then start from the beginning."""
         try:
             try:
                 content = self._files.read(self.path).to_pybytes()
@@ -55,13 +55,13 @@ class CheckpointFile:
                 return None
             if content != sealed(content[:-_DIGEST]):
                 return None
-            # Data only: nothing a checkpoint holds is ever executed.
+            # Data only: nothing in a checkpoint is ever executed.
             state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError):
             return None
         return state if isinstance(state, dict) and state.pop(_RUN_IDS, None) == self._run_ids else None
 
     def delete(self) -> None:
-        """Removes the checkpoint of runs that are finished; where that takes requests, if there can be one."""
+        """Delete the checkpoint of finished runs. In an object store, only if one may exist, to save requests."""
         if self._files.local or not self._absent:
             self._files.delete([self.path])

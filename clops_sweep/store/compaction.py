@@ -1,4 +1,4 @@
-"""Compaction: many small parts into few, step by step, while others write, read and compact."""
+"""Compaction: merge many small parts into few, while other processes write, read and compact."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from clops_sweep.store.part_names import Listing, Part, compacted
 from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, in_order
 
 FEW, RUNS_PER_PART = 256, 2048
-"""Levels, as in a log-structured merge tree: parts of fewer runs are put together once they make a part of the next
-level, step by step. A part of the last one stays: one that is damaged costs the runs that are in it."""
+"""Runs per part of each level, as in a log-structured merge tree: parts of one level are merged once they fill a part
+of the next. Parts of the last level are not merged further, since a damaged part costs all its runs."""
 
 BYTES_PER_PART = 64 * 2**20
-"""A part of so many bytes, or one that is made of so many, is of the last level too."""
+"""A part of this size, or merged from parts of this size in total, also belongs to the last level."""
 
 LARGE = 2**20
-"""Parts of one run that have so many bytes stay as they are."""
+"""Parts of one run of this size in bytes are not merged."""
 
 _ROWS_AT_A_TIME = 2**18
 _RUNS_AT_FIRST = 32
-"""Of what is put together so much is in memory at a time; how many rows a run has is seen by the first ones."""
+"""Bytes in memory at a time while parts are merged; the first runs tell how many rows a run has."""
 
 
 def compact_table(parts: PartFolder, finished: AbstractSet[str], *, gradually: bool = False) -> int:
-    """Puts the parts of finished runs together. Any number of processes may do so at the same time, and be killed.
+    """Merge the parts of finished runs. Any number of processes may do so concurrently, and may be killed.
 
-    A part is deleted only after all its runs were seen in parts that rank lower (`Part.rank`). Two processes that put
-    the same runs together write the same file. If they have put different ones together, runs that are in two files
-    count once, and the next compaction makes one file of the two.
+    A part is deleted only after all its runs were seen in parts that rank lower (`Part.rank`). Two processes that merge
+    the same runs write the same file. If they merge overlapping sets, runs in both files count once, and the next
+    compaction merges the two files.
 
     Args:
-        parts: of a table.
-        finished: the runs to put together. A run that was killed while it was recorded has parts too, and is left out:
-            they are written anew when it is repeated.
-        gradually: whether parts are left alone that would not make one of the next level. So, however often this is
-            done while a store grows, a run is written anew once for each level.
+        parts: the parts of a table.
+        finished: the runs to merge. A run that was killed while it was being recorded is not among them: its parts are
+            rewritten when it is repeated.
+        gradually: whether to keep parts that would not make a part of the next level. A run is then rewritten once per
+            level, however often a growing store is compacted.
 
     Returns:
-        How many parts have gone into others.
+        The number of parts that were merged into others.
 
     Raises:
         DamagedStore: a part is not a whole Parquet file.
@@ -53,10 +53,10 @@ def compact_table(parts: PartFolder, finished: AbstractSet[str], *, gradually: b
 
 
 def _without_covered(parts: PartFolder, finished: AbstractSet[str]) -> tuple[Listing, dict[str, list[Part]]]:
-    """Deletes what others have all of: what a compaction that was killed has left, and failures made good.
+    """Delete redundant parts: leftovers of killed compactions, and failures of runs that have finished since.
 
     Returns:
-        The parts that stay, and for each run the compacted ones that it is in, lowest rank first.
+        The remaining parts, and the compacted parts of each run, lowest rank first.
     """
     listing = parts.listing()
     owners: dict[str, list[Part]] = {}
@@ -71,7 +71,7 @@ def _without_covered(parts: PartFolder, finished: AbstractSet[str]) -> tuple[Lis
     for part in listing.singles:
         if part.run_id in owners or (part.status == "failed" and part.run_id in finished):
             covered.append(part)
-    if covered:  # metadata alone is no reason to delete anything
+    if covered:  # nothing is deleted on the evidence of metadata alone
         for owner in {owners[run_id][0] for part in covered for run_id in parts.ids(part) if run_id in owners}:
             parts.verify(owner)
     parts.delete(covered)
@@ -89,7 +89,7 @@ def _batches(
     finished: AbstractSet[str],
     gradually: bool,
 ) -> Iterator[list[Part]]:
-    """Parts that are each to become one: those that share runs, and then small ones, of one level or of all."""
+    """Yield the groups of parts to merge: those that share runs, then small ones, by level or all together."""
     sharing = {part for several in owners.values() if len(several) > 1 for part in several}
     yield [part for part in listing.compacts if part in sharing]
     singles = [part for part in listing.finished if part.run_id in finished]
@@ -106,7 +106,7 @@ def _batches(
 
 
 def filled(sources: Collection[Part], sizes: Mapping[str, int], *, at_least: int = 0) -> Iterator[list[Part]]:
-    """The sources in portions that make a part of the last level each; the rest, if they have enough runs."""
+    """Yield the sources in groups that each fill a part of the last level, then the rest if it has enough runs."""
     batch: list[Part] = []
     runs = nbytes = 0
     for part in sources:
@@ -129,7 +129,7 @@ def _merge(parts: PartFolder, sources: Sequence[Part]) -> int:
             if source.run_id is None:
                 parts.verify(source)
             for run_id in parts.ids(source):
-                owner.setdefault(run_id, source)  # of a run that is in several, the first copy is taken
+                owner.setdefault(run_id, source)  # the first copy of a run wins
         part = compacted(owner)
         if part not in sources:
             parts.write_portions(part, portions(parts, owner), owner)
@@ -142,12 +142,12 @@ def _merge(parts: PartFolder, sources: Sequence[Part]) -> int:
 def portions(
     parts: PartFolder, owner: Mapping[str, Part], new_ids: Mapping[str, str] | None = None
 ) -> Iterator[pa.Table]:
-    """The rows of all runs in the order of their ids, a portion of them at a time.
+    """Yield the rows of all runs in order of their ids, in portions.
 
     Args:
-        parts: where they are read.
-        owner: run id to the part that has its rows.
-        new_ids: the ids to give to the runs that get another one; the order follows from these.
+        parts: the parts to read from.
+        owner: run id to the part with its rows.
+        new_ids: old id to new id, for runs whose id changes; the order is that of the new ids.
     """
     new_ids = new_ids or {}
     run_ids = sorted(owner, key=lambda run_id: new_ids.get(run_id, run_id))
@@ -164,7 +164,7 @@ def portions(
 
 
 def _rows(parts: PartFolder, owner: Mapping[str, Part], run_ids: Sequence[str], new_ids: Mapping[str, str]) -> pa.Table:
-    """The rows of some runs in the order of their ids."""
+    """Return the rows of some runs in order of their ids."""
     by_part: dict[Part, list[str]] = defaultdict(list)
     for run_id in run_ids:
         by_part[owner[run_id]].append(run_id)

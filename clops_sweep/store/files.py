@@ -1,4 +1,4 @@
-"""Files of a store, in a folder or behind a URI: listed, read, and written whole or not at all."""
+"""Files of a store, in a folder or an object store: listing, reading and atomic writing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from clops_sweep.errors import UnreadableFile, UsageError, masked, one_line
 from clops_sweep.regular_files import open_regular
 
 _REQUESTS_AT_A_TIME = 32
-"""An object store answers many requests at a time, each after a while; a disk gains nothing from threads."""
+"""Concurrent requests to an object store. A disk gains nothing from threads."""
 
 _SECONDS_TO_ANSWER = 20
 _SECONDS_TO_CONNECT = 4
@@ -33,16 +33,16 @@ R = TypeVar("R")
 
 
 class Files:
-    """What a store asks of a file system, with the promises that the store is built on.
+    """The file operations of a store, with the guarantees that it relies on.
 
-    A file appears under its name whole or not at all, and on the disk before anybody relies on it.
+    A file appears under its name complete or not at all, and reaches the disk before anything depends on it.
 
     Args:
         root: a folder, or a URI that Arrow's file systems understand (``s3://bucket/results``).
 
     Attributes:
         uri: the root, absolute.
-        local: whether the operating system's own calls reach it.
+        local: whether it is in a local file system.
 
     Raises:
         UsageError: an unknown kind of URI.
@@ -65,24 +65,24 @@ class Files:
 
     @property
     def folder(self) -> Path | None:
-        """The folder that it is, if the operating system's own calls reach it."""
+        """The root as a local folder; None for an object store."""
         return Path(self.root) if self.local else None
 
     @property
     def shown(self) -> str:
-        """The root as it may be printed: without the password that a URI may hold."""
+        """The root for display, without the password that a URI may contain."""
         return masked(self.uri)
 
     @property
     def anywhere(self) -> str:
-        """The root as a user can name it from any folder, without the password that a URI may hold."""
+        """The root for commands in any folder, without the password that a URI may contain."""
         return self.root if self.local else self.shown
 
     def check_is_there(self) -> None:
-        """Whoever only reads must find the root there: a name with a letter wrong would pass for an empty store.
+        """Check that the root exists, for commands that only read: a misspelt name must not pass for an empty store.
 
         Raises:
-            UsageError: there is nothing of this name, or no folder.
+            UsageError: the root does not exist or is not a folder.
         """
         try:
             there = self.system.get_file_info(self.root).type == arrow_fs.FileType.Directory
@@ -92,7 +92,7 @@ class Files:
             raise UsageError(f"results {self.shown}: there is no such folder")
 
     def check_answers(self) -> None:
-        """Whoever has the files must answer soon, where a sweep would try for minutes.
+        """Check that the server answers within seconds; a sweep would retry for minutes.
 
         Raises:
             UsageError: the server does not answer, or the bucket does not exist.
@@ -105,14 +105,14 @@ class Files:
             raise UsageError(f"results {self.shown}: there is no bucket {bucket!r}")
 
     def names(self, folder: str, beginning: str = "") -> list[str]:
-        """The files of a folder, in order; those that a reader of Parquet folders passes over are passed over.
+        """Return the names of the files in a folder, sorted, without those that Parquet readers ignore.
 
         Args:
-            folder: which folder.
-            beginning: of the names that are wanted.
+            folder: the folder.
+            beginning: prefix of the names to return.
 
         Raises:
-            UnreadableFile: the folder is there and cannot be read.
+            UnreadableFile: the folder exists but cannot be read.
         """
         try:
             found = _scan(folder, beginning) if self.local else [info.base_name for info in self._select(folder)]
@@ -121,14 +121,14 @@ class Files:
         return sorted(name for name in found if name.startswith(beginning) and not name.startswith((".", "_")))
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file of this name."""
+        """Return whether a file exists."""
         if self.local:
             return os.path.isfile(path)
         info: arrow_fs.FileInfo = self.system.get_file_info(path)
         return bool(info.is_file)
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """The files of a folder, each with its bytes; an object store says so as it lists them."""
+        """Return the size in bytes of each file in a folder; in an object store, with one listing."""
         if not self.local:
             return {info.base_name: info.size or 0 for info in self._select(folder)}
         found = {}
@@ -138,15 +138,15 @@ class Files:
         return found
 
     def mark(self, path: str) -> list[int] | None:
-        """What a file is known again by; None if it has gone or cannot be seen.
+        """Return values that change whenever the file changes; None if the file is gone or inaccessible.
 
-        Size and time of change. In a folder also the file's number and when the kernel last saw it change, which no
-        program sets: an older file that is copied back keeps its own time of change.
+        Size and modification time; in a local folder also the inode number and ctime, which programs cannot set: a file
+        restored from a backup may keep its modification time.
         """
         if self.local:
             try:
                 found = os.stat(path)
-            except OSError:  # what cannot be seen is not known again
+            except OSError:  # inaccessible
                 return None
             return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
         info = self.system.get_file_info(path)
@@ -170,7 +170,7 @@ class Files:
             flush(Path(target).parent)
 
     def read(self, path: str) -> pa.Buffer:
-        """The content of a file.
+        """Return the content of a file.
 
         Raises:
             UnreadableFile: it is a folder, a FIFO or a device, or larger than this machine's memory.
@@ -186,19 +186,19 @@ class Files:
             return stream.read_buffer()
 
     def write(self, path: str, content: bytes | pa.Buffer) -> None:
-        """Writes a file."""
+        """Write a file."""
         with self.being_written(path) as file:
             file.write(content)
 
     @contextlib.contextmanager
     def being_written(self, path: str) -> Iterator[IO[bytes]]:
-        """A file to write to; it appears under its name when the block is left without an exception, and stays there.
+        """Open a file for writing. It appears under its name when the block exits without an exception.
 
-        What has appeared before it would survive a power cut then, whatever the file system.
+        Files that appeared earlier then survive a power cut, on any file system.
         """
         if not self.local:
-            # An object is there when its upload is complete, and nothing can take back what has been sent: so it is
-            # made here first.
+            # An object exists once its upload completes, and an upload cannot be taken back: so the content is
+            # complete before it starts.
             with tempfile.TemporaryFile() as file:
                 yield file
                 file.seek(0)
@@ -210,18 +210,18 @@ class Files:
             yield file
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Deletes files; another process may have been faster."""
+        """Delete files; files that another process has already deleted are ignored."""
         self.for_each(self._delete, list(paths))
 
     def make_folder(self, folder: str) -> None:
-        """Makes a folder and those above it."""
+        """Make a folder and its parents."""
         if self.local:
             make_folder(Path(folder))
         else:
             self.system.create_dir(folder, recursive=True)
 
     def for_each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """What `work` returns for each item; many at a time where each has to wait for an answer."""
+        """Return the result of `work` for each item, computed concurrently in an object store."""
         if self.local or len(items) < 2:
             return [work(item) for item in items]
         with ThreadPoolExecutor(_REQUESTS_AT_A_TIME) as pool:
@@ -246,14 +246,14 @@ def _opened_uri(uri: str) -> tuple[arrow_fs.FileSystem, str]:
     if isinstance(system, arrow_fs.S3FileSystem):  # a URI cannot set a timeout
         _, (options,) = system.__reduce__()
         changes: dict[str, object] = {"connect_timeout": _SECONDS_TO_CONNECT}
-        if "allow_delayed_open" in options:  # of Arrow 18: a small object is one request then, instead of three
+        if "allow_delayed_open" in options:  # since Arrow 18: one request for a small object instead of three
             changes["allow_delayed_open"] = True
         system = arrow_fs.S3FileSystem(**options | changes)
     return system, root
 
 
 def _within_seconds(work: Callable[[], R], shown: str) -> R:
-    """What a call returns that may wait for a server much longer than a user would."""
+    """Return the result of a call that may wait for a server much longer than a user would."""
     done: list[R] = []
     failed: list[BaseException] = []
 

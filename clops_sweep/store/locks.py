@@ -1,4 +1,4 @@
-"""Locks on files, held by a process and let go when it ends, however it ends."""
+"""File locks, released when the process that holds them ends, however it ends."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def held(path: Path, *, shared: bool = False) -> Iterator[bool | None]:
     """Hold a lock in the block; yield whether this process got it, or None on a file system without locks.
 
     Args:
-        path: of the lock; made if it is not there, with its folder. Nothing is written to it, and a link is not
-            followed: a folder of results may come from anybody.
-        shared: whether other processes may hold it too, if they share it as well.
+        path: the lock file; created with its folder if missing. Nothing is written to it, and links are not followed,
+            since a folder of results may come from an untrusted source.
+        shared: whether other processes may hold a shared lock at the same time.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Models of runs: one safetensors file per network under `models/RUN_ID/`, and a list of them that is written last."""
+"""Models of runs: one safetensors file per network under `models/RUN_ID/`, and a list that is written last."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ModelFiles:
     files to their SHA-256. It is written last: without it, a run has no models.
 
     Args:
-        files: where the store lies.
+        files: the files of the store.
     """
 
     def __init__(self, files: Files) -> None:
@@ -54,11 +54,11 @@ class ModelFiles:
         self._files.write(f"{self._folder}/{run_id}/{kept}.json", json.dumps(hashes, indent=1).encode())
 
     def read(self, run_id: str, tasks: int | None = None) -> bytes:
-        """A verified model.
+        """Return the verified bytes of a model.
 
         Args:
-            run_id: whose.
-            tasks: after how many tasks; by default the last kept.
+            run_id: the run.
+            tasks: number of tasks learned; by default the last model kept.
 
         Raises:
             UsageError: the run has no such model.
@@ -109,7 +109,7 @@ class ModelFiles:
                 self.write(run_id, {number: other.read(run_id, number) for number in numbers}, kept)
 
     def _paths(self) -> list[str]:
-        """All files of all runs."""
+        """Return all files of all runs."""
         selector = arrow_fs.FileSelector(self._folder, recursive=True, allow_not_found=True)
         return [info.path for info in self._files.system.get_file_info(selector) if info.is_file]
 

@@ -1,7 +1,7 @@
-"""The bytes of a part: a Parquet file, sealed with a digest of all of them.
+"""The bytes of a part: a Parquet file, sealed with a digest of all its bytes.
 
-A part of many runs has a second digest, of its footer alone, so that a few of its rows can be read without the rest:
-Parquet has checksums of pages, and none of the footer that says what the pages hold.
+A part of many runs has a second digest, of its footer alone, so that some of its rows can be verified without reading
+the rest: Parquet has checksums for pages, but none for the footer.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ import pyarrow as pa
 
 _SEAL = b"sha256 of place and bytes: "
 UNSEALED = (_SEAL + b"0" * 64).decode()
-"""What a file has among its metadata, under any key, before it is sealed."""
+"""Placeholder for the digest in the metadata of a file that is not sealed yet."""
 
 FORMAT = 3
-"""Version of the parts that this version writes. The ids of their runs follow from the config as 0.3 reads it."""
+"""Format version of the parts that this version writes."""
 
 FORMAT_MARK = f"format {FORMAT} of clops-sweep's parts"
-"""What a file has among its metadata, under any key. Parts of 0.2 lack it."""
+"""Mark of the format version in a file's metadata. Parts of version 0.2 lack it."""
 
 _FORMAT_OF_0_2 = 2
 _FORMAT_MARK = re.compile(rb"format (\d+) of clops-sweep's parts")
 
 _FOOTER, _MAGIC = 8, b"PAR1"
-"""A Parquet file ends with its footer, four bytes for the footer's length, and four that all such files end with."""
+"""A Parquet file ends with its footer, the footer's length (four bytes) and a magic number (four bytes)."""
 
 _OF_FOOTER = b"sha256 of place and footer: "
 TAIL = 2**16
-"""Bytes at the end of a file that mostly contain all of its footer."""
+"""Bytes at the end of a file that usually contain the whole footer."""
 
 
 def sealed(content: pa.Buffer, place: str) -> bytes:
-    """Return a file with a SHA-256 of its place and all its bytes where `UNSEALED` was left for it.
+    """Return a file with `UNSEALED` replaced by a SHA-256 of its path and all its bytes.
 
-    Before its footer, where no reader of Parquet looks, it gets a digest of the footer.
+    A digest of the footer is inserted before the footer, where Parquet readers do not look.
 
     Args:
         content: the file.
-        place: where it is going to be.
+        place: the path that it will have.
     """
     data = memoryview(content)
     footer = _footer_at(data)
@@ -50,7 +50,7 @@ def sealed(content: pa.Buffer, place: str) -> bytes:
 
 
 def check_seal(content: pa.Buffer, place: str) -> None:
-    """Sees that a file is what `sealed` has made, byte for byte, and lies where it was written.
+    """Check that a file is byte for byte what `sealed` returned, and is at the path that it was written to.
 
     Raises:
         ArrowInvalid: it is not.
@@ -66,7 +66,7 @@ def check_seal(content: pa.Buffer, place: str) -> None:
 
 
 def is_sealed(content: pa.Buffer) -> bool:
-    """Whether a file says that it is sealed; earlier versions sealed parts alone."""
+    """Return whether a file claims to be sealed; earlier versions sealed only parts."""
     return _SEAL in content.to_pybytes()
 
 
@@ -74,7 +74,7 @@ def format_of(tail: pa.Buffer | bytes) -> int:
     """Return the format version in the footer of a file.
 
     Args:
-        tail: the file, or its end with all of the footer.
+        tail: the file, or its end including the whole footer.
     """
     data = memoryview(tail)
     found = _FORMAT_MARK.search(data[_footer_at(data) :])
@@ -82,22 +82,22 @@ def format_of(tail: pa.Buffer | bytes) -> int:
 
 
 def tail_length(tail: bytes) -> int:
-    """How many bytes at the end of a file its footer and the digest of the footer take."""
+    """Return the length in bytes of the footer and its digest at the end of a file."""
     footer = int.from_bytes(tail[-_FOOTER:-4], "little") if tail[-4:] == _MAGIC else 0
     return len(_OF_FOOTER) + 2 * hashlib.sha256().digest_size + footer + _FOOTER
 
 
 def has_checked_footer(tail: bytes, place: str) -> bool:
-    """Whether the end of a file has a digest of its footer, which is right; earlier versions wrote none.
+    """Return whether the end of a file has a digest of its footer; earlier versions wrote none.
 
-    The seal is no part of the digest: it covers the digest. Nothing that a reader makes use of depends on it.
+    The digest leaves out the seal, since the seal covers the digest.
 
     Args:
         tail: the last bytes of the file, at least `tail_length`.
-        place: where it is.
+        place: the path of the file.
 
     Raises:
-        ArrowInvalid: the footer is not what was written.
+        ArrowInvalid: the footer does not match its digest.
     """
     footer = _footer_at(memoryview(tail))
     mark = footer - 2 * hashlib.sha256().digest_size
@@ -112,7 +112,7 @@ def has_checked_footer(tail: bytes, place: str) -> bool:
 
 
 def _footer_at(data: memoryview) -> int:
-    """Where the footer begins; the end of what cannot be a Parquet file."""
+    """Return the offset of the footer; the length of the bytes if they are not a Parquet file."""
     length = int.from_bytes(data[-_FOOTER:-4], "little")
     return len(data) - _FOOTER - length if data[-4:] == _MAGIC and length + _FOOTER <= len(data) else len(data)
 

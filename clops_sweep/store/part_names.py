@@ -1,4 +1,4 @@
-"""The names of parts: what a file of a table holds, as its name tells."""
+"""Names of parts: the name of a file tells which runs it contains."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Literal
 Status = Literal["finished", "failed"]
 
 COMPACT = "compact-"
-"""What the name of a part of many runs begins with."""
+"""Prefix of the names of compacted parts."""
 
 _NAME = re.compile(rf"(finished|failed)-([0-9a-f]+)\.parquet|({COMPACT})(\d+)-[0-9a-f]+\.parquet")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file of a table, as its name tells: one run, finished or failed, or many finished runs put together.
+    """A file of a table: one run, finished or failed, or many finished runs (compacted).
 
     Attributes:
-        name: of the file.
-        status: of the run; compacted runs are finished.
-        run_id: of the run; None for many.
-        runs: how many there are.
+        name: name of the file.
+        status: status of the run; compacted runs are finished.
+        run_id: id of the run; None for a compacted part.
+        runs: number of runs.
     """
 
     name: str
@@ -34,19 +34,19 @@ class Part:
 
     @property
     def rank(self) -> tuple[int, str]:
-        """Whose copy of a run counts, lowest first: larger parts before smaller ones, then by name.
+        """Precedence among copies of a run, lowest first: larger parts before smaller ones, then by name.
 
-        A part is deleted only when all its runs have been seen in a part that ranks lower. So of any run, the copy that
-        ranks lowest stays, whichever processes compact the store.
+        A part is deleted only when all its runs were seen in parts of lower rank. So the copy of lowest rank stays,
+        whichever processes compact the store.
         """
         return -self.runs, self.name
 
 
 def single(status: Status, run_id: str) -> Part:
-    """The part of one run.
+    """Return the part of one run.
 
     Raises:
-        ValueError: the id is not one, so that no name leaves the folder of its table.
+        ValueError: the id is invalid; so no name leads out of the folder of its table.
     """
     part = parsed(f"{status}-{run_id}.parquet")
     if part is None or part.run_id != run_id:
@@ -55,14 +55,14 @@ def single(status: Status, run_id: str) -> Part:
 
 
 def compacted(run_ids: Iterable[str]) -> Part:
-    """The part of many runs, named after them: the same runs always make the same file."""
+    """Return the part of many runs, whose name depends on their ids alone."""
     ids = sorted(run_ids)
     digest = hashlib.sha256(",".join(ids).encode()).hexdigest()[:16]
     return Part(f"{COMPACT}{len(ids)}-{digest}.parquet", "finished", None, len(ids))
 
 
 def parsed(name: str) -> Part | None:
-    """A file name as a part; None for a file that is not the store's."""
+    """Return the part that a file name stands for; None for other files."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -76,8 +76,8 @@ class Listing:
     """The parts of a table at one moment.
 
     Attributes:
-        singles: of one run each, by name, so that failures come first.
-        compacts: of many, lowest rank first.
+        singles: parts of one run, by name, so that failures come first.
+        compacts: parts of many runs, lowest rank first.
     """
 
     singles: tuple[Part, ...]
@@ -85,5 +85,5 @@ class Listing:
 
     @property
     def finished(self) -> tuple[Part, ...]:
-        """The parts of one finished run each."""
+        """Parts of one finished run each."""
         return tuple(part for part in self.singles if part.status == "finished")

@@ -1,4 +1,4 @@
-"""The Parquet parts that a table of the store is made of: listed, read, written, and what is in them."""
+"""The Parquet parts of a table: listing, reading, writing and verifying them."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ _RUN_IDS, _DIGEST, _FORMAT = "clops_sweep.run_ids", "clops_sweep.digest", "clops
 _ALL_COLUMNS = "all-columns.parquet"
 _ID_LENGTH_OF_0_1 = 20
 _ROWS_PER_GROUP = 2**14
-"""So many rows of a part of many runs are read to have one of them; each group of rows takes room in every footer."""
+"""Rows per row group of a compacted part: the least that is read for one row. Each group enlarges the footer."""
 
 _MANY_ROWS = 10_000
 
 TABLES_AT_A_TIME = 500
-"""Many tables of a row each take the memory of a large one: so many are read before they are made one."""
+"""Tables that are read before they are concatenated: small Arrow tables take much memory each."""
 
 
 class PartFolder:
     """The parts of one table.
 
     Args:
-        files: where they are.
+        files: the files of the store.
         folder: the table's folder.
-        schema: the table's columns; a part that lacks some has nulls there ...
-        defaults: ... but for these, whose values it is read with.
-        renamed: columns of the schema by the names that earlier versions wrote them under.
+        schema: the table's columns; columns missing from a part are read as nulls ...
+        defaults: ... or as these values.
+        renamed: name in earlier versions to today's name of a column.
 
     Attributes:
-        convert: makes rows of version 0.2 those of this version, to write them again; None to refuse them.
+        convert: converts rows of version 0.2 when they are rewritten; None to refuse them.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class PartFolder:
         self.convert: Callable[[pa.Table], pa.Table] | None = None
 
     def with_own_columns(self) -> PartFolder:
-        """The folder with the columns that strategies have added to it by now, behind those of the table.
+        """Return the folder with the columns that strategies have added so far, after those of the table.
 
         Raises:
             UnlistedColumns: the file that lists them is damaged.
@@ -99,31 +99,31 @@ class PartFolder:
         return self
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
-        """Makes columns known beside the table's own. Numbers of both kinds in one column are taken for real ones.
+        """Add columns to the table's own. A column with integers and floats becomes float.
 
-        pandas takes the columns of a folder's first file for those of all. So a file without rows, which has them all,
-        comes first.
+        pandas takes the columns of a folder from its first file. So a file without rows, which has all columns, sorts
+        first.
 
         Raises:
             UnlistedColumns: the file that lists them is damaged.
         """
         if all(field.name in self._added and self._added[field.name] == field for field in fields):
-            return  # this object has read or written that file with them
+            return  # this object has already read or written them
         known = pa.schema(list(self.with_own_columns().schema)[len(self._own) :])
         union = pa.unify_schemas([known, pa.schema(fields)], promote_options="permissive")
         if not union.equals(known):
             self._write_own_columns(union)
 
     def rename_columns(self) -> None:
-        """Write the file that lists added columns again if it has columns under their names of version 0.2."""
+        """Rewrite the file that lists added columns if it uses names of version 0.2."""
         if self._added:
             self._write_own_columns(pa.schema(list(self._added.values())))
 
     def list_columns_anew(self) -> None:
-        """Writes the file that lists added columns from the parts themselves.
+        """Rebuild the file that lists added columns from the parts.
 
         Raises:
-            DamagedStore: a part is not what was written.
+            DamagedStore: a part is damaged.
         """
         listing = self.listing()
         schemas = self.files.for_each(self._columns_of, (*listing.singles, *listing.compacts))
@@ -131,7 +131,7 @@ class PartFolder:
         self._write_own_columns(pa.unify_schemas(added, promote_options="permissive"))
 
     def _not_own(self, fields: Iterable[pa.Field]) -> list[pa.Field]:
-        """The fields of a file that are no columns of the table, under today's name or an earlier one."""
+        """Return the fields of a file that are not columns of the table, under today's name or an earlier one."""
         own = {*self._own.names, *self._renamed}
         return [field for field in fields if field.name not in own]
 
@@ -152,19 +152,19 @@ class PartFolder:
         self._schemas.clear()
 
     def path(self, part: Part) -> str:
-        """Where a part is, in the file system of the store."""
+        """Return the path of a part in the file system of the store."""
         return f"{self.folder}/{part.name}"
 
     def _place(self, name: str) -> str:
-        """Table and name of a file: one that was copied to another place is not what was written there."""
+        """Return table and name of a file, which its seal covers: a misplaced copy is detected."""
         return f"{self.folder.rpartition('/')[2]}/{name}"
 
     def listing(self, *, only_compacted: bool = False) -> Listing:
-        """The parts, such that no run is missing although its parts are just being put together.
+        """List the parts, complete even while another process compacts them.
 
-        A folder may change while it is listed. A part that has been deleted meanwhile is in a compacted one, which has
-        appeared before; if it was overlooked, the next listing shows it. So the first of two listings with the same
-        compacted parts has everything.
+        A folder may change while it is listed. The runs of a part that was deleted meanwhile are in a compacted part
+        that appeared earlier; if it was missed, the next listing shows it. So the first of two listings with the same
+        compacted parts is complete.
         """
         beginning = COMPACT if only_compacted else ""
         listing = self._listed_once(beginning)
@@ -173,42 +173,42 @@ class PartFolder:
         return listing
 
     def sizes(self) -> dict[str, int]:
-        """The bytes of each part, by its name."""
+        """Return the size in bytes of each part, by name."""
         return self.files.sizes(self.folder)
 
     def finished(self) -> set[str]:
-        """The runs that have a part of their own here, or are in a compacted one, by the names of the parts."""
+        """Return the finished runs in this table."""
         return self.finished_in(self.listing())
 
     def has_finished(self, run_ids: Sequence[str], *, certainly: bool = True) -> set[str]:
-        """Which of some runs have a part of their own here, or are in a compacted one.
+        """Return which of some runs are finished in this table.
 
         Args:
             run_ids: the runs.
-            certainly: whether none may be overlooked whose part is just being put together with others. Where listing
-                takes requests, it takes twice as many.
+            certainly: whether to find runs that are being compacted at this moment. In an object store, it doubles the
+                number of requests.
         """
-        if not self.files.local:  # one listing asks for all of them, and says what is compacted too
+        if not self.files.local:  # one listing covers all of them and the compacted parts
             listing = self.listing() if certainly else self._listed_once("")
             self._failures = {part.run_id for part in listing.singles if part.status == "failed"}
             return set(run_ids) & self.finished_in(listing)
         parts = [single("finished", run_id) for run_id in run_ids]
         missing = {str(part.run_id) for part in parts if not self.files.exists(self.path(part))}
-        if missing:  # a part that has just been compacted away is in a compacted one by now
+        if missing:  # a part that has disappeared is in a compacted part by now
             missing = missing.difference(*map(self.ids, self.listing(only_compacted=True).compacts))
         return set(run_ids) - missing
 
     def finished_in(self, listing: Listing) -> set[str]:
-        """The finished runs that a listing shows, be it that a compacted part of it has them."""
+        """Return the finished runs in a listing, including those in its compacted parts."""
         found = {str(part.run_id) for part in listing.finished}
         return found.union(*self.files.for_each(self.ids, listing.compacts))
 
     def ids(self, part: Part) -> frozenset[str]:
-        """The runs in a part. A compacted one is opened once, as its name follows from them.
+        """Return the runs in a part. A compacted part is opened once, since its name depends on its runs alone.
 
         Raises:
-            FileNotFoundError: it is no longer there.
-            DamagedStore: it cannot be read, or its name does not follow from the runs that it lists.
+            FileNotFoundError: the part no longer exists.
+            DamagedStore: the part cannot be read, or its name does not match the runs that it lists.
         """
         if part.run_id is not None:
             return frozenset([part.run_id])
@@ -225,10 +225,10 @@ class PartFolder:
         return self._ids[part.name]
 
     def owned(self, listing: Listing) -> tuple[list[Part], list[tuple[Part, frozenset[str]]]]:
-        """The parts to be read so that every finished run is read once.
+        """Select the parts to read so that every finished run is read once.
 
         Returns:
-            Parts of single runs, and compacted parts with those of their runs that are to be left out.
+            Parts of single runs, and compacted parts, each with the runs to skip in it.
         """
         seen = frozenset[str]()
         compacts = []
@@ -250,14 +250,14 @@ class PartFolder:
         """Return the rows of a part, or those of some of its runs.
 
         Args:
-            part: which one.
-            columns: the columns to read; None for all, in which case no column may be lost.
+            part: the part.
+            columns: the columns to read; None for all, including columns that the schema lacks (an error).
             only: the runs to read; None for all.
             without: runs to leave out.
 
         Raises:
-            FileNotFoundError: it is no longer there.
-            DamagedStore: what is read is not what was written, or it is not of this table.
+            FileNotFoundError: the part no longer exists.
+            DamagedStore: the part is damaged or belongs to another table.
         """
         leave_out = list(without)
         with self._reading(part), self._opened(part) as (parquet, format_version):
@@ -276,12 +276,12 @@ class PartFolder:
             return self._conform(table, columns)
 
     def _all_columns(self, part: Part, table: pa.Table, format_version: int) -> pa.Table:
-        """The rows of a part that are going to be written again, so that no column may be lost.
+        """Return the rows of a part to rewrite, with all columns.
 
         Raises:
-            OtherFormat: version 0.2 has written the part, and only `clops-sweep migrate` may rewrite it.
-            UnlistedColumns: the schema lacks one: the file that lists added columns has gone, or a later version of
-                clops-sweep has written the part.
+            OtherFormat: the part was written by version 0.2, and only `clops-sweep migrate` may rewrite it.
+            UnlistedColumns: the schema lacks a column: the file that lists added columns is gone, or a newer version of
+                clops-sweep wrote the part.
         """
         if format_version < FORMAT:
             if self.convert is None:
@@ -296,7 +296,7 @@ class PartFolder:
 
     @property
     def from_0_2(self) -> str:
-        """What a user has to do about parts of version 0.2."""
+        """Advice on parts of version 0.2, for error messages."""
         store = self.files.anywhere
         return (
             f"written by clops-sweep 0.2, whose run ids differ; `clops-sweep migrate {shlex.quote(store)}` converts "
@@ -307,9 +307,9 @@ class PartFolder:
         """Return the format version of a part.
 
         Raises:
-            FileNotFoundError: it is no longer there.
-            OtherFormat: a later version of clops-sweep has written it.
-            DamagedStore: it is not a whole Parquet file.
+            FileNotFoundError: the part no longer exists.
+            OtherFormat: a newer version of clops-sweep wrote it.
+            DamagedStore: it is not a complete Parquet file.
         """
         with self._reading(part):
             tail = self._tail_of(part)
@@ -330,13 +330,13 @@ class PartFolder:
 
     @contextmanager
     def _opened(self, part: Part) -> Iterator[tuple[pq.ParquetFile, int]]:
-        """Yield a part whose footer is what was written, and its format version.
+        """Open a part, verify its footer, and yield it with its format version.
 
-        A part of one run is read whole, and so is one without a digest of its footer.
+        A part of one run is read and verified completely, and so is a part without a digest of its footer.
 
         Raises:
-            ArrowInvalid: the footer, or a byte of a part that is read whole, is not what was written.
-            OtherFormat: a later version of clops-sweep has written it.
+            ArrowInvalid: the part is damaged.
+            OtherFormat: a newer version of clops-sweep wrote it.
         """
         if part.run_id is None:
             with self.files.system.open_input_file(self.path(part)) as file:
@@ -356,7 +356,7 @@ class PartFolder:
 
     @contextmanager
     def _reading(self, part: Part) -> Iterator[None]:
-        """Turn what a damaged part raises into `DamagedStore`."""
+        """Convert the errors that a damaged part causes to `DamagedStore`."""
         try:
             yield
         except FileNotFoundError:
@@ -365,10 +365,10 @@ class PartFolder:
             raise self._damaged(part, error) from None
 
     def write_single(self, part: Part, content: pa.Table) -> None:
-        """Writes the part of one run.
+        """Write the part of one run.
 
-        Columns that hold few values are written as they are: dictionaries and statistics would be most of the file, and
-        most of the time that reading it takes.
+        Short columns are written plainly: dictionaries and statistics would take most of the file and of the time to
+        read it.
         """
         content = self._conform(content, None)
         options = {
@@ -379,19 +379,19 @@ class PartFolder:
         self._write(part, [content], options)
 
     def write_compacted(self, part: Part, content: pa.Table, run_ids: Iterable[str]) -> None:
-        """Writes a part of many runs, in the order of their ids, so that some of them are found without the rest."""
+        """Write a part of many runs, sorted by id, so that some of them can be read without the rest."""
         self.write_portions(part, [in_order(content)], run_ids)
 
     def write_portions(
         self, part: Part, portions: Iterable[pa.Table], run_ids: Iterable[str], *, staged: str | None = None
     ) -> None:
-        """Writes a part of many runs from tables, in the order of ids, of which only one need be in memory.
+        """Write a part of many runs from tables sorted by id, with one table in memory at a time.
 
         Args:
-            part: its final name.
+            part: the part to write.
             portions: its rows.
             run_ids: its runs.
-            staged: the file to write first, which is then moved to where the part belongs.
+            staged: path to write to instead; the caller moves the file into the table later.
         """
         metadata = {_RUN_IDS: ",".join(sorted(run_ids))} if part.run_id is None else None
         self._write(part, portions, {"compression": "zstd"}, metadata, staged=staged)
@@ -404,7 +404,7 @@ class PartFolder:
         metadata: Mapping[str, str] | None = None,
         staged: str | None = None,
     ) -> None:
-        """Writes a part with a checksum of every page, and sealed with a digest of all its bytes."""
+        """Write a part with a checksum per page, sealed with a digest of all its bytes."""
         sink = pa.BufferOutputStream()
         with pq.ParquetWriter(sink, self.schema, write_page_checksum=True, **options) as writer:
             for table in portions:
@@ -413,15 +413,15 @@ class PartFolder:
         self.files.write(staged or self.path(part), sealed(sink.getvalue(), self._place(part.name)))
 
     def verify(self, part: Part, staged: str | None = None) -> None:
-        """Reads all of a part, and sees that every byte is what was written there, and that its rows are what it says.
+        """Read a part completely and check that all its bytes and the runs of its rows are as written.
 
         Args:
-            part: which one.
-            staged: the file that it lies in, before it is moved to where it belongs.
+            part: the part.
+            staged: path of the part before it is moved into the table.
 
         Raises:
-            FileNotFoundError: it is no longer there.
-            DamagedStore: it is not so.
+            FileNotFoundError: the part no longer exists.
+            DamagedStore: the part is damaged.
         """
         with self._reading(part):
             content = self.files.read(staged or self.path(part))
@@ -434,13 +434,13 @@ class PartFolder:
             raise self._damaged(part, ValueError("its rows are not of the runs that it is said to hold"))
 
     def delete(self, parts: Iterable[Part]) -> None:
-        """Deletes parts, as far as they are still there."""
+        """Delete parts; missing ones are ignored."""
         self.files.delete(self.path(part) for part in parts)
 
     def delete_failure(self, run_id: str) -> None:
-        """Deletes the part of a failed run that is finished now; where that takes requests, if the last listing had it.
+        """Delete the failure of a run that has finished. In an object store, only if the last listing showed it.
 
-        One that has appeared since then goes with the next compaction.
+        A failure that appeared since then is deleted by the next compaction.
         """
         if self.files.local or run_id in self._failures:
             self.delete([single("failed", run_id)])
@@ -453,11 +453,11 @@ class PartFolder:
         return Listing(tuple(part for part in parts if part.run_id is not None), tuple(compacts))
 
     def _as_written(self, columns: Sequence[str]) -> list[str]:
-        """The names that some columns have in parts of any version; a Parquet reader skips those that a part lacks."""
+        """Return the names of some columns in parts of any version; Parquet readers skip missing ones."""
         return [*columns, *(old for old, name in self._renamed.items() if name in columns)]
 
     def _conform(self, table: pa.Table, columns: Sequence[str] | None) -> pa.Table:
-        """The table with the columns of the schema, in their order and types."""
+        """Return the table with the columns, order and types of the schema."""
         schema = self.schema if columns is None else self._selected(tuple(columns))
         if table.schema.equals(schema):
             return table
@@ -465,7 +465,7 @@ class PartFolder:
             table = table.rename_columns([self._renamed.get(name, name) for name in table.column_names])
         have = set(table.column_names)
         for field in schema:
-            if field.name not in have:  # it has been added since the part was written
+            if field.name not in have:  # added since the part was written
                 value = pa.scalar(self._defaults.get(field.name), field.type)
                 table = table.append_column(field, pa.repeat(value, table.num_rows))
         table = table.select(schema.names)
@@ -491,21 +491,21 @@ class PartFolder:
 
 
 class UnlistedColumns(DamagedStore):
-    """Parts have columns that the file `all-columns.parquet` of their table does not list, or it is damaged."""
+    """The file `all-columns.parquet` of a table is damaged or does not list all columns of its parts."""
 
 
 def _unreadable(path: str, error: BaseException) -> UnreadableFile | None:
-    """What keeps a file from being read, where that says nothing about its content."""
+    """Return an error about access to a file; None if the error is about its content."""
     if isinstance(error, PermissionError):
         return UnreadableFile(f"{path}: permission is denied; make it a file that can be read")
     of_the_system = isinstance(error, OSError) and error.errno is not None
-    if of_the_system or "AWS Error" in str(error):  # of the disk or of the way there, and not of the file
+    if of_the_system or "AWS Error" in str(error):  # an error of the disk or the network, not of the file's content
         return UnreadableFile(f"{path}: cannot be read ({one_line(error)})")
     return None
 
 
 def _tail(file: pa.NativeFile) -> bytes:
-    """The end of a Parquet file, with all of its footer and what is written about that."""
+    """Return the end of a Parquet file, including the whole footer and its digest."""
     size = file.size()
     tail: bytes = file.read_at(min(size, TAIL), max(0, size - TAIL))
     if (length := tail_length(tail)) > len(tail):
@@ -514,7 +514,7 @@ def _tail(file: pa.NativeFile) -> bytes:
 
 
 def _groups_with(metadata: pq.FileMetaData, only: Sequence[str] | None) -> list[int]:
-    """The groups of rows that some runs may be in, or all: what is in a group is between the ids that it says."""
+    """Return the row groups that may contain some runs, by the minimum and maximum id of each group; or all."""
     groups = list(range(metadata.num_row_groups))
     if only is None:
         return groups
@@ -532,7 +532,7 @@ def _groups_with(metadata: pq.FileMetaData, only: Sequence[str] | None) -> list[
 
 
 def in_order(table: pa.Table) -> pa.Table:
-    """The rows by run id, and those of a run in the order in which they are."""
+    """Return the rows sorted by run id; rows of one run keep their order."""
     ids = table["run_id"].combine_chunks() if table.num_rows else table["run_id"]
     if table.num_rows < 2 or pc.all(pc.less_equal(ids[:-1], ids[1:])).as_py():
         return table

@@ -1,4 +1,4 @@
-"""How runs get into the store: finished ones with their tables, failed ones with their error. No torch, no Ray."""
+"""Recording of finished runs with their tables, and of failed runs with their error. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Facts = Mapping[str, Any]
 
 @contextmanager
 def storing(store: RunStore) -> Iterator[None]:
-    """Around all that is done with the store: tells what goes wrong with it from what goes wrong with a run."""
+    """Convert errors in the block to `StoreError`, to tell them from errors of a run."""
     if not store.is_there():
         raise StoreError(f"results {store.files.shown}: the folder has gone")
     try:
@@ -46,17 +46,17 @@ Runs = Mapping[str, RunConfig]
 
 
 def record_result(store: RunStore, runs: Runs, result: RunResult, data_hash: DataHash, facts: Facts) -> None:
-    """The tables of runs that have ended, one run at a time.
+    """Record the tables of finished runs, one run at a time.
 
     Args:
-        store: where to.
-        runs: all that were computed together.
-        result: what they gave.
-        data_hash: content hash of the data that a config runs on.
+        store: the store.
+        runs: all runs that were computed together.
+        result: their result.
+        data_hash: returns the content hash of a config's data.
         facts: versions and machine, for the `runs` table.
 
     Raises:
-        StoreError: they could not be written; those before are.
+        StoreError: a run could not be written; earlier ones are recorded.
     """
     for run_id in runs:
         columns = result.columns[run_id]
@@ -73,17 +73,17 @@ def record_result(store: RunStore, runs: Runs, result: RunResult, data_hash: Dat
 
 
 def record_failure(store: RunStore, runs: Runs, error: str, data_hash: DataHash, facts: Facts) -> None:
-    """Failed runs as rows of the `runs` table, with the error that ended them.
+    """Record failed runs in the `runs` table, with their error.
 
     Args:
-        store: where to.
-        runs: all that were computed together.
-        error: a traceback, or what is known about the death of a worker.
-        data_hash: content hash of the data that a config runs on.
-        facts: versions, and what else is known of machine and time, for the `runs` table.
+        store: the store.
+        runs: all runs that were computed together.
+        error: a traceback, or a description of how the worker died.
+        data_hash: returns the content hash of a config's data.
+        facts: versions and, if known, machine and time, for the `runs` table.
 
     Raises:
-        OSError, UsageError: they could not be written; see `storing`.
+        OSError, UsageError: a run could not be written; see `storing`.
     """
     printed = masked(error.encode("utf-8", "backslashreplace").decode("utf-8"))
     for run_id in runs:
@@ -93,7 +93,7 @@ def record_failure(store: RunStore, runs: Runs, error: str, data_hash: DataHash,
 def _runs_row(
     runs: Runs, run_id: str, data_hash: DataHash, values: Facts, *, status: Status, error: str | None = None
 ) -> pa.Table:
-    """The row of `runs` of one of some runs that were computed together."""
+    """Return the row in `runs` of one of the runs that were computed together."""
     row = {
         **config_row(runs[run_id]),
         **values,
@@ -107,17 +107,17 @@ def _runs_row(
     }
     schema = SCHEMAS["runs"]
     table = pa.Table.from_pylist([{name: row.get(name) for name in schema.names}], schema=schema)
-    for name in row.keys() - set(schema.names):  # what a strategy counts, and options of custom plug-ins
-        if row[name] is not None:  # a column of nothing has no type that other runs could share
+    for name in row.keys() - set(schema.names):  # counters of a strategy, and options of custom plug-ins
+        if row[name] is not None:  # an all-null column has no type that other runs could share
             table = table.append_column(name, pa.array([row[name]]))
     return table
 
 
 def failure_reason(error: object) -> str:
-    """What a traceback comes to, on a line: the exception and the first line of its message.
+    """Summarise a traceback in one line: the exception and the first line of its message.
 
     Args:
-        error: the column `error` of a failed run; nothing may be known.
+        error: the column `error` of a failed run; may be empty.
     """
     lines = [line for line in error.splitlines() if line.strip()] if isinstance(error, str) else []
     heads = [number for number, line in enumerate(lines) if line.startswith(_TRACEBACK)]
@@ -130,7 +130,7 @@ def failure_reason(error: object) -> str:
 
 
 def printable(text: str) -> str:
-    """A text without what a terminal would obey: control characters are shown as Python writes them."""
+    """Escape the control characters in a text, as Python does, so that a terminal does not obey them."""
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 

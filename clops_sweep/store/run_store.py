@@ -1,4 +1,4 @@
-"""RunStore: the truth about what has been computed. Parquet data sets, written by the workers."""
+"""RunStore: the results of all runs, as Parquet tables that the workers write."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _VANISHED = 100
-"""How often a table is listed anew because a part has gone: a failure made good just now, or parts put together."""
+"""Most listings of a table in which a part vanished: its run succeeded after a failure, or it was compacted."""
 
 _MOST_SHOWN = 60
 
@@ -47,15 +47,14 @@ _MOST_SHOWN = 60
 class RunStore:
     """`runs`, `r_matrix`, `curves`, `instances` and `predictions` under one folder, each a folder of Parquet parts.
 
-    Every run has a part of its own in each table, named after its status and id, until `compact` puts the finished ones
-    of many runs into one part. A part appears under its final name whole or not at all, and the part in `runs` appears
-    last: a run is finished exactly when it is in there. Writing the same run twice therefore leaves one copy, and
-    nothing a killed process leaves behind is ever read. No time of day, no lock and no memory of a process decides
-    anything.
+    Every run has its own part in each table, named after its status and id, until `compact` merges the parts of many
+    finished runs. Parts appear atomically, and the part in `runs` appears last: a run is finished exactly when `runs`
+    has it. So writing a run twice leaves one copy, and leftovers of killed processes are never read. Correctness does
+    not depend on clocks, locks or the memory of a process.
 
     Args:
         root: a folder, or a URI that Arrow's file systems understand (``s3://bucket/results``).
-        keep: "predictions", "models" or "models:all": a run counts as finished only if the store has these of it too.
+        keep: "predictions", "models" or "models:all": a run counts as finished only if the store also has these.
 
     Raises:
         UsageError: the place cannot be used as a store.
@@ -75,7 +74,7 @@ class RunStore:
 
     @classmethod
     def named(cls, root: str, *, keep: Collection[str] = ()) -> RunStore:
-        """The store that a user has named.
+        """Return the store at a path or URI that a user has given.
 
         Raises:
             UsageError: the place cannot be used as a store, is a folder inside a store, or does not answer.
@@ -93,35 +92,35 @@ class RunStore:
         return store
 
     def is_from_0_2(self) -> bool:
-        """Whether version 0.2 has written any of the parts in `runs` that are looked at: the compacted ones and a few.
+        """Return whether version 0.2 wrote a part of `runs`, of the compacted ones and two others.
 
         Raises:
-            OtherFormat: a later version of clops-sweep has written one.
+            OtherFormat: a newer version of clops-sweep wrote one.
         """
         runs = self._parts["runs"]
-        with contextlib.suppress(FileNotFoundError, DamagedStore, UnreadableFile):  # reported by those who read them
+        with contextlib.suppress(FileNotFoundError, DamagedStore, UnreadableFile):  # reported when they are read
             listing = runs.listing()
             looked_at = (*listing.compacts, *listing.singles[:1], *listing.singles[-1:])
             return any(version < FORMAT for version in self._files.for_each(runs.format_of, looked_at))
         return False
 
     def check_format(self) -> None:
-        """See that the runs of the store have the ids that this version gives them.
+        """Check that the store has the format of this version.
 
         Raises:
-            OtherFormat: the store has to be migrated first, or another version of clops-sweep has written it.
+            OtherFormat: the store must be migrated first, or a newer version of clops-sweep wrote it.
         """
         if self.is_from_0_2():
             raise OtherFormat(f"results {self.files.shown}: {self._parts['runs'].from_0_2}")
 
     @contextlib.contextmanager
     def rewriting(self, *, shared: bool = False) -> Iterator[None]:
-        """Keep `migrate`, `delete` and `merge` apart from each other and from all that adds or moves parts.
+        """Lock the store: `migrate`, `delete` and `merge` exclude each other and everything that adds or moves parts.
 
-        Nothing is locked where results are not in a folder, and on a file system without locks.
+        Object stores and file systems without locks are not locked.
 
         Args:
-            shared: for sweeps and compactions, which may run side by side.
+            shared: for sweeps and compactions, which may run concurrently.
 
         Raises:
             UsageError: the lock is taken.
@@ -136,21 +135,21 @@ class RunStore:
             yield
 
     def folder(self, table: TableName) -> str:
-        """Where the parts of a table lie, inside the store's file system."""
+        """Return the folder of a table, in the store's file system."""
         return f"{self._files.root}/{table}"
 
     def command(self, *words: str) -> str:
-        """Return a command on this store, as a user can type it in the current folder."""
+        """Return a command line for this store, to be run in the current folder."""
         folder = self.files.folder
         if folder is not None:
-            with contextlib.suppress(OSError, ValueError):  # the current folder is gone, or the store lies elsewhere
+            with contextlib.suppress(OSError, ValueError):  # the current folder is gone, or the store is elsewhere
                 folder = folder.relative_to(Path.cwd())
         results = self.files.shown if folder is None else str(folder)
         return shlex.join(["clops-sweep", *words, *(["--results", results] if results != "results" else [])])
 
     @property
     def files(self) -> Files:
-        """Where it lies, and how files get there whole."""
+        """The file operations of the store."""
         return self._files
 
     @property
@@ -160,28 +159,28 @@ class RunStore:
 
     @property
     def work_folder(self) -> str:
-        """Where everything lies that is no result, inside the store's file system."""
+        """The folder of everything that is not a result, in the store's file system."""
         return f"{self._files.root}/.work"
 
     @property
     def checkpoint_folder(self) -> str:
-        """Where checkpoints lie, inside the store's file system: every machine finds them there."""
+        """The folder of checkpoints, in the store's file system: every machine finds them there."""
         return f"{self.work_folder}/checkpoints"
 
     def checkpoint_path(self, run_ids: Sequence[str]) -> str:
-        """The file there that is named after one run, or after all of a lockstep."""
+        """Return the path of the checkpoint of one run or of one lockstep."""
         name = run_ids[0] if len(run_ids) == 1 else hashlib.sha256("-".join(run_ids).encode()).hexdigest()[:32]
         return f"{self.checkpoint_folder}/{name}.pt"
 
     def has_checkpoint(self, run_ids: Sequence[str]) -> bool:
-        """Whether runs that are computed together have a checkpoint; false if unknown."""
+        """Return whether runs that are computed together have a checkpoint; False if unknown."""
         with contextlib.suppress(OSError):
             return self._files.exists(self.checkpoint_path(run_ids))
         return False
 
     @property
     def log_folder(self) -> Path:
-        """Where logs and locks lie: beside tables that are in a folder, else in this user's cache."""
+        """The folder of logs and locks: in a local store, or else in this user's cache."""
         if self._files.folder is not None:
             return self._files.folder / ".work"
         from platformdirs import user_cache_path
@@ -189,18 +188,17 @@ class RunStore:
         return user_cache_path("clops-sweep") / "work"
 
     def is_there(self) -> bool:
-        """Whether the folders that `open_for_writing` made are still there.
+        """Return whether the folders that `open_for_writing` made still exist.
 
-        A folder of results that was unmounted or removed while a sweep runs is not to be made anew, on whatever disk
-        its path now leads to.
+        If results were unmounted or removed during a sweep, they must not be recreated on another disk.
         """
         return not self._files.local or os.path.isdir(self.folder("runs"))
 
     def check_writable(self) -> None:
-        """See whether the store can be written to. Afterwards nothing is there that was not there before.
+        """Check that the store can be written to, without leaving anything behind.
 
         Raises:
-            UsageError: it cannot.
+            UsageError: it cannot be written to.
         """
         with self._refusing():
             if self._files.local:
@@ -216,7 +214,7 @@ class RunStore:
         """Make the folders of the tables.
 
         Raises:
-            UsageError: the place cannot be written to, or has to be migrated first.
+            UsageError: the place cannot be written to, or must be migrated first.
         """
         with self._refusing():
             for table in self._needed:
@@ -238,13 +236,13 @@ class RunStore:
 
     @property
     def _needed(self) -> tuple[TableName, ...]:
-        """The tables that a run must be in to be finished."""
+        """The tables that must contain a finished run."""
         return (*EVERY_RUN, "predictions") if self.keep_predictions else EVERY_RUN
 
     def statuses(self) -> dict[str, Status]:
-        """Run id to status, from the names of the parts; only those that hold many runs are opened.
+        """Return the status of each run, from the names of the parts; only compacted parts are opened.
 
-        A run is finished if all tables have it, but for predictions where none are to be kept.
+        A run is finished if all tables have it; predictions count only if they are to be kept.
         """
         found = self._statuses(self._needed)
         if self.keep_models:
@@ -253,14 +251,14 @@ class RunStore:
         return found
 
     def recorded(self) -> dict[str, Status]:
-        """The same by the table `runs` alone, for frequent checks: a fourth of the folders to list.
+        """Return `statuses` by the table `runs` alone, for frequent checks: it lists a fourth of the folders.
 
-        A run that is being written or has been damaged may be among them although another table does not have it.
+        A run that is damaged or being written may be among them although another table lacks it.
         """
         return self._statuses(("runs",))
 
     def without_kept(self) -> set[str]:
-        """The runs that are finished but for the predictions or models that are to be kept."""
+        """Return the runs that lack only the predictions or models to keep."""
         if not self.keep:
             return set()
         finished = {run_id for run_id, status in self._statuses(EVERY_RUN).items() if status == "finished"}
@@ -285,10 +283,10 @@ class RunStore:
                 attempts = self._again(attempts, error)
 
     def incomplete(self, tables: Collection[TableName] = EVERY_RUN) -> dict[str, list[TableName]]:
-        """The runs that `runs` has as finished and other tables do not have, with the names of these.
+        """Return the runs that are finished in `runs` but missing in other tables, with the names of these tables.
 
         Args:
-            tables: those that are looked at.
+            tables: the tables to compare.
         """
         have = {table: self._parts[table].finished() for table in EVERY_RUN if table in tables}
         runs = have["runs"] if "runs" in have else self._parts["runs"].finished()
@@ -296,10 +294,10 @@ class RunStore:
         return {run_id: lacks for run_id, lacks in lacking.items() if lacks}
 
     def finished(self, run_ids: Sequence[str]) -> set[str]:
-        """Which of some runs are finished; asks for their parts by name and does not look at all others.
+        """Return which of some runs are finished, by looking up their parts alone.
 
-        In an object store one may be overlooked that is just being compacted: a driver that then computes it
-        again will not record it twice.
+        In an object store, a run that is being compacted may be missed. A driver that then repeats it does not record
+        it twice.
         """
         found = self._in_all(self._needed, run_ids, certainly=False)
         return {run_id for run_id in found if self.models.has(run_id, self.keep_models)} if self.keep_models else found
@@ -318,13 +316,12 @@ class RunStore:
     def read(
         self, table: TableName, run_ids: str | Iterable[str] | None = None, columns: str | Iterable[str] | None = None
     ) -> pd.DataFrame:
-        """A table as a DataFrame, in the order of run ids: of all runs or of some, all columns or some.
+        """Return a table, or some runs or columns of it, as a DataFrame sorted by run id.
 
-        Empty, with its columns, before the first run. Of a run that had failed and is finished, the failure is left
-        out.
+        Before the first run it has columns but no rows. The failure of a run that has finished since is left out.
 
         Raises:
-            DamagedStore: a part is not a whole Parquet file.
+            DamagedStore: a part is not a complete Parquet file.
         """
         frame: pd.DataFrame = self.table(table, run_ids, columns).to_pandas()
         return frame
@@ -332,10 +329,10 @@ class RunStore:
     def rows(
         self, table: TableName, columns: Sequence[str] | None = None, run_ids: Sequence[str] | None = None
     ) -> list[dict[str, Any]]:
-        """The same as plain rows, without pandas.
+        """Return `read` as a list of dictionaries, without pandas.
 
         Raises:
-            DamagedStore: a part is not a whole Parquet file.
+            DamagedStore: a part is not a complete Parquet file.
         """
         found: list[dict[str, Any]] = self.table(table, run_ids, columns).to_pylist()
         return found
@@ -343,11 +340,11 @@ class RunStore:
     def table(
         self, table: TableName, run_ids: str | Iterable[str] | None = None, columns: str | Iterable[str] | None = None
     ) -> pa.Table:
-        """The same as an Arrow table.
+        """Return `read` as an Arrow table.
 
         Raises:
-            DamagedStore: a part is not a whole Parquet file.
-            UsageError: there is no such column, or what is given names no runs or columns.
+            DamagedStore: a part is not a complete Parquet file.
+            UsageError: a column does not exist, or `run_ids` or `columns` is not text.
         """
         parts = self._parts[table].with_own_columns()
         names = _texts("columns", columns) or parts.schema.names
@@ -386,21 +383,21 @@ class RunStore:
         return pa.concat_tables(tables)
 
     def compact(self, *, gradually: bool = False) -> int:
-        """Puts the parts of finished runs together, many into few. May be called at any moment, by anybody.
+        """Merge the parts of finished runs, many into few. Any process may call it at any time.
 
-        A compacted part appears before the parts that went into it are deleted, so a run is never missing from what
-        this class reads, and killed at any moment the next call takes up what is left. Whoever lists a folder without
-        this class and just then may find a run twice, or a part gone that he wanted to read: he reads again.
+        A compacted part appears before its sources are deleted, so this class never misses a run, and after a kill the
+        next call continues. Programs that list a folder without this class may briefly find a run twice, or a part gone
+        that they were about to read; they should list it again.
 
         Args:
-            gradually: whether only parts are put together that make one of the next level (see `compact_table`), and
-                nothing is done as long as few runs have parts of their own.
+            gradually: whether to merge only parts that fill one of the next level (see `compact_table`), and to do
+                nothing while few runs have their own parts.
 
         Returns:
-            How many parts have been put together.
+            The number of parts that were merged.
 
         Raises:
-            DamagedStore: a part is not a whole Parquet file.
+            DamagedStore: a part is not a complete Parquet file.
             UsageError: `migrate`, `delete` or `merge` is at work on the store.
         """
         with self.rewriting(shared=True):
@@ -414,24 +411,24 @@ class RunStore:
         for parts in self._parts.values():
             try:
                 merged += compact_table(parts.with_own_columns(), finished, gradually=gradually)
-            except UnlistedColumns:  # nothing has been lost, and the parts know them
+            except UnlistedColumns:  # nothing is lost: the parts have these columns too
                 parts.list_columns_anew()
                 merged += compact_table(parts.with_own_columns(), finished, gradually=gradually)
         return merged
 
     def compact_if_many(self) -> None:
-        """What a sweep does now and then: compacts gradually.
+        """Compact gradually, as sweeps do from time to time.
 
-        What goes wrong then (a full disk, a damaged part) is no reason to end a sweep: nothing is lost by it.
+        Errors (a full disk, a damaged part) are ignored: they lose nothing, and the sweep goes on.
         """
         with contextlib.suppress(UsageError, DamagedStore, OSError):
             self.compact(gradually=True)
 
     def find(self, prefix: str) -> str:
-        """The id of the one run, finished or failed, whose id begins with `prefix`.
+        """Return the id of the one run, finished or failed, whose id begins with `prefix`.
 
         Raises:
-            UsageError: no run has that id, or several do.
+            UsageError: no run or more than one has such an id.
         """
         matches = [run_id for run_id in self.statuses() if run_id.startswith(prefix)] if prefix else []
         if len(matches) != 1:
@@ -445,9 +442,9 @@ class RunStore:
     def write_finished(
         self, run_id: str, tables: Mapping[TableName, pa.Table], models: Mapping[int, bytes] | None = None
     ) -> None:
-        """Record a finished run, unless it is finished already. The part in `runs` comes last and makes it count.
+        """Record a finished run, unless the store already has it. Its part in `runs` is written last.
 
-        Predictions and models are added to a run that was finished without them; nothing else of it changes.
+        Predictions and models are added to a run that was recorded without them; nothing else of it changes.
         """
         if models and self.keep_models and not self.models.has(run_id, self.keep_models):
             self.models.write(run_id, models, self.keep_models)
@@ -467,7 +464,7 @@ class RunStore:
         parts.write_single(part, content)
 
     def write_failed(self, run_id: str, row: pa.Table) -> None:
-        """Records a failed run, unless it is finished, be it without the predictions that are to be kept."""
+        """Record a failed run, unless it is finished, with or without the predictions to keep."""
         if not self._in_all(EVERY_RUN, [run_id]):
             self._write("runs", single("failed", run_id), row)
 
@@ -478,7 +475,7 @@ class RunStore:
 
 
 def _texts(argument: str, given: str | Iterable[str] | None) -> list[str] | None:
-    """One text or several as a list."""
+    """Return one string or several as a list."""
     if given is None or isinstance(given, str):
         return None if given is None else [given]
     texts = list(given) if isinstance(given, Iterable) else [given]
@@ -488,13 +485,13 @@ def _texts(argument: str, given: str | Iterable[str] | None) -> list[str] | None
 
 
 def rerun_command(run_id: str, results: str, *, verify: bool = False, plugins: Sequence[str] = ()) -> str:
-    """The command line that repeats a run, as it may be printed: without the password of a store.
+    """Return the command line that repeats a run, without the password of a store.
 
     Args:
-        run_id: which run.
-        results: the store that it is in, as `--results` takes it.
-        verify: whether the numbers are to be compared with the stored ones.
-        plugins: the files that register what it uses.
+        run_id: the run.
+        results: its store, as `--results` takes it.
+        verify: whether to compare the numbers with the stored ones.
+        plugins: the files that register the plug-ins of the run.
     """
     named = [word for file in plugins for word in ("--plugins", file)]
     verified = ["--verify"] if verify else []

@@ -86,7 +86,7 @@ PREDICTIONS = pa.schema(
         ("label", pa.string()),
     ]
 )
-"""Behind these a column `target_c` (int8) and a column `probability_c` (float32) for every output c of the network."""
+"""Followed by columns `target_c` (int8) and `probability_c` (float32) for every output c of the network."""
 
 SCHEMAS: Mapping[TableName, pa.Schema] = {
     "runs": RUNS,
@@ -97,4 +97,4 @@ SCHEMAS: Mapping[TableName, pa.Schema] = {
 }
 
 EVERY_RUN: tuple[TableName, ...] = ("runs", "r_matrix", "curves", "instances")
-"""The tables that every finished run is in. `predictions` has those that were asked to keep them."""
+"""The tables that contain every finished run. `predictions` contains runs that keep them."""

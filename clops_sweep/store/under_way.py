@@ -1,4 +1,4 @@
-"""Which runs are under way: a small file per launch, from which other processes know it."""
+"""Running runs: a small file per launch that other processes read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class UnderWay:
 
     Attributes:
         run_ids: their ids.
-        name: what people read of them.
+        name: their name for display.
         task, tasks, epoch, epochs: the last finished epoch, counted from 1; 0 before the first.
         ends_at: expected end in seconds since 1970; 0 if unknown.
     """

@@ -1,1 +1,1 @@
-"""What pages show, as plain records computed from a store."""
+"""Records that pages show, computed from a store."""

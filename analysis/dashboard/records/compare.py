@@ -1,4 +1,4 @@
-"""Configurations of several experiments beside one another."""
+"""Comparison of configurations across experiments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...statistics import PairedDifference, paired_difference
 from .overview import Value, best_value, value_of
 
 REFERENCE = "finetune"
-"""The strategy that others are compared with, unless another configuration is chosen."""
+"""The default reference of comparisons."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Compared:
     """A configuration of an experiment.
 
     Attributes:
-        name: the experiment's.
-        experiment: which experiment.
+        name: name of the experiment.
+        experiment: the experiment.
         value: the configuration's metric.
-        values: that of each run.
-        is_reference: whether others are compared with it.
-        difference: from the reference, paired by patient split and seed; None where there is no reference on the same
-            data, or the splits do not go together.
+        values: the metric of each run.
+        is_reference: whether it is the reference.
+        difference: difference from the reference, paired by patient split and seed; None without a reference on the
+            same data, or if the splits cannot be paired.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Compared:
 def comparison(
     metric: str, chosen: Sequence[tuple[str, Experiment, int]], reference: tuple[str, int] | None = None
 ) -> list[Compared]:
-    """Configurations with their metric and their difference from the reference on the same data, the best first.
+    """Return configurations with their metric and their difference from the reference on the same data, best first.
 
     Args:
         metric: a numeric column of `runs`.
-        chosen: experiment name, experiment and position of each configuration.
-        reference: name and position of the one to compare with; fine-tuning where it is not on the same data.
+        chosen: experiment name, experiment and index of each configuration.
+        reference: experiment name and index of the reference; fine-tuning if it is on other data.
     """
     found = [(name, experiment, value_of(experiment, cell, metric)) for name, experiment, cell in chosen]
     found = [it for it in found if it[2].estimate.n]
@@ -67,7 +67,7 @@ def comparison(
 
 
 def best_of_each(metric: str, experiments: Sequence[tuple[str, Experiment]]) -> list[tuple[str, Experiment, int]]:
-    """The best configuration of each experiment that has the metric."""
+    """Return the best configuration of each experiment with the metric."""
     found = [(name, it, best_value(it, metric)) for name, it in experiments if metric in it.runs]
     return [(name, it, best.cell) for name, it, best in found if best is not None]
 
@@ -83,7 +83,7 @@ def _compared(
     try:
         (ours, theirs), replicates, known = aligned([(experiment, value.cell), reference[1:]], metric)
         difference = paired_difference(ours, theirs, replicates, known, metric)
-    except UsageError:  # folds beside random splits
+    except UsageError:  # folds and random splits
         pass
     return Compared(name, experiment, value, present, False, difference)
 

@@ -1,4 +1,4 @@
-"""Learning curves of several runs or configurations in one figure, a line for each."""
+"""Learning curves of several runs or configurations in one figure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clops_sweep.experiment.metrics import words
 from ...statistics import MIN_UNITS
 
 MOST_RUNS = 100
-"""Runs behind a line, at most: reading the curves of more takes too long."""
+"""Most runs per line: reading more curves takes too long."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Overlay:
 
     @property
     def quantity(self) -> str:
-        """What is shown, in words."""
+        """The measure in words."""
         return f"{words(self.measure)}, mean over tasks seen so far"
 
 
 def overlay(measure: str, curves: Sequence[tuple[str, pd.DataFrame]]) -> Overlay:
-    """The lines of some names.
+    """Return a line for each name.
 
     Args:
         measure: a column of the store's table `curves`.
@@ -58,13 +58,13 @@ def overlay(measure: str, curves: Sequence[tuple[str, pd.DataFrame]]) -> Overlay
 
 
 def describe_overlay(record: Overlay) -> str:
-    """The figure in words."""
+    """Describe the figure in words."""
     ends = "; ".join(f"{it.name} (n = {it.n}) ends at {it.mean[-1]:.3f}" for it in record.lines)
     return f"Learning curves: {record.quantity}. {ends}."
 
 
 def _line(name: str, rows: pd.DataFrame, measure: str) -> Line:
-    """A task counts from its first training epoch on; a task that is only trained jointly counts from the start."""
+    """Return the line: a task counts from its first training epoch on, or from the start if trained jointly."""
     trained = rows[rows["training_task"] == rows["task"]].groupby(["run_id", "task"])["epoch"].min()
     begins = pd.MultiIndex.from_frame(rows[["run_id", "task"]])
     seen = rows[rows["epoch"].to_numpy() >= trained.reindex(begins).fillna(0).to_numpy()]

@@ -1,4 +1,4 @@
-"""The overview: how experiments stand, their best configurations, and how the metric went from run to run."""
+"""The overview: progress of experiments, their best configurations, and the metric over finished runs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ...statistics import MIN_UNITS, Estimate, PairedDifference, estimate
 from ..snapshot import Followed, Snapshot
 
 MOST_DOTS = 500
-"""Runs in the figure. Of more runs, evenly spaced ones are drawn, and each that set a new best."""
+"""Most runs in the figure. With more, evenly spaced runs and all new bests are drawn."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One experiment. `last` is when its last run has ended, None where none has; `trials` are those of a search."""
+    """Progress of one experiment. `last` is the end of its last run, None before; `trials` are those of a search."""
 
     name: str
     finished: int
@@ -35,17 +35,17 @@ class Progress:
 
     @property
     def asked(self) -> int:
-        """How many runs there are to be, as far as that is known: of a store alone, those that have ended."""
+        """Number of requested runs; without a search space, the number of runs that have ended."""
         return self.finished + self.failed + self.missing
 
 
 def progress(snapshot: Snapshot) -> list[Progress]:
-    """How every experiment stands."""
+    """Return the progress of every experiment."""
     return [_progress(name, followed) for name, followed in snapshot.followed.items()]
 
 
 def counts(snapshot: Snapshot) -> dict[str, int]:
-    """How many runs of all experiments are finished, failed and missing; a run of several counts once."""
+    """Count finished, failed and missing runs of all experiments; shared runs count once."""
     columns = [it.experiment.runs[["run_id", "status"]] for it in snapshot.followed.values()]
     runs = pd.concat(columns) if columns else snapshot.runs[["run_id", "status"]]
     unique = runs[~runs["run_id"].duplicated() | (runs["run_id"] == "")]
@@ -54,13 +54,13 @@ def counts(snapshot: Snapshot) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Value:
-    """A configuration's metric: over its runs, and with the 95 % interval of the mean over its units.
+    """A metric of a configuration: the estimate over runs, and the 95 % interval of the mean over units.
 
     Attributes:
-        cell: its position in the experiment.
-        metric: what it is a value of.
+        cell: index of the configuration in the experiment.
+        metric: the metric.
         estimate: mean and standard deviation over runs.
-        interval: the corrected interval (see `statistics`); None where the units do not go together.
+        interval: the corrected interval (see `statistics`); None if folds and random splits are mixed.
     """
 
     cell: int
@@ -75,18 +75,18 @@ class Value:
 
 
 def value_of(experiment: Experiment, cell: int, metric: str) -> Value:
-    """A metric of one configuration."""
+    """Return a metric of one configuration."""
     values = experiment.by_replicate(metric)[cell]
     interval = None
-    with suppress(UsageError):  # folds beside random splits
+    with suppress(UsageError):  # folds and random splits
         interval = mean_of(experiment, cell, metric)
     return Value(cell, metric_named(metric), estimate(values), interval)
 
 
 def best_value(experiment: Experiment, metric: str) -> Value | None:
-    """The configuration with the best mean; None without a finished run, or if the metric has no better direction.
+    """Return the configuration with the best mean; None without a finished run or a direction of the metric.
 
-    If some configurations have three runs, those with fewer do not compete, because one lucky seed could win.
+    Once some configurations have three runs, those with fewer do not compete, because one lucky seed could win.
     """
     values, better = experiment.by_replicate(metric), metric_named(metric).better
     n = np.isfinite(values).sum(axis=1)
@@ -98,7 +98,7 @@ def best_value(experiment: Experiment, metric: str) -> Value | None:
 
 
 def first_metric(experiment: Experiment) -> str:
-    """The column that an experiment is judged by."""
+    """Return the column of the first headline metric."""
     name = experiment.headline[0]
     return f"test_{name}" if experiment.on_test else name
 
@@ -108,12 +108,12 @@ class RunHistory:
     """A metric over the finished runs of an experiment, in the order in which they ended.
 
     Attributes:
-        metric: what is shown.
-        numbers: the place of each run shown, from 1.
-        run_ids: which runs.
+        metric: the metric.
+        numbers: number of each run shown, from 1.
+        run_ids: ids of these runs.
         values: their metric.
-        best: the best until then; empty where no value is better than another.
-        total: how many runs have the metric.
+        best: the best value so far; empty if the metric has no direction.
+        total: number of runs with the metric.
     """
 
     metric: Metric
@@ -125,7 +125,7 @@ class RunHistory:
 
 
 def run_history(experiment: Experiment, metric: str) -> RunHistory:
-    """The history of a metric, a numeric column of `runs`."""
+    """Return the history of a metric, a numeric column of `runs`."""
     shown, runs = metric_named(metric), experiment.runs.drop_duplicates("run_id")
     runs = runs[(runs["status"] == "finished") & np.isfinite(runs[metric].to_numpy(dtype=float))]
     runs = runs.iloc[np.argsort(ended_at(runs), kind="stable")]
@@ -139,13 +139,13 @@ def run_history(experiment: Experiment, metric: str) -> RunHistory:
 
 
 def describe_history(record: RunHistory) -> str:
-    """The figure in words."""
+    """Describe the figure in words."""
     low, high = record.metric.text(float(record.values.min())), record.metric.text(float(record.values.max()))
     return f"{record.metric.plain} of {record.total} finished runs in the order in which they ended: {low} to {high}."
 
 
 def ended_at(runs: pd.DataFrame) -> npt.NDArray[np.float64]:
-    """When runs ended, in seconds since 1970; NaN where that is not known."""
+    """Return the end of runs in seconds since 1970; NaN if unknown."""
     if "started_at" not in runs:
         return np.full(len(runs), np.nan)
     begun = runs["started_at"].astype("datetime64[us, UTC]")
@@ -170,5 +170,5 @@ def _progress(name: str, followed: Followed) -> Progress:
 
 
 def _ids_known(followed: Followed) -> bool:
-    """Whether every run has an id: those of data that nothing is known of have none."""
+    """Return whether every run has an id; runs on data that are not prepared have none."""
     return bool((followed.experiment.runs["run_id"] != "").all())

@@ -1,4 +1,4 @@
-"""Parallel coordinates: a line for every configuration through its place on each axis, to the metric's mean."""
+"""Parallel coordinates: a line per configuration through its label on each axis, to the metric's mean."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...metrics import Metric, known_metric
 from ...statistics import Estimate, estimate
 
 MOST_LINES = 1000
-"""Beyond these, the best are drawn: more lines than that hide one another."""
+"""Most lines; with more configurations, the best are drawn."""
 
 
 @dataclass(frozen=True)
@@ -21,14 +21,14 @@ class ParallelCoordinates:
     """Lines through axes.
 
     Attributes:
-        metric: what the last axis and the colours show.
+        metric: the metric on the last axis and in the colours.
         axes: the axes that vary.
-        labels: of each axis, its places from the lowest to the highest.
-        places: shape (lines, axes): which of its labels a configuration has, as a share of the axis from 0 to 1.
-        values: shape (lines,): the metric's mean, ascending where higher is better, so that the best is drawn last.
-        estimates: the same with standard deviation and number of runs.
-        cells: positions of the configurations.
-        total: how many configurations have a value.
+        labels: labels of each axis, from the lowest to the highest.
+        places: (lines, axes): position of a configuration's label on the axis, from 0 to 1.
+        values: (lines,): mean of the metric, ascending if higher is better, so that the best is drawn last.
+        estimates: means with standard deviation and number of runs.
+        cells: indices of the configurations.
+        total: number of configurations with a value.
     """
 
     metric: Metric
@@ -42,12 +42,12 @@ class ParallelCoordinates:
 
 
 def parallel_coordinates(experiment: Experiment, metric: str, cells: Sequence[int]) -> ParallelCoordinates:
-    """The lines of some configurations.
+    """Return the lines of some configurations.
 
     Args:
-        experiment: what they are of.
+        experiment: the experiment.
         metric: a numeric column of `runs`.
-        cells: which; those without a finished run have no line.
+        cells: indices of the configurations; those without a finished run have no line.
 
     Raises:
         UsageError: an unknown metric.
@@ -78,7 +78,7 @@ def parallel_coordinates(experiment: Experiment, metric: str, cells: Sequence[in
 
 
 def describe_parallel(record: ParallelCoordinates, names: Sequence[str]) -> str:
-    """The figure in words."""
+    """Describe the figure in words."""
     low, high = record.metric.text(float(record.values.min())), record.metric.text(float(record.values.max()))
     axes = ", ".join(
         f"{axis} ({labels[0]} to {labels[-1]})" for axis, labels in zip(record.axes, record.labels, strict=True)

@@ -1,4 +1,4 @@
-"""What a run has printed in launches from this machine, as `clops-sweep logs` finds it."""
+"""Output of a run in launches from this machine, as `clops-sweep logs` finds it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from clops_sweep.execution.run_log import printed_by, stacks_file
 from clops_sweep.store.run_store import RunStore
 
 MOST_LINES = 500
-"""The last lines of a run that are shown."""
+"""Most lines shown of a run, from the end."""
 
 _MOST_BYTES = 64 * 2**20
-"""Of logs that are searched, the newest first."""
+"""Most logs that are searched, newest first."""
 
 
 @dataclass(frozen=True)
 class RunLog:
-    """Lines of a run. `whole` is False if older lines are left out. `stacks` are those of a worker that hung."""
+    """Lines of a run. `whole` is False if older lines are left out. `stacks` are the stacks of a worker that hung."""
 
     lines: tuple[str, ...]
     whole: bool

@@ -1,4 +1,4 @@
-"""A table of runs: those that meet a condition, one by one or put together, a page of it at a time."""
+"""A table of the runs that meet a condition, single or grouped, in pages."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ...statistics import Estimate, estimate
 from .overview import ended_at
 
 PAGE = 50
-"""Rows of a page."""
+"""Rows per page."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A run, or runs that are alike in the axes by which they are grouped.
+    """A run, or a group of runs with equal labels on the grouping axes.
 
     Attributes:
-        labels: its place on the axes, then split seed and seed of a single run.
-        counts: how many of its runs have which status.
-        values: of every column shown.
-        ended: when its last run ended, in seconds since 1970; NaN where that is not known.
-        cells: positions of the configurations in it.
-        run_ids: its runs.
+        labels: labels on the axes, then split seed and seed of a single run.
+        counts: number of its runs by status.
+        values: value of every column shown.
+        ended: end of its last run in seconds since 1970; NaN if unknown.
+        cells: indices of its configurations.
+        run_ids: ids of its runs.
     """
 
     labels: tuple[Any, ...]
@@ -49,13 +49,13 @@ class RunsTable:
     """A page of a table.
 
     Attributes:
-        label_names: what the labels of its rows are.
-        columns: what their values are.
-        rows: those of the page.
-        total: how many there are on all pages.
-        runs: how many runs meet the condition.
-        at: the page, from 1.
-        pages: how many there are.
+        label_names: names of the labels of its rows.
+        columns: names of their values.
+        rows: rows of the page.
+        total: number of rows on all pages.
+        runs: number of runs that meet the condition.
+        at: number of the page, from 1.
+        pages: number of pages.
     """
 
     label_names: tuple[str, ...]
@@ -68,10 +68,10 @@ class RunsTable:
 
 
 def matching(experiment: Experiment, condition: str) -> npt.NDArray[np.bool_]:
-    """Which rows of an experiment's `runs` meet a condition on its columns and axes; all where it is empty.
+    """Return which rows of an experiment's `runs` meet a condition on its columns and axes; all if it is empty.
 
     Raises:
-        UsageError: it is no condition, or its values cannot be compared so.
+        UsageError: the condition is invalid, or its values cannot be compared.
     """
     if not condition.strip():
         return np.ones(len(experiment.runs), dtype=np.bool_)
@@ -97,15 +97,15 @@ def runs_table(
     sort: str = "",
     at: int = 1,
 ) -> RunsTable:
-    """A page of the runs of an experiment, or of means over them.
+    """Return a page of the runs of an experiment, or of means over them.
 
     Args:
-        experiment: whose runs.
+        experiment: the experiment.
         columns: numeric columns of `runs`.
-        condition: which runs, as `--where` takes it, on any column.
-        group: runs alike in these axes are one row: means and standard deviations over all others and over seeds.
-        sort: a label, a column, "status" or "ended", with a minus before it for the highest first.
-        at: the page, from 1; the last where there are not so many.
+        condition: a condition on any columns, as `--where` takes it.
+        group: axes to group by: a row has means and standard deviations over all other axes and seeds.
+        sort: a label, a column, "status" or "ended", with a leading minus for descending order.
+        at: number of the page, from 1; the last page if it is too high.
 
     Raises:
         UsageError: an invalid condition or an unknown column.
@@ -122,7 +122,7 @@ def runs_table(
 
 
 def runs_csv(experiment: Experiment, *, condition: str = "", group: Sequence[str] = (), sort: str = "") -> str:
-    """All rows of the table, on whatever page, with everything that was measured in full precision, as CSV.
+    """Return all rows of the table with all measured columns as CSV, in full precision.
 
     Raises:
         UsageError: the condition is invalid.
@@ -155,7 +155,7 @@ def _exact(value: float) -> object:
 def _sorted(
     experiment: Experiment, condition: str, group: Sequence[str], sort: str
 ) -> tuple[pd.DataFrame, tuple[str, ...], _Groups, npt.NDArray[np.int64]]:
-    """The runs that meet a condition, what the labels of their rows are, the rows' positions, and their order."""
+    """Return the runs that meet a condition, the names of row labels, the runs of each row, and the rows' order."""
     runs = experiment.runs[matching(experiment, condition)]
     names = tuple(group) if group else (*experiment.axes, "split_seed", "seed")
     groups = _groups(experiment, runs, group)
@@ -166,7 +166,7 @@ _Groups = list[npt.NDArray[np.int64]]
 
 
 def _groups(experiment: Experiment, runs: pd.DataFrame, group: Sequence[str]) -> _Groups:
-    """Positions of runs that make a row."""
+    """Return the indices of the runs of each row."""
     if not group:
         return [np.array([position]) for position in range(len(runs))]
     places = [tuple(repr(cell.labels[axis]) for axis in group) for cell in experiment.cells]
@@ -181,7 +181,7 @@ def _groups(experiment: Experiment, runs: pd.DataFrame, group: Sequence[str]) ->
 def _order(
     experiment: Experiment, runs: pd.DataFrame, groups: _Groups, names: tuple[str, ...], sort: str
 ) -> npt.NDArray[np.int64]:
-    """Rows in the order asked for; those without a value are last in either direction."""
+    """Return the sorted rows; rows without a value are last in both directions."""
     column, falling = sort.removeprefix("-"), sort.startswith("-")
     first = np.array([positions[0] for positions in groups], dtype=np.int64)
     if column in names:
@@ -209,7 +209,7 @@ def _last(ended: npt.NDArray[np.float64]) -> float:
 
 
 def _places(experiment: Experiment, runs: pd.DataFrame, name: str) -> npt.NDArray[np.float64]:
-    """Where runs are on an axis, or their seeds."""
+    """Return the positions of runs on an axis, or their seeds."""
     if name not in experiment.axes:
         return runs[name].to_numpy(dtype=float)
     place = {repr(label): i for i, label in enumerate(experiment.axes[name])}
@@ -221,7 +221,7 @@ def _places(experiment: Experiment, runs: pd.DataFrame, name: str) -> npt.NDArra
 def _rows(
     experiment: Experiment, runs: pd.DataFrame, shown: _Groups, names: tuple[str, ...], columns: Sequence[str]
 ) -> Iterator[Row]:
-    """The rows of a page. What they need is taken out of the frame once: row by row pandas would take a second."""
+    """Return the rows of a page. Columns are read from the frame once: pandas would take a second row by row."""
     runs = runs.iloc[np.concatenate(shown)]
     cells, ids, status = (runs[name].tolist() for name in ("cell", "run_id", "status"))
     seeds = {name: runs[name].tolist() for name in ("split_seed", "seed")}

@@ -1,4 +1,4 @@
-"""A data set as it is prepared: its recordings, found under a data root, and what becomes of them."""
+"""A data set during preparation: its recordings under a data root, splits and checks."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from clops_sweep.data.splits.split_program import balanced_split, uncovered_clas
 from clops_sweep.errors import UsageError, nearest, nearest_or_all
 
 FEW_PATIENTS: Final = 60
-"""Up to so many are split by the integer programme of `balanced_split`; it takes seconds, and more with more."""
+"""Most patients that the integer programme of `balanced_split` splits; it takes seconds, more with more patients."""
 
 Run = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
-"""An ordered map, in several processes perhaps."""
+"""An ordered map, perhaps in several processes."""
 
 _OWN: Final = Rules(tolerates_repeats=True)
 
@@ -36,16 +36,16 @@ class DataSet:
     """One data set, built in or declared by a file of the user's, with the given options.
 
     Attributes:
-        name: what configs call it.
-        built_in: whether this package declares it. Its leads are then rows that are dropped one by one; otherwise the
-            channels of a moment are kept together, and a missing sample is an error.
-        rules: how it is prepared.
+        name: name in configs.
+        built_in: whether this package declares it. Its leads are then dropped individually; otherwise the channels of a
+            frame are kept together, and a missing sample is an error.
+        rules: rules of preparation.
         chosen: its options.
-        common: what its recordings share; of a user's data set known once they are found.
-        given_split: whether the split is the publisher's, and the same for every split seed.
-        sampling_rate: samples a second of the frames, where it is known.
-        frame_seconds: how long a frame lasts, known once records are met.
-        parallel: whether several processes may read records at a time.
+        common: values common to its recordings; for a custom data set, known once they are found.
+        given_split: whether the split is the publisher's, and equal for every split seed.
+        sampling_rate: sampling rate of the frames in Hz, if known.
+        frame_seconds: duration of a frame, known once records are read.
+        parallel: whether several processes may read records.
 
     Raises:
         UsageError: no such data set, or no such option.
@@ -81,21 +81,21 @@ class DataSet:
             )
 
     def look(self, data_root: Path | None) -> None:
-        """Sees whether the data set is there; UsageError where it is not. A function of the user's is not called."""
+        """Check that the data set exists, without calling a user's function; UsageError otherwise."""
         if self.built_in:
             self.find(data_root)
         else:
             self.tables(data_root)
 
     def tables(self, data_root: Path | None) -> tuple[Path, ...]:
-        """Files that frames are made from beside those of the records found: tables of labels, declared files."""
+        """Return source files other than records: tables of labels and declared files."""
         if self.built_in:
             return self._tables
         self._root = data_root
         return tuple(declared_files(self.name, declaration(self.name).files, data_root).values())
 
     def find(self, data_root: Path | None) -> Iterable[Source]:
-        """The records under `data_root` in a fixed order: a list, unless they are in memory; UsageError without any."""
+        """Return the records under `data_root` in a fixed order: a list, unless in memory; UsageError without any."""
         if self.built_in:
             assert self._member is not None
             found: list[Source] = self._member(data_root, **self.chosen)
@@ -111,10 +111,10 @@ class DataSet:
         return sources
 
     def met(self, source: Source, windows: Windows) -> None:
-        """Remembers the splits that are given, once a source of a user's data set is seen to be like the first.
+        """Record the given splits of a source, after checking that it matches the first one.
 
         Raises:
-            UsageError: its frames are of another length or sampling rate.
+            UsageError: its frames have another length or sampling rate.
         """
         name, rate = source.record, windows.rate
         frame = self.common.frame_samples(windows.width, rate)
@@ -140,23 +140,23 @@ class DataSet:
             )
 
     def file_key(self, file: Path) -> str:
-        """The key of a source file in the manifest: its name, or its path under the data root."""
+        """Return the key of a source file in the manifest: its name, or its path under the data root."""
         if self.built_in:
             return file.name
-        path = os.path.abspath(file)  # links are not followed: what is under the root by name is under it
+        path = os.path.abspath(file)  # links are not resolved: a name under the root counts as under it
         root = None if self._root is None else os.path.join(os.path.abspath(self._root), "")
         return path[len(root) :].replace(os.sep, "/") if root is not None and path.startswith(root) else path
 
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:
-        """TRAINING, VALIDATION or TEST for every patient, [patients] int8."""
+        """Return TRAINING, VALIDATION or TEST for every patient, [patients] int8."""
         quick = self.quick_split(index, seed)
         return balanced_split(self.counts(index), seed) if quick is None else quick
 
     def quick_split(self, index: Index, seed: int) -> NDArray[np.int8] | None:
-        """The same where that is a matter of milliseconds; None where it takes the integer programme.
+        """Return the split if it takes milliseconds; None if it requires the integer programme.
 
-        It is the given split, that of the data set's rule, or 60/20/20 percent of the patients, by the programme where
-        they are few. Looks at patients, labels, leads and times only, so that opening a set need not read its table.
+        It is the given split, that of the data set's rule, or 60/20/20 percent of the patients; for few patients, by
+        the programme. It uses only patients, labels, leads and times, so that opening a set need not read its table.
         """
         if self.given_split:
             return np.array([self._parts[name] for name in index.patient_names], np.int8)
@@ -169,12 +169,12 @@ class DataSet:
         return known_split(self.counts(index), seed) if found is None else found
 
     def select(self, sources: Iterable[Source], run: Run) -> Iterable[Source]:
-        """The sources with only those frames that the data set's rules keep."""
+        """Return the sources with the frames that the data set's rules keep."""
         chosen = self.rules.select
         return sources if chosen is None else chosen(self.common, sources, self.chosen, run)
 
     def too_few(self, index: Index, dropped: Mapping[str, int]) -> str | None:
-        """Which class has no frame, if that is so. `dropped` counts what was left out by reason."""
+        """Return a sentence on a class without frames, if any. `dropped` counts dropped frames by reason."""
         if self.built_in:
             return None
         many, labels = len(self.common.classes), index.labels
@@ -186,7 +186,7 @@ class DataSet:
         return None
 
     def notes(self, index: Index, split: NDArray[np.int8]) -> list[str]:
-        """What a user should know: that a split is given, and which classes are not in every split."""
+        """Return notes for the user: a given split, and classes that are missing in a split."""
         if self.rules.split not in (None, random_split.balanced):
             return []
         why = ": too few patients have it" if self.built_in else ""
@@ -200,7 +200,7 @@ class DataSet:
         ]
 
     def counts(self, index: Index) -> NDArray[np.int64]:
-        """Frames of every patient and class, [patients, classes]."""
+        """Return the number of frames of every patient and class, [patients, classes]."""
         if index.labels.ndim == 2:
             return index.counts_per_patient(index.labels.shape[1])
         return index.counts_per_patient(max(len(self.common.classes), int(index.labels.max(initial=0)) + 1))
@@ -214,7 +214,7 @@ def _chosen(name: str, rules: Rules, options: Mapping[str, OptionValue]) -> dict
     chosen: dict[str, OptionValue] = {**rules.options, **options}
     for key, (least, most) in rules.limits.items():
         value, kind = chosen[key], type(rules.options[key])
-        # Neither a truth value nor one that is not a number, which is neither below nor above anything.
+        # Refuse bool and NaN, which compare with everything as False.
         if isinstance(value, bool | str) or not least <= value <= most or kind(value) != value:
             what = "a whole number" if kind is int else "a number"
             raise UsageError(

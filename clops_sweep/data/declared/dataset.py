@@ -1,4 +1,4 @@
-"""`@dataset`: how a file of the user's declares a data set of its own."""
+"""`@dataset`: the declaration of a data set in a user's file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from clops_sweep.errors import UsageError, shown
 Member = TypeVar("Member", bound=Callable[..., Any])
 
 OF_RECORDINGS = ("classes", "channels", "units", "sampling_rate", "window_seconds", "stride_seconds", "resample_to")
-"""What a generator of `Recording`s has in common; the same as arguments of `Recordings`."""
+"""Arguments of `@dataset` that a generator's recordings share; also arguments of `Recordings`."""
 
 
 def dataset(
@@ -58,7 +58,7 @@ def dataset(
     resample_to: float | None = None,
     rules: Rules | None = None,
 ) -> Callable[[Member], Member]:
-    """Declares a data set: a function from the data root to `Recordings`, or one that yields a `Recording` at a time.
+    """Declare a data set: a function from the data root to `Recordings`, or a generator of `Recording`s.
 
     Example::
 
@@ -67,37 +67,36 @@ def dataset(
             file = np.load(data_root / "wearable.npz")
             return Recordings(signals=file["x"], sampling_rate=50, channels=("ax", "ay", "az"), units="g", ...)
 
-    It is prepared once. Frames are made anew when one of `files`, an option here, or the text of the function or of
-    what it uses has changed (`source_code.code_hash`). Built-in data sets are declared in the same way, with `rules`;
-    what is said in the catalogue of them, such as their title, is not said again.
+    It is prepared once, and again when one of `files`, an argument here, or the source code of the function or of
+    anything it uses changes (`source_code.code_hash`).
 
     Args:
-        name: what configs call it.
-        scenarios: those that it can be used in.
-        files: what it is made from, under the data root: paths, folders with all that is in them, or patterns.
-        title: a line about it, for lists and reports.
+        name: name in configs.
+        scenarios: the supported scenarios.
+        files: its source files under the data root: paths, folders with their content, or patterns.
+        title: one line for lists and reports.
         licence: its licence.
-        source: where it comes from.
-        size: how large it is, in words.
+        source: its origin.
+        size: its size in words.
         batch_size: default of that config field, as are `learning_rate`, `normalize`, `perturbation_std` and `leads`.
-        learning_rate: of Adam.
-        normalize: of each frame and channel: none, minmax or zscore.
-        epochs_per_task: default of that config field; None for the scenario's usual number.
+        learning_rate: learning rate of Adam.
+        normalize: normalisation of each frame and channel: none, minmax or zscore.
+        epochs_per_task: default of that config field; None for the scenario's default.
         perturbation_std: standard deviation of the noise of perturbed inputs, in the unit of the frames.
         terms: ISO dates that end the terms of time_il, each the first day after its term; empty for terciles.
-        reference_channel: the channel that stands for a recording where an instance is a single channel.
-        leads: `all` for frames of all channels, `single` for an instance a channel.
+        reference_channel: the channel that represents a recording if instances are single channels.
+        leads: `all` for frames of all channels, `single` for one instance per channel.
         classes: for a generator: names of the classes.
         channels: for a generator: names of the channels.
-        units: for a generator: the unit of the signals.
-        sampling_rate: for a generator: samples a second, of recordings that do not say otherwise.
-        window_seconds: for a generator: how long a frame is that recordings are cut into.
-        stride_seconds: for a generator: from the begin of a window to that of the next.
-        resample_to: for a generator: samples a second that windows are resampled to.
-        rules: for built-in data sets alone.
+        units: for a generator: unit of the signals.
+        sampling_rate: for a generator: default sampling rate of recordings in Hz.
+        window_seconds: for a generator: duration of the frames that recordings are cut into.
+        stride_seconds: for a generator: time between the starts of consecutive windows.
+        resample_to: for a generator: sampling rate of the frames in Hz.
+        rules: only for built-in data sets.
 
     Raises:
-        UsageError: one of the arguments is not as described; the name is taken.
+        UsageError: an argument is invalid, or the name is in use.
     """
     given = dict(locals())
     if not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""The files under a data root that a declared data set is made from."""
+"""The source files of a declared data set under a data root."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from clops_sweep.errors import AbsentData, UsageError, one_line
 
 
 def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -> dict[str, Path]:
-    """The declared files by their path under the data root, sorted; of a folder all that it holds.
+    """Return the declared files by path under the data root, sorted; folders with all their files.
 
     Raises:
-        AbsentData: no data root is given, or nothing there matches one of the patterns.
+        AbsentData: no data root is given, or a pattern matches nothing.
     """
     if not patterns:
         return {}
@@ -28,7 +28,7 @@ def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -
             try:
                 exact = os.path.lexists(data_root / pattern)
                 matched = [data_root / pattern] if exact else list(data_root.glob(pattern))
-            except ValueError as error:  # a pattern that glob cannot read, or a NUL
+            except ValueError as error:  # a pattern that glob cannot parse, or a null byte
                 raise UsageError(f"dataset {name!r}: files: {pattern!r}: {one_line(error)}; correct it") from None
             files = [file for place in matched for file in ([place] if place.is_file() else _below(place))]
             if not files:
@@ -41,6 +41,6 @@ def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -
 
 
 def _below(folder: Path) -> list[Path]:
-    """The files below a folder, without FIFOs, sockets and the like."""
+    """Yield the regular files below a folder."""
     found = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
     return [file for file in found if file.is_file()]

@@ -1,4 +1,4 @@
-"""The function that declares a data set: called once, and what it raises becomes one sentence."""
+"""Calls of the function of a data set; its errors become one sentence."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from clops_sweep.errors import AbsentData, UsageError, one_line, user_code
 
 
 def declaration(name: str) -> Declared:
-    """What stands behind a data set.
+    """Return the declaration of a data set.
 
     Raises:
-        AbsentData: no file of this process declares it.
+        AbsentData: no file in this process declares it.
     """
     declared = DATASETS.declared(name)
     if declared is None:
@@ -31,7 +31,7 @@ def declaration(name: str) -> Declared:
 
 
 def recordings_of(name: str, root: Path | None) -> tuple[Common, Iterable[Source]]:
-    """What the function of a data set returns, whatever form it has: what its recordings share, and these."""
+    """Return the values common to the recordings of a data set, and its recordings."""
     declared = declaration(name)
     try:
         with user_code(partial(_raised, declared)):
@@ -53,7 +53,7 @@ def recordings_of(name: str, root: Path | None) -> tuple[Common, Iterable[Source
 
 
 def refused(name: str, what: str) -> UsageError:
-    """A sentence that begins with the data set."""
+    """Return an error that begins with the data set."""
     return EveryRecordFails(what if what.startswith(f"dataset {name!r}") else f"dataset {name!r}: {what}")
 
 
@@ -65,7 +65,7 @@ def _prefixed(name: str, yielded: Iterator[Source]) -> Iterator[Source]:
 
 
 def _guarded(yielded: Iterator[Any], declared: Declared) -> Iterator[Any]:
-    """What a generator yields; an error of its code becomes one sentence."""
+    """Yield from a generator; errors of its code become one sentence."""
     ended = object()
     while True:
         with user_code(partial(_raised, declared)):
@@ -76,7 +76,7 @@ def _guarded(yielded: Iterator[Any], declared: Declared) -> Iterator[Any]:
 
 
 def _raised(declared: Declared, error: BaseException) -> UsageError:
-    """One sentence about an error of a declared function, with its line."""
+    """Return one sentence about an error of a declared function, with its line."""
     place = getattr(declared.member, "__code__", None)
     lines = [
         frame.lineno

@@ -1,4 +1,4 @@
-"""`Recordings.from_folder`: one file a recording, CSV, NPY or Parquet, and a table of labels."""
+"""`Recordings.from_folder`: one CSV, NPY or Parquet file per recording, and a table of labels."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def signal_files(
     gain: Any,
     windowing: tuple[float | None, float | None, float | None],
 ) -> tuple[Common, list[SignalFile], Columns]:
-    """What the files have in common, and each of them; see `Recordings.from_folder`."""
+    """Return values common to the files, and the files; see `Recordings.from_folder`."""
     place = Path(folder)
     if not isinstance(pattern, str) or not pattern.endswith(_ENDINGS):
         raise checks.refused("pattern", f"one that ends in {', '.join(_ENDINGS)}", pattern)
@@ -73,7 +73,7 @@ def signal_files(
         try:
             files = sorted(file for file in place.glob(pattern) if os.path.realpath(file) != itself)
             found = by_name(files, place)
-        except (ValueError, NotImplementedError) as error:  # a pattern that glob cannot read, or one that leads outside
+        except (ValueError, NotImplementedError) as error:  # a pattern that glob cannot parse, or that leads outside
             raise checks.refused("pattern", f"a pattern of files in the folder ({one_line(error)})", pattern) from None
     if not found:
         raise UsageError(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
@@ -103,7 +103,7 @@ def signal_files(
 
 
 def _columns(file: Path, channels: Sequence[str] | None) -> tuple[tuple[str, ...], NDArray[Any]]:
-    """The names of the channels, and the samples of the first file."""
+    """Return the names of the channels, and the samples of the first file."""
     named = None if channels is None else checks.names("channels", channels)
     if file.suffix == ".npy":
         sample = read_signal(file, None)
@@ -116,10 +116,10 @@ def _columns(file: Path, channels: Sequence[str] | None) -> tuple[tuple[str, ...
 
 
 def read_signal(path: Path, columns: Sequence[str] | None) -> NDArray[Any]:
-    """The samples of a file, [channels, samples].
+    """Return the samples of a file, [channels, samples].
 
     Raises:
-        UsageError: it cannot be read, or lacks one of the columns.
+        UsageError: the file cannot be read or lacks a column.
     """
     with one_sentence(path), open_regular(path):
         if path.suffix == ".npy":
@@ -188,7 +188,7 @@ def _has_titles(path: Path) -> bool:
 
 
 def _titles(path: Path) -> list[str]:
-    """The columns of a file; numbered where a CSV file has numbers in its first line."""
+    """Return the columns of a file; numbered if the first line of a CSV file has numbers."""
     if path.suffix == ".parquet":
         return list(_parquet(path, lambda pq: pq.read_schema(path)).names)
     cells = _first_cells(path)

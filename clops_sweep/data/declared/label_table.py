@@ -1,4 +1,4 @@
-"""Tables of labels beside recordings in files: which column says what, and what becomes of each label."""
+"""Tables of labels for recordings in files: columns, and mapping of labels to classes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, shown
 
 _UNDECODED = "\ufffd"
-"""What stands for bytes that are no UTF-8."""
+"""Replacement of invalid UTF-8."""
 
 Column = str | int
 """A column by name, or by position from 0; or "#Dx", a comment of that name in a recording's header."""
@@ -27,7 +27,7 @@ Column = str | int
 
 @dataclass(frozen=True)
 class Fields:
-    """Where to find what is known of a recording: columns, or comments of its header."""
+    """The columns or header comments with the facts about a recording."""
 
     label: Column
     name: Column = 0
@@ -67,12 +67,12 @@ Table = str | PathLike[str] | Any
 
 
 def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, list[dict[str, str]]]:
-    """The rows of a table, each by argument (name, label, ...), in its order; and its file, if it is in one.
+    """Return the rows of a table by argument (name, label, ...), in order, and its file, if any.
 
-    The first line of a file names the columns if any field is a column by name.
+    The first line of a file has the names of the columns if any field is given by name.
 
     Raises:
-        UsageError: there is no such file or column, or a row has fewer cells than the others.
+        UsageError: the file or a column does not exist, or a row has fewer cells than the others.
     """
     wanted = {argument: column for argument, column in fields.columns.items() if not of_header(column)}
     if isinstance(table, str | PathLike):
@@ -122,12 +122,12 @@ def _place(what: str, argument: str, column: Column, titles: Sequence[str], widt
 
 
 class Labels:
-    """What becomes of labels as they are written: positions in the classes, or left out.
+    """Maps labels to indices of classes, or drops them.
 
     Args:
-        classes: the labels that are used, from a label to its class, or None for all that there are.
-        separator: between several labels of a recording; None where it has one.
-        written: the labels of all recordings, where they are known beforehand.
+        classes: the labels to use, or label to class; None for all labels.
+        separator: separator of several labels of a recording; None for single labels.
+        written: the labels of all recordings, if known in advance.
     """
 
     def __init__(self, classes: Any, separator: str | None, written: Sequence[str]) -> None:
@@ -150,7 +150,7 @@ class Labels:
 
     @property
     def multi_label(self) -> bool:
-        """Whether a recording may have several."""
+        """Whether a recording may have several labels."""
         return self._separator is not None
 
     def _parted(self, text: str) -> list[str]:
@@ -161,7 +161,7 @@ class Labels:
         )
 
     def of(self, text: str) -> int | NDArray[np.uint8] | None:
-        """The label or labels of a recording; None, and counted, where none of them is used."""
+        """Return the class index or indices of a recording; None, and counted, if no label is used."""
         places = [self._place[part] for part in self._parted(text) if part in self._place]
         if not places:
             self.left_out[f"recordings labelled {shorten(text, 40)}" if text else "recordings without a label"] += 1
@@ -174,7 +174,7 @@ class Labels:
 
 
 def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels: Sequence[Any] | None) -> Columns:
-    """What the rows of a table, or headers, say about recordings; no labels where the files themselves say them."""
+    """Return facts about recordings from rows of a table or headers; without labels if the files contain them."""
 
     def column(argument: str) -> list[str] | None:
         return [row[argument] for row in rows] if rows and argument in rows[0] else None
@@ -189,7 +189,7 @@ def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels
 
 
 def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:
-    """Files by path below a folder and by their own name, with and without ending, where there is one of that name."""
+    """Return files by relative path and by name, with and without extension, if unique."""
     found: dict[str, Path] = {}
     twice: set[str] = set()
     for file in files:

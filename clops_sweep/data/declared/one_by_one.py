@@ -1,4 +1,4 @@
-"""`Recording`: what a declared function yields, one after the other, checked argument by argument."""
+"""`Recording`: the items that a declared generator yields, validated one by one."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from clops_sweep.errors import UsageError, shown
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One recording of a function that yields them one after the other, for data larger than memory.
+    """One recording of a generator, for data larger than memory.
 
-    Fields are those of `Recordings` in the singular. What all recordings share (`classes`, `channels`, `units`,
-    `sampling_rate`) is said by `@dataset` or by the first of them; a later one may have a `sampling_rate` of its own
-    where frames are resampled.
+    Fields are those of `Recordings` in the singular. Common values (`classes`, `channels`, `units`, `sampling_rate`)
+    are given to `@dataset` or by the first recording; later ones may have another `sampling_rate` if frames are
+    resampled.
     """
 
     signal: Any
@@ -39,7 +39,7 @@ class Recording:
 
 
 def _is_row(label: Any) -> bool:
-    """Whether a label is a row of several; anything that NumPy cannot look at is refused when it is read as a name."""
+    """Return whether a label is a row of several labels."""
     try:
         return np.ndim(label) == 1
     except Exception:
@@ -47,13 +47,13 @@ def _is_row(label: Any) -> bool:
 
 
 def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Common, Iterator[InMemory]]:
-    """What the recordings of a generator have in common, and they themselves, those that are alike put together.
+    """Return values common to a generator's recordings, and the recordings, with similar ones stacked.
 
-    They are checked as they come, and as a whole after the last one.
+    They are validated as they are generated, and together after the last one.
 
     Args:
         recordings: `Recording`s.
-        given: what `@dataset` says of all of them, by the names of `Recordings`' arguments.
+        given: common values of `@dataset`, by argument of `Recordings`.
 
     Raises:
         UsageError: the generator is empty, or its first recording is invalid.
@@ -95,7 +95,7 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
 
 
 def _checked(common: Common, groups: Iterator[InMemory]) -> Iterator[InMemory]:
-    """The recordings, which after the last one are looked at as a whole."""
+    """Yield the recordings; after the last one, validate them together."""
     seen: list[Columns] = []
     for group in groups:
         columns = group.columns
@@ -140,6 +140,6 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
         None if recording.split is None else [recording.split],
         one=True,
     )
-    # The array is copied, as the function may fill it anew.
+    # The array is copied, because the generator may reuse it.
     gain = checks.gains(recording.gain, len(array))
     return InMemory(columns.names, columns=columns, array=array.copy()[None], rate=rate, gain=gain)

@@ -1,4 +1,4 @@
-"""Recordings as they are read: one in a file by itself, or many of one shape in an array."""
+"""Portions of recordings: one in its own file, or many of equal shape in an array."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.errors import UsageError
 
 STACK_BYTES: Final = 2**21
-"""Samples that are handled at a time: they and their float64 copy stay within a processor's cache."""
+"""Samples processed at a time: they and their float64 copy fit into a processor's cache."""
 
 SHORT: Final = "recording shorter than a frame"
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What is known of b recordings beside their samples.
+    """Facts about b recordings, without samples.
 
-    Shapes: labels [b] int64 or [b, C] uint8, None where their files say them; times [b] datetime64[s], or None; names,
+    Shapes: labels [b] int64 or [b, C] uint8, None if their files contain them; times [b] datetime64[s], or None; names,
     patients, parts (the given split, or None) and each of domains have b entries.
     """
 
@@ -41,7 +41,7 @@ class Columns:
         return len(self.names)
 
     def rows(self, begin: int, end: int) -> Columns:
-        """Recordings begin..end (end excluded)."""
+        """Return the recordings begin..end (end excluded)."""
         part = slice(begin, end)
         return Columns(
             self.names[part],
@@ -54,7 +54,7 @@ class Columns:
 
     @classmethod
     def joined(cls, each: Sequence[Columns]) -> Columns:
-        """Recordings with the same columns, one after the other."""
+        """Concatenate columns."""
         first = each[0]
         return first if len(each) == 1 else cls(
             list(chain.from_iterable(one.names for one in each)),
@@ -69,8 +69,8 @@ class Columns:
 class Signal(NamedTuple):
     """All samples of b recordings of one length.
 
-    Stored [b, channels, samples], `rate` of them a second; gain * stored + offset, [channels] each, is in units.
-    `stretches` are of the labels, where the files say them.
+    Stored [b, channels, samples] at a sampling rate of `rate`; gain * stored + offset, [channels] each, is in units.
+    `stretches` are labelled segments, if the files contain them.
     """
 
     stored: NDArray[Any]
@@ -82,7 +82,7 @@ class Signal(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Portion(Source):
-    """b recordings of a declared data set."""
+    """A portion of b recordings of a declared data set."""
 
     columns: Columns
 
@@ -95,7 +95,7 @@ class Portion(Source):
         return self.place
 
     def read(self, common: Common) -> Frames:
-        """Window by window of each recording, channel after channel: as they are, or resampled."""
+        """Return the frames of each recording, window by window and channel by channel, perhaps resampled."""
         signal, known, where = self.signal(), self.columns, self.where(common)
         many, channels, samples = signal.stored.shape
         if channels != len(common.channels):
@@ -109,7 +109,7 @@ class Portion(Source):
             sizes=np.full(many, len(begins) * channels),
             dropped={} if len(begins) else {reason: many},
         )  # fmt: skip
-        with np.errstate(over="ignore"):  # what is infinite in float32 is refused as not finite
+        with np.errstate(over="ignore"):  # overflow to infinity in float32 is refused later
             gain, offset = (each[windows.leads].astype(np.float32) for each in (signal.gain, signal.offset))
         return Frames(
             windows,
@@ -129,7 +129,7 @@ def _cut(common: Common, windows: Windows, begins: NDArray[np.int64], signal: Si
     if len(begins) > 1 or width < stored.shape[2]:
         stored = np.stack([stored[:, :, begin : begin + width] for begin in begins], axis=1)
     cut = stored.reshape(-1, width)
-    # Each recording has a grid of its own that resampled samples are multiples of.
+    # Each recording has its own grid for resampled samples.
     pieces = [cut] if common.keeps(signal.rate) or many == 1 else np.split(cut, many)
     frames = [common.frames(piece, signal.rate, where) for piece in pieces]
     return frames[0] if len(frames) == 1 else np.concatenate(frames)
@@ -137,7 +137,7 @@ def _cut(common: Common, windows: Windows, begins: NDArray[np.int64], signal: Si
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InMemory(Portion):
-    """b recordings at hand: array [b, channels, samples], gain [channels]."""
+    """b recordings in memory: array [b, channels, samples], gain [channels]."""
 
     array: NDArray[Any]
     rate: float
@@ -152,19 +152,19 @@ class InMemory(Portion):
         return f"dataset {common.name!r}: signals: recording {shorten(self.record)!r}"
 
     def portions(self, many: int) -> Iterator[Self]:
-        """All recordings in their order, so many at a time."""
+        """Yield all recordings in order, a number at a time."""
         for begin in range(0, len(self.array), many):
             columns = self.columns.rows(begin, begin + many)
             array = self.array[begin : begin + many]
             yield type(self)(columns.names, columns=columns, array=array, rate=self.rate, gain=self.gain)
 
     def apart(self) -> list[Source]:
-        """Every recording by itself."""
+        """Return every recording separately."""
         return list(self.portions(1))
 
 
 def stacked(recordings: Iterable[InMemory]) -> Iterator[InMemory]:
-    """Recordings put together as long as one is like the one before, about `STACK_BYTES` of samples at a time."""
+    """Stack consecutive similar recordings, up to about `STACK_BYTES` of samples."""
     waiting: list[InMemory] = []
     for each in recordings:
         if waiting and (not _alike(waiting[0], each) or len(waiting) * each.array.nbytes >= STACK_BYTES):
@@ -188,5 +188,5 @@ def _alike(one: InMemory, other: InMemory) -> bool:
 
 
 def stored_as(dtype: np.dtype[Any], rate: float | None) -> type[np.float32] | type[np.int16]:
-    """The type that samples are stored as: whole numbers of up to 16 bits as they are, all others as float32."""
+    """Return the type of stored samples: integers of up to 16 bits unchanged, others float32."""
     return np.int16 if rate is None and dtype.kind in "iu" and np.can_cast(dtype, np.int16) else np.float32

@@ -1,4 +1,4 @@
-"""What recordings are declared with, argument by argument: made one form of, or refused by a sentence that names it."""
+"""Validation of the arguments of recordings: normalised, or refused by a sentence that names the argument."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION,
 
 _RESERVED: Final = ("lead", "channel")
 _LEAST, _MOST = 1e-9, 1e9
-"""Bounds of rates and durations. Their products and quotients then stay finite."""
+"""Bounds of rates and durations, so that their products and quotients are finite."""
 _FLOAT32: Final = np.finfo(np.float32)
 
 
 def refused(argument: str, expected: str, value: Any) -> UsageError:
-    """The sentence about an argument that is something else than was expected."""
+    """Return an error about an invalid argument."""
     plain = value.item() if isinstance(value, np.number) else value
     return UsageError(f"{argument}: expected {expected}, not {shown(plain)}")
 
 
 def unmasked(argument: str, value: Any) -> Any:
-    """The value, unless it is a masked array: its masked entries would count as data."""
+    """Refuse a masked array, whose masked entries would count as data; return other values."""
     if np.ma.is_masked(value):
         raise UsageError(
             f"{argument}: has masked entries; expected a plain array: fill them, or leave such recordings out"
@@ -39,7 +39,7 @@ def unmasked(argument: str, value: Any) -> Any:
 
 
 def names(argument: str, value: Any, least: int = 1) -> tuple[str, ...]:
-    """Names, each once."""
+    """Validate distinct names."""
     if isinstance(value, str | Mapping | Set) or not isinstance(value, Iterable):
         raise refused(argument, "a list of names", value)
     found = [str(each) if isinstance(each, np.str_) else each for each in value]
@@ -57,7 +57,7 @@ def names(argument: str, value: Any, least: int = 1) -> tuple[str, ...]:
 
 
 def positive(argument: str, value: Any) -> float:
-    """A number above 0, such as a rate or a duration."""
+    """Validate a number above 0, such as a rate or a duration."""
     number: Any = value
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < number < math.inf:
         raise refused(argument, "a number above 0", value)
@@ -67,12 +67,12 @@ def positive(argument: str, value: Any) -> float:
 
 
 def optional_positive(argument: str, value: Any) -> float | None:
-    """Such a number, or None."""
+    """Validate a number above 0, or None."""
     return None if value is None else positive(argument, value)
 
 
 def windowing(window: Any, stride: Any, rate: Any) -> tuple[float | None, float | None, float | None]:
-    """`window_seconds`, `stride_seconds` and `resample_to`."""
+    """Validate `window_seconds`, `stride_seconds` and `resample_to`."""
     if stride is not None and window is None:
         raise UsageError("stride_seconds: it is from window to window, so it goes with window_seconds")
     return (
@@ -83,14 +83,14 @@ def windowing(window: Any, stride: Any, rate: Any) -> tuple[float | None, float 
 
 
 def units(value: Any) -> str:
-    """The unit of the signals."""
+    """Validate the unit of the signals."""
     if not isinstance(value, str) or not value.isprintable():
         raise refused("units", 'text such as "mV"', value)
     return value
 
 
 def gains(value: Any, channels: int) -> NDArray[np.float64]:
-    """What stored samples are multiplied by to be in units: [channels]."""
+    """Validate the gains [channels], which convert stored samples to units."""
     try:
         plain = np.asarray(1.0 if value is None else unmasked("gain", value), np.float64)
         found = np.broadcast_to(plain, (channels,))
@@ -108,7 +108,7 @@ def gains(value: Any, channels: int) -> NDArray[np.float64]:
 
 
 def signal(argument: str, value: Any) -> NDArray[Any]:
-    """Samples of one recording: [channels, samples], whole numbers or numbers with a decimal point."""
+    """Validate the samples of one recording: [channels, samples], integers or floats."""
     unmasked(argument, value)
     try:
         array = np.asarray(value)
@@ -128,7 +128,7 @@ def signal(argument: str, value: Any) -> NDArray[Any]:
 
 
 def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
-    """Labels as positions in the classes, [n] int64, or as 0 and 1 for each class, [n, C] uint8."""
+    """Convert labels to indices of classes, [n] int64, or to 0 and 1 per class, [n, C] uint8."""
     unmasked("labels", value)
     try:
         array = np.asarray(value)
@@ -166,7 +166,7 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
 
 
 def texts(argument: str, value: Any, count: int, whole: bool = False) -> list[str]:
-    """Names or numbers, one for each recording, as text; see `text`."""
+    """Convert names or numbers, one per recording, to text; see `text`."""
     if isinstance(value, str | Mapping | Set) or not isinstance(value, Iterable):
         raise refused(argument, "a list with one for each recording", value)
     unmasked(argument, value)
@@ -182,12 +182,12 @@ def texts(argument: str, value: Any, count: int, whole: bool = False) -> list[st
 
 
 def text(argument: str, value: Any, whole: bool = False) -> str:
-    """A name or a number, as text that can be printed; a whole number has all of its digits.
+    """Convert a name or a number to printable text; integers keep all digits.
 
     Args:
-        argument: what it is given for.
+        argument: name of the argument, for errors.
         value: the name or number.
-        whole: whether numbers must be whole, as 12 digits of another could stand for several.
+        whole: whether numbers must be integers, since 12 digits of a float could be ambiguous.
     """
     if type(value) is int and value.bit_length() < 128:
         return str(value)  # the usual case, a million times
@@ -207,7 +207,7 @@ def text(argument: str, value: Any, whole: bool = False) -> str:
     else:
         try:
             found = str(value)
-        except Exception:  # an integer of thousands of digits, or a class of the user's own
+        except Exception:  # an integer with thousands of digits, or a user-defined class
             raise refused(argument, "names that can be printed", value) from None
     if not found.strip() or not found.isprintable():
         raise refused(argument, "names that can be printed", found)
@@ -217,7 +217,7 @@ def text(argument: str, value: Any, whole: bool = False) -> str:
 
 
 def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
-    """Dates [n]."""
+    """Validate dates [n]."""
     unmasked(argument, value)
     try:
         if np.asarray(value).dtype.kind in "iuf":  # numpy would take a year for a second of 1970
@@ -234,7 +234,7 @@ def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
 
 
 def _no_date(value: Any) -> str:
-    """Names the first text of several that is no date."""
+    """Return the first text that is not a date."""
     for each in value if isinstance(value, list) else ():
         try:
             np.datetime64(each, "s")
@@ -244,7 +244,7 @@ def _no_date(value: Any) -> str:
 
 
 def domains(value: Any, count: int) -> dict[str, list[str]]:
-    """Columns that domain_il may go by: by name, the domain of each recording."""
+    """Validate columns for domain_il: the domain of each recording, by name."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -256,7 +256,7 @@ def domains(value: Any, count: int) -> dict[str, list[str]]:
 
 
 def parts(value: Any, count: int) -> list[int]:
-    """The given split of each recording."""
+    """Validate the given split of each recording."""
     found = texts("split", value, count)
     for each in found:
         if each not in SPLITS:
@@ -275,17 +275,17 @@ def columns(
     *,
     one: bool = False,
 ) -> Columns:
-    """What is known of recordings of these names.
+    """Validate the facts about recordings.
 
     Args:
-        names: of the recordings.
-        classes: their names.
-        written: the labels, None where files say them.
+        names: names of the recordings.
+        classes: names of the classes.
+        written: the labels; None if the files contain them.
         patients: as in `Recordings`, as are `times` and `split`.
         times: see there.
         sites: the domains.
         split: see there.
-        one: whether messages name arguments in the singular.
+        one: whether errors name arguments in the singular.
     """
     ending, count = ("" if one else "s"), len(names)
     found = None if written is None else labels(written, count, classes)
@@ -300,11 +300,11 @@ def columns(
 
 
 def together(classes: Sequence[str], columns: Columns) -> None:
-    """Looks at all recordings together.
+    """Validate all recordings together.
 
     Raises:
-        UsageError: there is no recording, two have one name, a class or a split has none, a patient is in two splits or
-            in none, or there are too few patients to be split.
+        UsageError: no recording, a duplicate name, an empty class or split, a patient in two splits or in none, or too
+            few patients to split.
     """
     names, labels = columns.names, columns.labels
     if not names:
@@ -338,7 +338,7 @@ def together(classes: Sequence[str], columns: Columns) -> None:
 def require_every_class(
     classes: Sequence[str], counts: NDArray[np.int64], what: str, dropped: Mapping[str, int] | None = None
 ) -> None:
-    """Raises UsageError where a class has none; counts [C]. `dropped` counts what was left out, by reason."""
+    """Raise a UsageError if a class has no frame; counts [C]. `dropped` counts dropped frames by reason."""
     for name, count in zip(classes, counts, strict=True):
         if not count:
             most = sorted((dropped or {}).items(), key=lambda reason: -reason[1])[:2]

@@ -1,4 +1,4 @@
-"""`Recordings`: what a declared function returns, checked argument by argument."""
+"""`Recordings`: the return value of a declared function."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from clops_sweep.errors import UsageError, shown
 
 
 class Recordings:
-    """n recordings of the same channels, with labels and patients: in memory, or in files that are read one by one.
+    """n recordings of the same channels, with labels and patients, in memory or in files that are read one by one.
 
-    A recording is a frame by itself, or is cut into frames. What is lost nowhere: whole numbers of up to 16 bits are
-    stored as they are, other samples as float32.
+    A recording is one frame, or is cut into frames. Integers of up to 16 bits are stored unchanged, other samples as
+    float32.
 
     Args:
         signals: [n, channels, samples], [n, samples] of one channel, or a list of [channels, samples_i].
-        sampling_rate: samples a second.
-        channels: their names.
-        units: of the signals, such as "mV" or "g".
-        labels: [n] positions in `classes` (or their names), or [n, C] of 0 and 1 where a recording may have several.
-        classes: their names, in the order in which tasks are made of them.
-        patients: [n] who must not be in two splits, names or numbers. ``range(n)`` where people are not known: every
-            recording then counts as a person.
+        sampling_rate: sampling rate in Hz.
+        channels: names of the channels.
+        units: unit of the signals, such as "mV" or "g".
+        labels: [n] indices into `classes` (or class names), or [n, C] of 0 and 1 for several labels per recording.
+        classes: names of the classes, in the order of the tasks.
+        patients: [n] names or numbers of people, who are never in two splits. Use ``range(n)`` if people are unknown:
+            every recording then counts as a person.
         times: [n] dates, for time_il.
-        domains: columns [n] that domain_il may go by, by name.
-        split: [n] "train", "validation" or "test", where the publisher has fixed it: it then is the split for every
-            `split_seed`. Validation may be missing. Otherwise 60, 20 and 20 percent of the patients, by `split_seed`.
-        window_seconds: how long a frame is; None where every recording is one.
-        stride_seconds: from the begin of a window to that of the next; by default they follow one another.
-        resample_to: samples a second of the frames, by the Fourier method (`scipy.signal.resample`); None for
+        domains: columns [n] for domain_il, by name.
+        split: [n] "train", "validation" or "test", if the publisher defines a split: it is used for every `split_seed`.
+            Validation may be missing. By default, 60, 20 and 20 percent of the patients, by `split_seed`.
+        window_seconds: duration of a frame; None if every recording is one frame.
+        stride_seconds: time between the starts of consecutive windows; by default they are contiguous.
+        resample_to: sampling rate of the frames in Hz, by the Fourier method (`scipy.signal.resample`); None for
             `sampling_rate`.
-        names: [n] of the recordings, each once; by default they are numbered.
-        gain: what samples are multiplied by to be in `units`, one number or one for each channel.
+        names: [n] distinct names of the recordings; by default they are numbered.
+        gain: factor from samples to `units`, one number or one per channel.
 
     Raises:
-        UsageError: one sentence that names the argument, what is wrong and what would be right. Samples that are NaN or
-            infinite are found when the frames are prepared.
+        UsageError: one sentence that names the argument, what is wrong and what would be right. NaN or infinite samples
+            are found when frames are prepared.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Recordings:
         return len(self.columns)
 
     def sources(self) -> Iterable[Source]:
-        """The recordings: those in memory many at a time, those in files one by one."""
+        """Yield the recordings: those in memory many at a time, those in files one by one."""
         if self._files:
             return self._files
         if isinstance(self._arrays, list):
@@ -104,7 +104,7 @@ class Recordings:
 
     @classmethod
     def _of(cls, common: Common, files: Sequence[Portion], columns: Columns) -> Recordings:
-        """Recordings in files, looked at as a whole."""
+        """Return recordings in files, validated together."""
         checks.together(common.classes, columns)
         made = cls.__new__(cls)
         made.common, made.columns, made._files = common, columns, files
@@ -129,32 +129,32 @@ class Recordings:
         stride_seconds: float | None = None,
         resample_to: float | None = None,
     ) -> Recordings:
-        """The WFDB records (.hea with their signal files) in a folder and in those below it, read one by one.
+        """Return the WFDB records (.hea and signal files) in a folder and its subfolders, read one by one.
 
-        Columns are those of `table`, by name or, counted from 0, by position; a table whose first line names its
-        columns has to be asked by name at least once. In the place of a column, "#Dx" is the comment line of that name
-        in the record's header.
+        Columns of `table` are given by name or by position, from 0; if the first line of a file has names, at least one
+        column must be given by name. Instead of a column, "#Dx" is the comment line of that name in the record's
+        header.
 
         Args:
-            folder: where the records are.
-            label: a column of `table`; "#Dx" for a comment of the header; or ".atr" for the rhythm notes of the
-                annotation files with that ending: frames are then cut out of each stretch of one rhythm.
-            classes: the labels that are used, in the order of the tasks, or from a label to the name of its class;
-                other recordings are left out and counted. By default all labels of the table, sorted.
+            folder: folder of the records.
+            label: a column of `table`; "#Dx" for a comment of the header; or ".atr" for the rhythm notes in annotation
+                files with that extension: frames are then cut from segments of one rhythm.
+            classes: the labels to use, in the order of the tasks, or label to class name; other recordings are dropped
+                and counted. By default all labels of the table, sorted.
             table: a CSV file, in the folder or elsewhere, or a pandas DataFrame.
-            name: the column that has the records' names.
-            patient: the column that says whose a record is; by default each is of a person of its own.
-            time: the column with dates.
-            domains: columns that domain_il may go by, by the name that they get.
-            split: the column with "train", "validation" or "test".
-            separator: what stands between several labels of a recording; None where it has one.
-            channels: which ones, by name; by default those of the first record.
-            window_seconds: as above, and needed for rhythm notes and records of different length.
+            name: column with the names of the records.
+            patient: column with the patient; by default each record is a separate person.
+            time: column with dates.
+            domains: columns for domain_il, by their new names.
+            split: column with "train", "validation" or "test".
+            separator: separator of several labels of a recording; None for single labels.
+            channels: names of the channels to use; by default those of the first record.
+            window_seconds: as above; required for rhythm notes and for records of different lengths.
             stride_seconds: as above.
-            resample_to: as above; records of different sampling rates need it.
+            resample_to: as above; required for records of different sampling rates.
 
         Raises:
-            UsageError: a folder, table, column or record that is not as described.
+            UsageError: an invalid folder, table, column or record.
         """
         from clops_sweep.data.declared.wfdb_folder import wfdb_files
 
@@ -185,33 +185,33 @@ class Recordings:
         stride_seconds: float | None = None,
         resample_to: float | None = None,
     ) -> Recordings:
-        """One file a recording, CSV, NPY or Parquet, and a table of labels; files are read one by one.
+        """Return recordings in CSV, NPY or Parquet files, one file each, with a table of labels.
 
-        A CSV or Parquet file has a column for each channel, a NPY file the shape [channels, samples]. Columns of the
-        table, `classes` and `separator` are as in `from_wfdb`.
+        A CSV or Parquet file has one column per channel; an NPY file has the shape [channels, samples]. Files are read
+        one by one. Columns of the table, `classes` and `separator` are as in `from_wfdb`.
 
         Args:
-            folder: where the files are.
-            pattern: which of them, such as `*.csv` or `**/*.npy`.
+            folder: folder of the files.
+            pattern: pattern of the files, such as `*.csv` or `**/*.npy`.
             table: a CSV file, in the folder or elsewhere, or a pandas DataFrame.
-            label: its column of labels.
-            sampling_rate: samples a second.
-            units: of the signals.
-            name: its column of file names, with or without their endings.
-            channels: names of the channels; of CSV and Parquet files which columns, by default all.
-            classes: labels that are used.
-            patient: its column that says whose a recording is.
-            time: its column with dates.
-            domains: its columns that domain_il may go by.
-            split: its column with "train", "validation" or "test".
-            separator: between several labels.
-            gain: what samples are multiplied by to be in `units`.
+            label: column with the labels.
+            sampling_rate: sampling rate in Hz.
+            units: unit of the signals.
+            name: column with file names, with or without extension.
+            channels: names of the channels; for CSV and Parquet files the columns to use, by default all.
+            classes: the labels to use.
+            patient: column with the patient.
+            time: column with dates.
+            domains: columns for domain_il, by their new names.
+            split: column with "train", "validation" or "test".
+            separator: separator of several labels.
+            gain: factor from samples to `units`.
             window_seconds: as above.
             stride_seconds: as above.
             resample_to: as above.
 
         Raises:
-            UsageError: a folder, table, column or file that is not as described.
+            UsageError: an invalid folder, table, column or file.
         """
         from clops_sweep.data.declared.file_folder import signal_files
 
@@ -233,7 +233,7 @@ def _arrays(signals: Any, channels: int, window: float | None) -> Any:
     if isinstance(signals, np.ndarray) and signals.dtype != object:
         if signals.ndim not in (2, 3) or not signals.size:
             raise UsageError(f"signals: expected [n, channels, samples], not the shape {list(signals.shape)}")
-        plain = np.asarray(signals)  # rows of a memory map are slow to make
+        plain = np.asarray(signals)  # rows of a memory map are slow to create
         stacked = plain[:, None] if plain.ndim == 2 else plain
         checks.signal("signals", stacked[0])
         found: Any = stacked

@@ -32,7 +32,7 @@ from clops_sweep.errors import UsageError, shown
 class WfdbRecord(Portion):
     """One record, of some of its channels.
 
-    `notes` is the ending of its annotation file and what its rhythm notes stand for, by position in the classes.
+    `notes` is the extension of its annotation file, and rhythm note to class index.
     """
 
     channels: tuple[str, ...]
@@ -53,7 +53,7 @@ class WfdbRecord(Portion):
         return Signal(in_units[None], header.rate, ones, 0 * ones, stretches)
 
     def _stretches(self, header: Header) -> list[Stretch] | None:
-        """The stretches of its rhythms, those alone that are used: a rhythm lasts until the next note."""
+        """Return the segments of used rhythms: a rhythm lasts until the next note."""
         if self.notes is None:
             return None
         ending, places = self.notes
@@ -63,10 +63,10 @@ class WfdbRecord(Portion):
 
 
 def positions(header: Header, channels: Sequence[str]) -> list[int]:
-    """Positions of the channels in a record: all of them in order where it has just these, else by name.
+    """Return the indices of the channels in a record: in order if it has exactly these, else by name.
 
     Raises:
-        UsageError: it has no channel of a name.
+        UsageError: the record lacks a channel.
     """
     if _own(header.leads) == tuple(channels):
         return list(range(len(header.leads)))
@@ -89,7 +89,7 @@ def wfdb_files(
     channels: Sequence[str] | None,
     windowing: tuple[float | None, float | None, float | None],
 ) -> tuple[Common, list[WfdbRecord], Columns]:
-    """What the records have in common, and each of them; see `Recordings.from_wfdb`."""
+    """Return values common to the records, and the records; see `Recordings.from_wfdb`."""
     place = Path(folder)
     with one_sentence(place):
         headers = by_name(sorted(place.rglob("*.hea")), place)
@@ -141,14 +141,14 @@ def wfdb_files(
 def _rows(
     folder: Path, headers: Mapping[str, Path], fields: Fields, table: Table | None, from_notes: bool
 ) -> list[tuple[dict[str, str], Path]]:
-    """Fields and header of every record: those of the table, or all of the folder without one."""
+    """Yield fields and header of every record of the table or, without one, of the folder."""
     commented = {argument: str(column)[1:] for argument, column in fields.columns.items() if of_header(column)}
     if table is None:
         files = dict.fromkeys(headers.values())
         listed = [({"name": _short_name(file, folder, headers)}, file) for file in files]
     else:
         _, rows = read_rows(folder, table, replace(fields, label=fields.name) if from_notes else fields)
-        # Where a header is not there, its reader says so.
+        # A missing header is reported by its reader.
         listed = [(row, headers.get(row["name"], folder / f"{row['name']}.hea")) for row in rows]
     for row, file in listed:
         if commented and file.is_file():
@@ -165,7 +165,7 @@ def _short_name(file: Path, folder: Path, headers: Mapping[str, Path]) -> str:
 
 
 def _comments(header: Path) -> dict[str, str]:
-    """The comments of a header by their names: of "#Dx: AF", "AF" by "Dx"."""
+    """Return the comments of a header by name: "Dx" to "AF" for "#Dx: AF"."""
     with one_sentence(header):
         lines = header.read_text(encoding="utf-8", errors="replace").splitlines()
     pairs = (line[1:].partition(":") for line in lines if line.startswith("#"))
@@ -173,7 +173,7 @@ def _comments(header: Path) -> dict[str, str]:
 
 
 def _own(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of channels, those numbered that are there more than once."""
+    """Return names of channels, with duplicates numbered."""
     counts: dict[str, int] = {}
     found = []
     for name in names:

@@ -1,8 +1,7 @@
-"""Whether an MIT annotation file (100.atr) is there to its end.
+"""Detection of truncated MIT annotation files (100.atr).
 
-The format has no count of annotations: a reader that reaches the end of a file that was cut takes what it has for all,
-and the last rhythm for one that lasts until the record ends. What tells is the word of zeros at the end (annot(5) of
-the WFDB Software Package).
+The format does not count annotations, so a reader of a truncated file would not notice, and would extend the last
+rhythm to the end of the record. Complete files end with a word of zeros (annot(5) of the WFDB Software Package).
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ _AUX: Final = 63
 
 
 def require_end(path: Path) -> None:
-    """Raises UsageError where an annotation file does not end with the word that ends every whole one.
+    """Raise a UsageError if an annotation file does not end with the final word.
 
-    The words are followed from the first one, as two bytes of zero also occur inside notes and long intervals.
+    Words are parsed from the first one, because two zero bytes also occur inside notes and long intervals.
     """
     content = path.read_bytes()
     place = 0

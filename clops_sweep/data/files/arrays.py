@@ -16,7 +16,7 @@ from clops_sweep.regular_files import open_regular
 
 
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """What the .npy file of an array in C order begins with, as `np.save` writes it."""
+    """Return the header of the .npy file of an array in C order, as `np.save` writes it."""
     buffer = io.BytesIO()
     fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(buffer, fields)
@@ -24,23 +24,23 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:
-    """The content of the .npy file of an array in C order, as `np.save` writes it.
+    """Return the content of the .npy file of an array in C order, as `np.save` writes it.
 
-    numpy itself does not say why it could not write a file; what writes these bytes says that the disk is full.
+    NumPy does not report why writing failed; writing these bytes does, such as a full disk.
     """
     return npy_header(array.dtype, array.shape) + array.tobytes()
 
 
 def bytes_of(array: NDArray[Any]) -> memoryview:
-    """The bytes of an array in C order, where they are; a copy of them where it is in another."""
+    """Return the bytes of an array in C order, without a copy if possible."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def load_npy(path: Path, *, mapped: bool = False) -> NDArray[Any]:
-    """The array in an .npy file, read or mapped, read-only and never unpickled.
+    """Return the array in an .npy file, read or mapped, read-only and never unpickled.
 
     Raises:
-        DamagedStore: the file is not a whole .npy file.
+        DamagedStore: the file is not a complete .npy file.
     """
     try:
         with one_sentence(path), open_regular(path):

@@ -1,4 +1,4 @@
-"""The list of files and their SHA-256 that PhysioNet publishes with every version of a data set."""
+"""The lists of SHA-256 that PhysioNet publishes with every version of a data set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINE: Final = re.compile(r"([0-9a-f]{64}) [ *]?(.+)")
 
 
 def published_sums(folder: Path) -> dict[str, str]:
-    """Hex SHA-256 by name, relative to `folder`, of every file that its SHA256SUMS.txt lists; empty without one."""
+    """Return the SHA-256 of every file in a folder's SHA256SUMS.txt, by relative name; empty without one."""
     path = folder / SUMS
     if not path.is_file():
         return {}
@@ -32,12 +32,12 @@ def listed_below(folder: Path) -> set[Path]:
 
 
 def is_whole(path: Path, sha256: str) -> bool:
-    """Whether a file is there with the content that the publisher gave it."""
+    """Return whether a file exists with the publisher's content."""
     return is_file(path) and file_sha256(path) == sha256
 
 
 def unlike(file: Path, sha256: str, says: str) -> list[str]:
-    """What is wrong where a file has another content, one sentence that ends in `says`, or may not be read."""
+    """Return a sentence that ends in `says` if a file has other content or cannot be read; else None."""
     try:
         with one_sentence(file):
             return [] if is_whole(file, sha256) else [f"{shorten(file)}: {says}"]

@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all, and files that are replaced in one step."""
+"""Atomic creation of folders, and atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REPLACED = "replaced"
 
 @contextmanager
 def one_sentence(path: Path | str) -> Iterator[None]:
-    """Turns an operating-system error about `path` into a UsageError that names it and the remedy."""
+    """Convert an operating-system error about `path` to a UsageError that names it and the remedy."""
     try:
         yield
     except OSError as error:
@@ -46,30 +46,30 @@ def one_sentence(path: Path | str) -> Iterator[None]:
 
 
 def is_of_the_file_system(error: BaseException) -> bool:
-    """Whether an error comes from the disk or from a path, and not from a network or a program."""
+    """Return whether an error is about the disk or a path, not about a network or a program."""
     return isinstance(error, OSError) and error.errno in _REMEDIES
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file; not where the name is one that no file can have."""
+    """Return whether a file exists; False for invalid names."""
     return os.path.isfile(path)
 
 
 def shorten(path: Path | str, limit: int = 200) -> str:
-    """A path that fits in a sentence of one line: its end, where the file's own name stands, is kept."""
+    """Shorten a path for a sentence; its end, with the file's name, is kept."""
     text = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(path))
     return text if len(text) <= limit else f"{text[: limit // 4]}...{text[-limit // 2 :]}"
 
 
 @contextmanager
 def appearing_folder(final: Path) -> Iterator[Path]:
-    """A new folder to write in, that takes the name `final` only when the block has ended without an error.
+    """Yield a new folder that is renamed to `final` when the block exits without an error.
 
-    Files are flushed to the disk before the folder is renamed, so that a crash leaves either nothing or everything.
-    A folder that stood at `final` before is replaced. Leftovers of killed processes of this machine are removed.
+    Files are flushed to disk before the folder is renamed, so that a crash leaves either nothing or everything. An
+    existing folder at `final` is replaced. Leftovers of killed processes of this machine are removed.
 
     Raises:
-        UsageError: something that is not a folder stands at `final`.
+        UsageError: `final` exists and is not a folder.
     """
     with one_sentence(final.parent):
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -87,13 +87,13 @@ def appearing_folder(final: Path) -> Iterator[Path]:
             _replace_folder(staging, final)
             flush(final.parent)
     finally:
-        shutil.rmtree(staging, ignore_errors=True)  # not there any more unless something went wrong
+        shutil.rmtree(staging, ignore_errors=True)  # exists only after an error
 
 
 def remove_leftovers(final: Path) -> None:
-    """Removes unfinished folders for `final` whose process on this machine is no longer alive.
+    """Remove unfinished folders for `final` whose process on this machine is dead.
 
-    One that had stepped aside for a new folder, which then did not come, takes its place again.
+    A folder that was moved aside for a replacement that never came is restored.
     """
     prefix = f".{final.name}.{socket.gethostname()}."
     for folder in final.parent.iterdir():
@@ -107,16 +107,16 @@ def remove_leftovers(final: Path) -> None:
 
 @contextmanager
 def appearing_file(final: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, that takes the name `final` only when the block has ended without an error.
+    """Open a file that is renamed to `final` when the block exits without an error.
 
-    It is on the disk then, and so is all that has appeared before it, whatever the file system.
+    It is then flushed to disk, and so are files that appeared earlier, on any file system.
 
     Raises:
         OSError: it cannot be written; names `final` (a full disk does not say which file it had no room for).
     """
     staging = _beside(final, "partial")
     try:
-        with open(staging, "xb") as file:  # a link that lies there is not followed
+        with open(staging, "xb") as file:  # an existing link is not followed
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -130,13 +130,13 @@ def appearing_file(final: Path) -> Iterator[IO[bytes]]:
 
 
 def write_file(final: Path, content: bytes) -> None:
-    """Writes a file that appears whole or not at all."""
+    """Write a file atomically."""
     with appearing_file(final) as file:
         file.write(content)
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder and those above it, which are on the disk then: a file in there is only as safe as they are."""
+    """Make a folder and its parents, and flush them to disk: files in them are only as safe as they are."""
     missing = [folder]
     while not missing[-1].exists():
         missing.append(missing[-1].parent)
@@ -146,7 +146,7 @@ def make_folder(folder: Path) -> None:
 
 
 def flush(path: Path) -> None:
-    """Waits until a file's content, or a folder's list of names, is on the disk."""
+    """Flush a file's content, or a folder's list of names, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -155,14 +155,14 @@ def flush(path: Path) -> None:
 
 
 def _beside(final: Path, purpose: str) -> Path:
-    """A name that no other process or thread uses, and that tells which process does."""
+    """Return a unique name that identifies this process."""
     return final.parent / f".{final.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.{purpose}"
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder and all that is in it. Killed meanwhile, nothing of it is left under its name.
+    """Remove a folder with its content. If killed meanwhile, nothing remains under its name.
 
-    Of a link, the link is removed, and not the folder that it leads to.
+    If it is a link, only the link is removed.
 
     Raises:
         OSError: it cannot be removed.

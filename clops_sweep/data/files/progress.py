@@ -1,4 +1,4 @@
-"""A bar with the time left, on standard error, where that is a terminal."""
+"""A progress bar with the remaining time, on standard error, if it is a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _Item = TypeVar("_Item")
 
 
 def with_progress(items: Iterable[_Item], total: int | None, description: str, show: bool) -> Iterator[_Item]:
-    """The items one by one, and a bar of how many of `total` have gone by; none off a terminal."""
+    """Yield items and show a progress bar of `total` on a terminal."""
     if show:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

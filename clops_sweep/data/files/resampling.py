@@ -1,4 +1,4 @@
-"""Resampling of a frame, and the grid its samples are rounded to."""
+"""Resampling of frames, and rounding of their samples to a grid."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 
 
 def resampled(signal: NDArray[Any], length: int, grid: float) -> NDArray[np.float32]:
-    """`scipy.signal.resample` (Fourier method) along the last axis, rounded to multiples of `grid`, float32.
+    """Apply `scipy.signal.resample` (Fourier method) along the last axis, rounded to multiples of `grid`, float32.
 
-    The grid is far finer than the source's resolution, so nothing is lost; it makes the frames, and with them the
-    data hash, the same on machines whose Fourier transforms differ in the last bit. NaN anywhere in a row makes the
-    whole row NaN.
+    The grid is far finer than the source's resolution. It makes frames, and therefore the data hash, equal on machines
+    whose Fourier transforms differ in the last bit. NaN anywhere in a row makes the whole row NaN.
 
     Args:
         signal: [..., samples].
-        length: samples of the result.
+        length: number of samples of the result.
         grid: a power of two, in the unit of the signal.
     """
     from scipy.signal import resample

@@ -1,4 +1,4 @@
-"""How a preparation ends early: its processes with it, and nothing half-written behind it."""
+"""Clean termination of a preparation with all its processes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ _SIGNALS = ("SIGTERM", "SIGUSR1", "SIGHUP")
 
 @contextmanager
 def terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM, SIGUSR1 and SIGHUP raise KeyboardInterrupt inside, as Ctrl-C does, so that everything is tidied.
+    """Let SIGTERM, SIGUSR1 and SIGHUP raise KeyboardInterrupt in the block, as Ctrl-C does, for a clean-up.
 
-    Batch systems and closed terminals send them, and without a handler the process would end on the spot. Nothing
-    changes outside the main thread, where Python sets no handlers, for signals that the caller handles or ignores
-    (`nohup`), and for those that Windows does not have.
+    Batch systems and closed terminals send these signals, which would end the process at once. Nothing changes outside
+    the main thread, for signals that the caller handles or ignores (`nohup`), and for those that Windows lacks.
     """
     here = threading.current_thread() is threading.main_thread()
     numbers = [getattr(signal, name) for name in _SIGNALS if here and hasattr(signal, name)]
@@ -37,9 +36,9 @@ def terminated_like_interrupted() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Ends this process as soon as the one that started it is gone, however that was killed; Ctrl-C is the parent's.
+    """End this process as soon as its parent is gone, however it was killed; the parent handles Ctrl-C.
 
-    The operating system closes the parent's end of a pipe when the parent ends, which holds on every platform.
+    On every platform, the operating system closes the parent's end of a pipe when the parent ends.
     """
     import multiprocessing  # every command imports this module, and few start processes
 

@@ -1,1 +1,1 @@
-"""Prepared frames: their folder, whether they still match their source, and their normalization."""
+"""Prepared frames: their folder, freshness, splits and normalisation."""

@@ -48,25 +48,23 @@ def prepare(
     anew: bool = False,
     split_seeds: Collection[int] = (),
 ) -> PreparedSet:
-    """Makes the frames of a data set under `prepared_root`; at once if they are there and whole.
+    """Prepare the frames of a data set under `prepared_root`, unless they are complete and up to date.
 
-    A prepared set is made anew where it is damaged, of an older version, of other code or files than a file of the
-    user's now declares, or was made with other options than those given here; one from which records were skipped is
-    taken as it is. It appears whole or not at all; a killed preparation starts again.
+    They are prepared again if they are damaged, of an older version, from other code or files than declared now, or
+    made with other options than given here; a set with skipped records is kept. The folder appears atomically; a killed
+    preparation starts again.
 
     Args:
         name: a data set of the catalogue.
-        prepared_root: where prepared sets live; nothing is ever written anywhere else.
-        data_root: the folder that holds the publisher's folder; not needed for generated data.
-        progress: whether to show a bar with the time left, on standard error.
-        on_error: what to do about a record that cannot be read: `stop` with its sentence, or `skip` it, counted
-            and listed in the manifest.
-        options: options of the data set that differ from their defaults; None takes a set that is there,
-            whatever options it was made with.
-        workers: processes to read records with; by default one per core that this process may use.
-        anew: whether to make it again even though it is there.
-        split_seeds: split seeds that the frames are to be opened with: those whose split takes a solver are solved and
-            kept in the prepared folder, or in this process alone where that folder is read-only.
+        prepared_root: folder of prepared sets; nothing is written elsewhere.
+        data_root: folder with the publisher's folder; not needed for generated data.
+        progress: whether to show a progress bar on standard error.
+        on_error: what to do about an unreadable record: `stop` with an error, or `skip` it, listed in the manifest.
+        options: options of the data set that differ from their defaults; None accepts an existing set with any options.
+        workers: number of processes that read records; by default one per available core.
+        anew: whether to prepare an existing set again.
+        split_seeds: split seeds to prepare: splits that need a solver are solved and cached in the prepared folder, or
+            only in this process if the folder is read-only.
 
     Raises:
         UsageError: the data root or a file in it is missing or not as published; one sentence with the remedy.
@@ -106,29 +104,28 @@ def open_frames(
     split_within: str = "people",
     data_root: Path | None = None,
 ) -> FrameSet:
-    """A prepared data set, its frames mapped read-only from the disk; by default from where commands prepare them.
+    """Open a prepared data set, with its frames mapped read-only from disk.
 
-    Sizes of all files and the content of all but the frames are checked; that of the frames where their file has been
-    touched since it was last checked on this machine (`verified_frames`). A split that takes a solver and is not there
-    is solved, and kept in the prepared folder.
+    The sizes of all files and the content of all files except the frames are verified; the frames are verified if their
+    file changed since the last check on this machine (`verified_frames`). A split that needs a solver is solved and
+    cached in the prepared folder.
 
     Args:
-        name: of the data set.
-        prepared_root: where prepared sets live.
-        split_seed: which split of the patients.
-        normalize: of each frame and channel: none, minmax or zscore.
-        leads: ``single`` for an instance a lead, ``all`` for frames [leads, samples], of the moments at which all leads
-            were recorded. Where there is one lead anyway, both are the same.
+        name: name of the data set.
+        prepared_root: folder of prepared sets; by default that of the commands.
+        split_seed: seed of the patient split.
+        normalize: normalisation of each frame and channel: none, minmax or zscore.
+        leads: ``single`` for one instance per lead, ``all`` for frames [leads, samples] of the times at which all leads
+            were recorded. With one lead, both are equal.
         split: a fold of the patients, such as "fold:1/5"; by default the split of the data set.
-        validation: share of the training patients that is for validation, where the publisher has none for it.
-        split_within: ``people``, or ``time`` to cut the recordings of training and validation patients by time into all
-            three parts (`split_by_time`).
-        data_root: where files of a declared data set are looked for, to see whether they have changed; by default where
-            they were when it was prepared.
+        validation: share of the training patients for validation, if the publisher defines no validation set.
+        split_within: ``people``, or ``time`` to split recordings of training and validation patients by time into three
+            parts (`split_by_time`).
+        data_root: folder to check files of a declared data set for changes; by default that of the preparation.
 
     Raises:
-        UsageError: the set is not prepared (the command that does is named) or damaged, `normalize` is unknown, or the
-            patients or their recordings cannot be split as `split`, `validation` and `split_within` ask for.
+        UsageError: the set is not prepared (names the command) or damaged, `normalize` is unknown, or the patients or
+            recordings cannot be split as requested.
     """
     prepared = required_set(name, prepared_root or default_prepared_root(), data_root)
     manifest = prepared.manifest
@@ -165,7 +162,7 @@ def open_frames(
 
 
 def _moments(prepared: PreparedSet, table: FrameTable) -> NDArray[np.int64]:
-    """Which rows are of one moment of one recording: a number for each row [n] that does not fall."""
+    """Return a nondecreasing number for each row [n], equal for rows of one moment of one recording."""
     if not prepared.manifest.whole_moments:
         return table.moments()
     leads = len(prepared.manifest.lead_names)
@@ -189,13 +186,13 @@ def data_hash(
     split_within: str = "people",
     data_root: Path | None = None,
 ) -> str | None:
-    """The `data_hash` of the FrameSet that `open_frames` would return, in a few milliseconds; nothing is written.
+    """Return the `data_hash` of the FrameSet of `open_frames` in milliseconds, without writing anything.
 
-    None where the set is not prepared, or not from what a file of the user's now declares, or its split for this seed
-    takes a solver and is not there: `prepare` with `split_seeds` sees to all of that.
+    None if the set is not prepared or outdated, or its split needs a solver and is not cached; `prepare` with
+    `split_seeds` provides all of these.
 
     Raises:
-        UsageError: the patients or their recordings cannot be split as asked for.
+        UsageError: the patients or recordings cannot be split as requested.
     """
     prepared = prepared_set(name, prepared_root, data_root)
     if prepared is None:

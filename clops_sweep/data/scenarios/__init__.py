@@ -1,4 +1,4 @@
-"""From a FrameSet to the sequence of tasks that a network is trained on."""
+"""Scenarios: from a FrameSet to a sequence of tasks."""
 
 from __future__ import annotations
 

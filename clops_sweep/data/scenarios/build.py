@@ -1,4 +1,4 @@
-"""From what the function of a scenario returns to tasks with training, validation and test sets, in their order."""
+"""Construction of ordered tasks with training, validation and test sets from a scenario's function."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def build_scenario(
     function: ScenarioFunction | None = None,
     **options: Any,
 ) -> Scenario:
-    """The tasks of a scenario on `frames`, in the order that `task_order` asks for.
+    """Return the tasks of a scenario on `frames`, in the order of `task_order`.
 
     An integer task_order s shuffles as the released code does: random.Random(s).sample(range(N), N).
 
     Args:
         frames: the data set.
-        scenario: its name.
+        scenario: name of the scenario.
         task_order: "sequential", a seed, or a permutation of the tasks.
-        function: what makes the tasks; that of the built-in scenario of this name by default.
+        function: the function of the scenario; by default that of the built-in scenario.
         options: keyword arguments of the function.
 
     Raises:
@@ -79,7 +79,7 @@ def build_scenario(
 
 
 def _made(function: ScenarioFunction, name: str, frames: FrameSet, options: Mapping[str, Any]) -> ScenarioTasks:
-    """What a function returns that may be anybody's, looked at in full."""
+    """Call a function, perhaps of a user, and validate its return value."""
     with user_code(
         lambda error: UsageError(
             f"scenario {name!r} raises {type(error).__name__} for {frames.name!r}: {one_line(error)}"
@@ -93,7 +93,7 @@ def _made(function: ScenarioFunction, name: str, frames: FrameSet, options: Mapp
 
 
 def _wrong(made: object, count: int) -> str | None:
-    """What is wrong with the return value of a scenario's function, and what would be right."""
+    """Return what is wrong with the return value of a scenario's function, and what is expected."""
     if not isinstance(made, ScenarioTasks):
         return f"the function returns {type(made).__name__}; expected clops_sweep.ScenarioTasks"
     if made.kind not in get_args(LossKind):
@@ -163,9 +163,9 @@ def _task(made: TaskInstances, frames: FrameSet) -> Task:
 
 
 def _check_task(task: Task, made: ScenarioTasks, frames: FrameSet) -> None:
-    """Every split can be learned from or scored: a pair has both classes, another task at least one that varies.
+    """Check that every split can be trained on or scored: a pair has both classes, another task a class that varies.
 
-    Where tasks may have one class alone, every split has an instance.
+    If tasks may have a single class, every split must have an instance.
     """
     for split, subset in zip(SPLIT_NAMES, (task.train, task.validation, task.test), strict=True):
         if split == SPLIT_NAMES[VALIDATION] and not (frames.split == VALIDATION).any():

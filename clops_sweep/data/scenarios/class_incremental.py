@@ -1,4 +1,4 @@
-"""Class-incremental scenarios: every task has classes of its own."""
+"""Class-incremental scenarios: every task has its own classes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ TaskClasses = Sequence[Sequence[int | str]]
 
 
 def class_il(frames: FrameSet, *, task_classes: TaskClasses | None = None) -> ScenarioTasks:
-    """One output a position in a task, whatever class stands there (CLOPS's Class-IL; task-IL by other names).
+    """One output per class position within a task, shared by all tasks (CLOPS's Class-IL; elsewhere task-IL).
 
     Pairs have one sigmoid, whose target is the position in the pair; groups of g > 2 classes a softmax over g
     positions.
 
     Args:
-        frames: one label an instance.
-        task_classes: the classes of each task, as many in each; by default consecutive pairs.
+        frames: frames with one label per instance.
+        task_classes: the classes of each task, the same number in each; by default consecutive pairs.
 
     Raises:
-        UsageError: several labels an instance, or groups that cannot be.
+        UsageError: several labels per instance, or invalid groups.
     """
     groups = _groups("class_il", frames, task_classes)
     sizes = {len(group) for group in groups}
@@ -47,18 +47,18 @@ def class_il(frames: FrameSet, *, task_classes: TaskClasses | None = None) -> Sc
 
 
 def class_il_union(frames: FrameSet, *, task_classes: TaskClasses | None = None) -> ScenarioTasks:
-    """One output a class over all tasks: which task an instance is of is not known when it is classified.
+    """One output per class of all tasks: the task of an instance is unknown when it is classified.
 
     Class-incremental learning as van de Ven and Tolias (2019) define it: a softmax over the classes of all tasks, in
     the order of their numbers, from the first task on. A prediction is the most probable of them all. The AUC of a task
     is the mean over its classes of one against the rest, among the instances of the task.
 
     Args:
-        frames: one label an instance.
+        frames: frames with one label per instance.
         task_classes: the classes of each task, two or more; by default consecutive pairs.
 
     Raises:
-        UsageError: several labels an instance, or groups that cannot be.
+        UsageError: several labels per instance, or invalid groups.
     """
     groups = _groups("class_il_union", frames, task_classes)
     classes = sorted(number for group in groups for number in group)

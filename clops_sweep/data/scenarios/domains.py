@@ -15,18 +15,18 @@ _LEAD_ORDER = ("I", "II", "III", "AVL", "AVR", "AVF", "V1", "V2", "V3", "V4", "V
 
 
 def domain_il(frames: FrameSet, *, domain: str = LEAD) -> ScenarioTasks:
-    """One task a domain.
+    """One task per domain.
 
-    By lead, as the paper has it, every instance is one lead and every class has a sigmoid. By a column of the data set,
-    there is a task for each of its values, in the order in which the set has them, and a softmax over the classes where
-    instances carry one label.
+    By lead, as in the paper, every instance is one lead and every class has a sigmoid. By a column of the data set,
+    there is a task for each value, in the order of the data set, with a softmax over the classes if instances have one
+    label.
 
     Args:
-        frames: single leads where the domain is the lead.
+        frames: single leads if the domain is the lead.
         domain: "lead", or one of `FrameSet.domains`.
 
     Raises:
-        UsageError: the data set has not the leads, or no such column, or instances are of all leads.
+        UsageError: the data set lacks the leads or the column, or instances contain all leads.
     """
     if domain == LEAD:
         return _by_lead(frames)

@@ -1,4 +1,4 @@
-"""What the functions of scenarios have in common: which instances stand for recordings, and targets by class."""
+"""Helpers of scenarios: selection of reference leads, and targets by class."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from clops_sweep.data.scenarios.tasks import LossKind
 
 
 def info_of(frames: FrameSet) -> DatasetInfo:
-    """What is said of the data set: by itself, or by the catalogue."""
+    """Return the facts about the data set, its own or those of the catalogue."""
     return frames.info or DATASETS[frames.name]
 
 
 def reference_lead_of(frames: FrameSet) -> NDArray[np.bool_]:
-    """The instances of which each stands for a moment of a recording, bool [n].
+    """Return the instances with one per moment of a recording, bool [n].
 
-    Those of one lead where a recording of many gives an instance a lead; all, where it gives only one lead, or one
-    instance of all leads.
+    If each lead is an instance, those of the reference lead; otherwise all.
     """
     lead = info_of(frames).reference_lead
     if lead is None or not frames.single_leads:
@@ -28,12 +27,12 @@ def reference_lead_of(frames: FrameSet) -> NDArray[np.bool_]:
 
 
 def class_targets(frames: FrameSet) -> NDArray[np.float32]:
-    """One output a class: one-hot [n, C], or multi-hot where instances carry several labels."""
+    """Return targets with one output per class: one-hot [n, C], or multi-hot for several labels."""
     if frames.multi_label:
         return np.asarray(frames.labels, np.float32)
     return np.asarray(np.eye(len(frames.classes))[frames.labels], np.float32)
 
 
 def kind_of_labels(frames: FrameSet) -> LossKind:
-    """The kind of output that goes with `class_targets`."""
+    """Return the kind of output for `class_targets`."""
     return "multilabel" if frames.multi_label else "softmax"

@@ -82,7 +82,7 @@ def _people(count: int) -> str:
 
 
 def _by_enrolment(frames: FrameSet, chosen: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """The people of some instances [n], by their codes in the order of enrolment."""
+    """Return the people of some instances [n] in order of enrolment."""
     rows = np.flatnonzero(chosen)
     keys = [frames.patients, frames.recordings, frames.times]
     order = rows[np.lexsort([key[rows] for key in keys if key is not None])]
@@ -91,7 +91,7 @@ def _by_enrolment(frames: FrameSet, chosen: NDArray[np.bool_]) -> NDArray[np.int
 
 
 def _require_trained(frames: FrameSet, chosen: NDArray[np.bool_]) -> None:
-    """No class is evaluated that is never trained on."""
+    """Check that every evaluated class is trained on."""
     has = frames.labels if frames.multi_label else np.eye(len(frames.classes), dtype=bool)[frames.labels]
     trained = has[chosen & (frames.split == TRAINING)].any(0)
     for part, name in enumerate((*SPLIT_NAMES, "test")):

@@ -1,4 +1,4 @@
-"""What a scenario is made of: what its function returns, and what becomes of that."""
+"""Tasks of a scenario: the return value of its function, and the tasks built from it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ LossKind = Literal["binary", "softmax", "multilabel"]
 
 @dataclass(frozen=True, eq=False)
 class TaskInstances:
-    """One task as the function of a scenario gives it.
+    """One task returned by the function of a scenario.
 
     Attributes:
-        name: what tables call it; another one for every task.
-        instances: bool [n], which instances of the frame set are its own, in whatever split.
-        targets: [n, outputs] of zeros and ones for all instances, of which those of the task are looked at; several
-            tasks may share an array.
-        title: what the task holds, in words; by default the name.
-        outputs: positions of the outputs that are classes of this task, where it has not all of them; empty for all.
+        name: unique name in tables.
+        instances: bool [n], the instances of the frame set in this task, of all splits.
+        targets: [n, outputs] of zeros and ones for all instances; only those of the task are used, and several tasks
+            may share an array.
+        title: description in words; by default the name.
+        outputs: indices of the outputs that are classes of this task; empty for all.
     """
 
     name: str
@@ -34,19 +34,18 @@ class TaskInstances:
 
 @dataclass(frozen=True, eq=False)
 class ScenarioTasks:
-    """What the function of a scenario returns: its tasks, all for one head.
+    """The return value of a scenario's function: its tasks, for one head.
 
     Attributes:
-        kind: what a target is: binary [n, 1] in {0, 1}, one sigmoid; softmax [n, C] one-hot, C >= 2 classes that
-            exclude each other; multilabel [n, C] multi-hot, C sigmoids.
-        tasks: in their own order, which `task_order` may change.
-        by_position: whether an output is a place in a task, and means another class in each, so that a network can
-            only be asked about an instance if it is known whose task that is. A network that is trained on all tasks
-            at once then gets an output a class over all tasks.
-        people_recur: whether a person may be both trained on and evaluated, with other instances.
-        one_class_tasks: whether a task may have one class alone; AUC is then not defined.
-        unseen: instances of people in no task, who are evaluated with the test split after every task; None for no such
-            people. Goes with outputs that mean the same in every task.
+        kind: kind of targets: binary [n, 1] in {0, 1}, one sigmoid; softmax [n, C] one-hot, C >= 2 exclusive classes;
+            multilabel [n, C] multi-hot, C sigmoids.
+        tasks: the tasks in their natural order, which `task_order` may change.
+        by_position: whether outputs are class positions within a task, with another class in each task, so that
+            classification requires the task. Joint training then uses one output per class of all tasks.
+        people_recur: whether a person may be in both training and evaluation, with different instances.
+        one_class_tasks: whether a task may have a single class; AUC is then undefined.
+        unseen: instances of people in no task, who are evaluated with the test split after every task; None without
+            such people. Requires outputs with the same meaning in every task.
     """
 
     kind: LossKind
@@ -58,12 +57,12 @@ class ScenarioTasks:
 
 
 ScenarioFunction = Callable[..., ScenarioTasks]
-"""From a FrameSet, and the config fields that it declares as keyword arguments, to tasks."""
+"""Function from a FrameSet, and declared config fields as keyword arguments, to tasks."""
 
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """m instances: `rows` [m] int64, positions in the frame set; `targets` [m, outputs] float32."""
+    """m instances: `rows` [m] int64, indices into the frame set; `targets` [m, outputs] float32."""
 
     rows: NDArray[np.int64]
     targets: NDArray[np.float32]
@@ -83,7 +82,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """Tasks in the order they are trained on, all for one head of `outputs` outputs; see `ScenarioTasks`."""
+    """Tasks in training order, for one head of `outputs` outputs; see `ScenarioTasks`."""
 
     name: str
     kind: LossKind
@@ -96,7 +95,7 @@ class Scenario:
 
     @property
     def has_own_classes(self) -> bool:
-        """Whether each task has classes of its own among those of one softmax over the classes of all tasks."""
+        """Whether each task has its own classes in one softmax over the classes of all tasks."""
         outputs = [output for task in self.tasks for output in task.outputs]
         own = all(task.outputs for task in self.tasks) and len(set(outputs)) == len(outputs)
         return own and self.kind == "softmax" and not self.by_position

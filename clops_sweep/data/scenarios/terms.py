@@ -1,4 +1,4 @@
-"""Time-incremental: one task a term, by dates of acquisition."""
+"""Time-incremental: one task per term, by date of acquisition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clops_sweep.errors import UsageError
 
 
 def time_il(frames: FrameSet) -> ScenarioTasks:
-    """One task a term: those that the data set has, or else thirds of its dates; one output a class.
+    """One task per term, the declared ones or thirds of the dates, with one output per class.
 
     Raises:
         UsageError: the data set has no dates.
@@ -35,10 +35,10 @@ def time_il(frames: FrameSet) -> ScenarioTasks:
 
 
 def term_of(times: NDArray[np.datetime64], chosen: NDArray[np.bool_], ends: tuple[str, ...]) -> NDArray[np.int64]:
-    """The term of every instance [n], from 0; as many as there are terms where it lies after the last end.
+    """Return the term of every instance [n], from 0; the number of terms for dates after the last end.
 
-    `ends` are ISO dates, each the first day after its term. Without them the terms are terciles of the distinct
-    times of the `chosen` instances, so that instances of one recording never part.
+    `ends` are ISO dates, each the first day after its term. Without them, terms are terciles of the distinct times of
+    the `chosen` instances, so that instances of one recording stay together.
     """
     if not ends:
         distinct = np.unique(times[chosen])

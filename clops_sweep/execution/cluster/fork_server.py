@@ -1,4 +1,4 @@
-"""The process that workers of a Ray of one's own are forked from (`forked_worker`), for the time of a sweep."""
+"""The process from which the workers of a private Ray are forked (`forked_worker`), during a sweep."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SCRIPT = os.path.abspath(forked_worker.__file__)
 
 @contextmanager
 def fork_server(folder: Path, warn: Warn = warnings.warn) -> Iterator[None]:
-    """A Ray that starts inside forks its workers, unless `RayParams` already names a setup script; Linux only.
+    """Let a Ray that starts in the block fork its workers, unless `RayParams` names a setup script; Linux only.
 
-    The process that they are forked from starts its imports at once, and ends with the block, or with this process. If
-    the environment names such a process, that one is used. If none can be started, Ray starts its workers by itself.
+    The server process starts its imports at once, and ends with the block or with this process. If the environment
+    names a server, that one is used. If none can be started, Ray starts its workers itself.
 
     Args:
-        folder: where its socket is; a private one, because anyone who can connect to it can start workers.
+        folder: private folder for its socket, because anyone who can connect to it can start workers.
         warn: called with a sentence if this release of Ray cannot fork its workers.
     """
     with ExitStack() as at_the_end:
@@ -34,13 +34,13 @@ def fork_server(folder: Path, warn: Warn = warnings.warn) -> Iterator[None]:
                 if forked_worker.PLACE not in os.environ:
                     os.environ[forked_worker.PLACE] = _started(at_the_end, folder)
                     at_the_end.callback(os.environ.pop, forked_worker.PLACE, None)
-            except OSError:  # no room for a socket, or a path that is too long for one
+            except OSError:  # the disk is full, or the path is too long for a socket
                 at_the_end.close()
         yield
 
 
 def _started(at_the_end: ExitStack, folder: Path) -> str:
-    """Starts the process; where its socket is.
+    """Start the process and return the path of its socket.
 
     Raises:
         OSError: it cannot be started.
@@ -66,4 +66,4 @@ def _environment() -> dict[str, str]:
     package = str(Path(_SCRIPT).parents[3])
     found = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
     alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**os.environ, "PYTHONPATH": found, **alone}  # of several threads a fork would have but one
+    return {**os.environ, "PYTHONPATH": found, **alone}  # a fork would have only one of several threads

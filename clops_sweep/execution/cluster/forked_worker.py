@@ -1,11 +1,10 @@
-"""Workers of a Ray of one's own, forked from a process that has imported PyTorch: they start sooner and share memory.
+"""Workers of a private Ray, forked from a process that has imported PyTorch: they start faster and share memory.
 
-While Ray starts, a process beside it imports what every worker needs (`fork_server`), and is forked then whenever Ray
-starts a worker. Ray is given this file instead of its own `setup_worker.py`: called by Ray, it asks for a fork,
-and is there as long as that is; without an answer it does what Ray's own file does. What a worker then does is what
-stands in Ray's `default_worker.py`.
+While Ray starts, a server process imports the modules of workers (`fork_server`). Ray runs this file instead of its own
+`setup_worker.py`: it requests a fork and lives as long as the fork; without an answer it does what Ray's file does. The
+worker then runs Ray's `default_worker.py`.
 
-This file imports little: each worker waits for it.
+This file imports little, because each worker waits for it.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ import sys
 from collections.abc import Callable, Mapping
 
 PLACE = "CLOPS_SWEEP_WORKERS"
-"""The environment variable with the path of the socket at which forks are asked for."""
+"""Environment variable with the path of the socket for fork requests."""
 
 _CONTEXT, _LANGUAGE = "--serialized-runtime-env-context=", "--language="
-"""What Ray tells `setup_worker.py` alone."""
+"""Arguments that Ray passes only to `setup_worker.py`."""
 
 IMPORTED = (
     *("filelock", "fsspec", "google.protobuf.json_format", "google.protobuf.text_format", "grpc", "html"),
@@ -34,18 +33,18 @@ IMPORTED = (
     ),
     "clops_sweep.execution.observers.events",
 )
-"""What Ray and a worker need. Not Ray itself: as it is imported, it looks up for which job that is."""
+"""Modules that Ray and a worker need. Not Ray itself, which reads its job when it is imported."""
 
 
 def serve(
     listening: socket.socket, lifeline: int | None = None, begin: Callable[[Mapping[str, str]], object] | None = None
 ) -> None:
-    """Forks a worker whenever one is asked for. It begins with what this process has imported: see `IMPORTED`.
+    """Fork a worker for each request. Workers start with the modules imported here (`IMPORTED`).
 
     Args:
-        listening: where they are asked for.
-        lifeline: a file descriptor; when that can be read, this ends. None to go on until this process is killed.
-        begin: called in each worker first, with the environment that it is going to have.
+        listening: socket for requests.
+        lifeline: file descriptor that ends the server once it becomes readable; None to run until killed.
+        begin: called first in each worker, with its environment.
     """
     import gc
     import random
@@ -58,7 +57,7 @@ def serve(
     assert "ray" not in sys.modules
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.collect()
-    gc.freeze()  # what has been imported stays where it is, in memory that all share
+    gc.freeze()  # keeps imported objects in shared memory
     ends = [] if lifeline is None else [lifeline]
     while True:
         if lifeline in select.select([listening.fileno(), *ends], [], [])[0]:
@@ -92,17 +91,17 @@ def serve(
 
 
 def _serve(listening: socket.socket, lifeline: int) -> None:
-    """Imports what workers need, and serves until the process that has started this one is gone."""
+    """Import the modules of workers, and serve until the parent process is gone."""
     import importlib
 
-    sys.path[0] = os.path.dirname(os.__file__)  # and not the folder of this file
+    sys.path[0] = os.path.dirname(os.__file__)  # instead of the folder of this file
     for name in IMPORTED:
         importlib.import_module(name)
     serve(listening, lifeline)
 
 
 def _ask(script: str, *arguments: str) -> None:
-    """Has a worker forked that is to run Ray's script, and stays until it has ended."""
+    """Request a fork that runs Ray's script, and wait until it has ended."""
     told = [argument for argument in arguments if not argument.startswith((_CONTEXT, _LANGUAGE))]
     context = next((argument.removeprefix(_CONTEXT) for argument in arguments if argument.startswith(_CONTEXT)), "{}")
     environment = os.environ | (json.loads(context).get("env_vars") or {})

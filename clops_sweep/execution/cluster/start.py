@@ -1,6 +1,6 @@
-"""The Ray cluster that a sweep runs on: one of its own that only this machine can reach, or one that is running.
+"""The Ray cluster of a sweep: a private one that only this machine can reach, or a running one.
 
-It is watched meanwhile: when it dies, Ray ends the driver without a word to the user.
+It is watched during the sweep, because Ray ends the driver silently when the cluster dies.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _SECONDS_BETWEEN_LOOKS = 5.0
 _MISSED_LOOKS = 2
 _SECONDS_BETWEEN_LOOKS_HERE = 0.5
 _LONGEST_TEMPORARY_FOLDER = 28
-"""The paths of Ray's sockets in there may have 107 characters at most; batch systems have long names for TMPDIR."""
+"""Longest path of the folder: paths of Ray's sockets have at most 107 characters, and TMPDIR may be long."""
 
 
 def places(resources: Resources) -> int:
-    """How many trials the cluster that is running holds, as it is now."""
+    """Return how many trials the running cluster can currently hold."""
     there, needed = ray.cluster_resources(), {"CPU": resources.cpus_per_trial, "GPU": resources.gpus_per_trial}
     return int(min((there.get(name, 0) // share for name, share in needed.items() if share), default=1))
 
 
 def start_in_words(resources: Resources) -> str:
-    """What `cluster` is about to do."""
+    """Describe what `cluster` is about to do."""
     if resources.address:
         return f"connecting to the Ray cluster at {resources.address}"
     return "using the Ray cluster of this process" if ray.is_initialized() else "starting Ray"
@@ -58,28 +58,28 @@ def start_in_words(resources: Resources) -> str:
 def cluster(
     resources: Resources, frames: Mapping[DataKey, FrameSet], warn: Callable[[str], None] | None = None
 ) -> Iterator[None]:
-    """A Ray cluster for the time of the sweep: the one at `address`, or one on this machine that only it can reach.
+    """Provide a Ray cluster during the sweep: the one at `address`, or a private one on this machine.
 
-    Where this process is connected to a cluster and no address is given, it is that one, and stays connected.
+    If this process is already connected to a cluster and no address is given, that cluster is used and stays connected.
 
     Args:
-        resources: the address, and what a trial takes.
-        frames: the prepared data that go into its object store.
-        warn: called with a sentence when Ray cannot be started in the usual way (see `ray_internals`), and in another
-            thread when the head of the cluster is gone.
+        resources: the address, and the resources of a trial.
+        frames: the prepared data for its object store.
+        warn: called with a sentence if Ray cannot be started in the usual way (see `ray_internals`), and from another
+            thread if the head of the cluster is gone.
 
     Raises:
         UsageError: no cluster at the address, or it cannot hold a single trial.
     """
-    if ray.is_initialized() and not resources.address:  # as in a notebook whose user has connected to a cluster
+    if ray.is_initialized() and not resources.address:  # such as a notebook that is connected to a cluster
         check_fits(resources, warn)
         yield
         return
     address = running_cluster(resources.address) if resources.address else None
-    # Ray puts the current folder first where its workers look for modules, and a checkout of this package may be there.
-    # They are to import the one that the driver has imported.
+    # Ray puts the current folder first on the module path of workers; it may contain a checkout of this package.
+    # Workers must import the same package as the driver.
     with contextlib.ExitStack() as until_its_end:
-        # No thread may load libraries meanwhile: Ray forks, and its child would wait for the loader's lock for ever.
+        # No thread may load libraries meanwhile: Ray forks, and its child would wait forever for the loader's lock.
         with contextlib.chdir(Path(__file__).parents[3]), _signals_kept():
             folder = None if address else until_its_end.enter_context(private_folder(_base()))
             if folder:
@@ -90,11 +90,11 @@ def cluster(
                     ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
                 else:
                     _start_here(frames, str(folder), warn or warnings.warn)
-            except SystemExit:  # from the handler of SIGTERM with which Ray has replaced the sweep's own
+            except SystemExit:  # from Ray's handler of SIGTERM, which has replaced the sweep's
                 raise KeyboardInterrupt from None
             except TimeoutError:
                 raise
-            except Exception as error:  # a node that was not there in time is no more than that to Ray
+            except Exception as error:  # Ray does not distinguish a node that was late
                 hint = "; does the cluster ask for a token that is not at hand here? See docs/cluster.md"
                 raise UsageError(
                     _home_in_the_way(error) or f"Ray: {one_line(error)}{hint if address else ''}"
@@ -122,14 +122,14 @@ def _base() -> Path:
 
 
 def _start_here(frames: Mapping[DataKey, FrameSet], folder: str, warn: Callable[[str], object]) -> None:
-    """Starts a cluster on this machine whose every port is on the loopback interface, and whose files are in a folder.
+    """Start a cluster on this machine with all ports on the loopback interface and all files in a folder.
 
     Raises:
         TimeoutError: the machine is too busy.
     """
-    # Ray's helpers look for a head that is gone; when the driver is killed, they too are to go soon.
+    # Ray's helper processes check for a dead head: they should end soon after the driver is killed.
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "10")
-    # Tune starts workers of its own; those that Ray would start before, one a core, would have nothing to do.
+    # Tune starts its own workers; those that Ray prestarts, one per core, would be idle.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "180")
     with ray_internals.loopback(warn) as on_loopback, ray_internals.without_dashboard(warn):
@@ -149,10 +149,10 @@ def _start_here(frames: Mapping[DataKey, FrameSet], folder: str, warn: Callable[
 
 @contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Around the start of Ray: keeps SIGTERM's handler, which Ray replaces by one that exits, if it is no default one.
+    """Keep a custom handler of SIGTERM while Ray starts, which replaces it by one that exits.
 
-    Processes started inside inherit that SIGHUP and SIGUSR1 are blocked: a closed terminal or a batch system sends them
-    to the whole group, and the driver ends the others in good order. The driver gets one sent meanwhile afterwards.
+    Processes started in the block inherit blocked SIGHUP and SIGUSR1: a closed terminal or a batch system sends them to
+    the whole group, and the driver shuts the others down. The driver receives signals sent meanwhile afterwards.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -171,14 +171,14 @@ def _signals_kept() -> Iterator[None]:
 
 
 def check_fits(resources: Resources, warn: Callable[[str], None] | None = None) -> None:
-    """Sees whether a machine of the cluster that is running can hold a trial, which else waits for one that can.
+    """Check that a machine of the running cluster can hold a trial, which would otherwise wait forever.
 
     Args:
-        resources: what a trial takes.
-        warn: called if none can, yet the cluster may start machines by itself, as one at an address may.
+        resources: the resources of a trial.
+        warn: called if none can but the cluster may add machines, as one at an address may.
 
     Raises:
-        UsageError: none can, and none will.
+        UsageError: no machine can, and none will be added.
     """
     for name, needed in (("CPU", resources.cpus_per_trial), ("GPU", resources.gpus_per_trial)):
         most = max((node["Resources"].get(name, 0) for node in ray.nodes() if node["Alive"]), default=0)
@@ -191,7 +191,7 @@ def check_fits(resources: Resources, warn: Callable[[str], None] | None = None) 
 
 @contextmanager
 def head_watched(warn: Callable[[str], None]) -> Iterator[None]:
-    """Says so when the head of the cluster is gone. Ray ends the driver a minute later, without a word to the user."""
+    """Warn when the head of the cluster is gone. Ray silently ends the driver a minute later."""
     address: str = ray.get_runtime_context().gcs_address
     host, _, port = address.rpartition(":")
     left = threading.Event()

@@ -1,1 +1,1 @@
-"""What a running sweep shows on a terminal."""
+"""The display of a running sweep."""

@@ -15,8 +15,7 @@ _SPLIT = re.compile(r"\b(split_seed \d+|split fold:\d+/\d+)(, )?")
 class BestCell:
     """The cell with the highest mean of its scenario's first headline metric over its finished runs.
 
-    The mean is over seeds and patient splits. Two metrics cannot be compared, so scenarios with different headline
-    metrics have a best cell each.
+    The mean is over seeds and patient splits. Scenarios with different headline metrics have separate best cells.
     """
 
     def __init__(self) -> None:
@@ -28,8 +27,8 @@ class BestCell:
         """Add some runs.
 
         Args:
-            names: the name of each.
-            values: their headline metrics by column, the one that ranks them first.
+            names: names of the runs.
+            values: their headline metrics by column; the first one ranks them.
         """
         if not values:
             return
@@ -48,7 +47,7 @@ class BestCell:
         return tuple(map(fmean, zip(*self._found[first, name], strict=True)))
 
     def __str__(self) -> str:
-        """In words; empty before the first finished run."""
+        """Return the best cells in words; empty before the first finished run."""
         parts = []
         for first, name in self._best.items():
             means = dict(zip(self._columns[first], self._mean(first, name), strict=True))

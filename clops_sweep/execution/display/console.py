@@ -1,4 +1,4 @@
-"""Where the display writes: the terminal or file that standard output was before the sweep redirected it."""
+"""Output of the display: the original standard output, which the sweep redirects."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from rich.live import Live
 
 
 class OwnLive(Live):
-    """A live display that is refreshed by its own thread, and above which lines may be printed meanwhile."""
+    """A live display that a thread refreshes, with lines printed above it."""
 
     def print(self, text: str, **options: Any) -> None:
-        """Prints above the display.
+        """Print above the display.
 
-        The console itself takes two steps, unlocked: how many lines are to be erased, and their erasure. A refresh
-        between the two moves the cursor, and what is erased then is what was printed.
+        The console erases in two unlocked steps: counting the lines and erasing them. A refresh in between moves the
+        cursor, and printed lines would be erased.
         """
         with self._lock:
             self.console.print(text, **options)
 
 
 def own_output() -> IO[str]:
-    """Where the display writes while what libraries print goes elsewhere: a duplicate of the real standard output.
+    """Return the display's output while output of libraries is redirected: a duplicate of standard output.
 
-    Or of standard error, where a command prints data on standard output.
-
-    In a notebook standard output is an object that sends text to a page, and that is not redirected.
+    It is a duplicate of standard error if a command prints data on standard output. In a notebook, standard output is
+    an object that sends text to a page, which is not redirected.
     """
     try:
         descriptor = sys.stdout.fileno()
@@ -38,8 +37,8 @@ def own_output() -> IO[str]:
 
 
 def nearby(path: Path) -> Path:
-    """A path, from the current folder if it is in there: shorter, and as good."""
+    """Return a path relative to the current folder if it is inside."""
     try:
         return path.relative_to(Path.cwd())
-    except (OSError, ValueError):  # that folder has gone, or it is elsewhere
+    except (OSError, ValueError):  # the current folder is gone, or the path is elsewhere
         return path

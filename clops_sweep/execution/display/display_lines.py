@@ -1,4 +1,4 @@
-"""The words of the display: lines about jobs, made of what is known of them and of nothing else."""
+"""Lines of text about jobs for the display."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from clops_sweep.experiment.spaces.search_space import is_field
 
 
 def called(job: Job) -> str:
-    """Return what the runs of a job are called: "CLOPS, seed 0", "CLOPS, 5 seeds", "CLOPS, seed 0 and 7 more"."""
+    """Return the name of a job's runs: "CLOPS, seed 0", "CLOPS, 5 seeds", "CLOPS, seed 0 and 7 more"."""
     return f"{names_of(job)[0]}, {which(job)}"
 
 
 def which(job: Job) -> str:
-    """Which runs of that name a job has, and whether it has others."""
+    """Return the seeds of a job's runs with that name, and whether it has other runs."""
     runs, first = len(job.configs), f"seed {job.configs[0].seed}"
     if runs == 1:
         return first
@@ -31,9 +31,9 @@ _FIELD = re.compile(r"(?:^|(?<=, )|(?<=: ))(\w+) (?=\S)")
 
 
 def fitted(names: Sequence[str], width: int) -> list[str]:
-    """Return names that have room in so many columns, as far as they can without losing what tells them apart.
+    """Shorten names to a number of columns, if possible without losing their differences.
 
-    The names of fields go first, then the values that all names have in common.
+    Names of fields are dropped first, then values that all names share.
     """
     if max(map(len, names), default=0) <= width:
         return list(names)
@@ -45,12 +45,12 @@ def fitted(names: Sequence[str], width: int) -> list[str]:
 
 
 def names_of(job: Job) -> tuple[str, ...]:
-    """What the runs of a job are called, but for their seeds."""
+    """Return the names of a job's runs, without their seeds."""
     return job.names or tuple(config.strategy for config in job.configs)
 
 
 def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, status: str) -> str:
-    """Return how a job has ended; `status` is the command that says why runs have failed."""
+    """Describe how a job ended; `status` is the command that explains failures."""
     name, runs = called(job), len(job.run_ids)
     match report:
         case Finished():
@@ -65,19 +65,19 @@ def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, stat
 
 
 def metrics(report: Finished) -> str:
-    """What a job's runs are worth on average; a strategy that trains on all tasks at once forgets none."""
+    """Return the mean metrics of a job's runs; joint training has no forgetting."""
     means = {column: fmean(values) for column, values in report.values.items()}
     several_runs = any(len(values) > 1 for values in report.values.values())
     return in_words(means, "mean " if several_runs else "")
 
 
 def resumed(job: Job, at: Resumed) -> str:
-    """That a job goes on from a checkpoint, and where."""
+    """Describe where a job resumes from a checkpoint."""
     return f"resumed   {called(job)}: at task {at.task}/{at.tasks}, epoch {at.epoch}/{at.epochs}, from its checkpoint"
 
 
 def duration(seconds: float) -> str:
-    """A time by the clock: "7 s", "3 min 05 s", "2 h 10 min"."""
+    """Format a duration: "7 s", "3 min 05 s", "2 h 10 min"."""
     minutes, seconds = divmod(max(1, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

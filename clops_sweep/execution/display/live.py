@@ -1,4 +1,4 @@
-"""What a running sweep shows: one live display on a terminal, one plain line a finished run elsewhere."""
+"""The display of a running sweep: live on a terminal, one line per finished run elsewhere."""
 
 from __future__ import annotations
 
@@ -47,62 +47,62 @@ _PADDING, _WIDEST_PLACE = 2, len("task 10/12, epoch 40/40")
 _INTERRUPTS = tuple(
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name)
 )
-"""Ctrl-C; a batch system whose time is up; a terminal that was closed; Slurm before it preempts. Windows has two."""
+"""Ctrl-C; the time limit of a batch system; a closed terminal; Slurm before preemption. Windows has only two."""
 
 
 Results = Callable[[], Iterable[tuple[str, Mapping[str, float]]]]
-"""The name of each run with its headline metrics, the one that ranks it first."""
+"""Name and headline metrics of each run; the first metric ranks runs."""
 
 
 class Display(Protocol):
-    """Shows what happens in a sweep, and says when the user wants it to stop.
+    """Shows the progress of a sweep, and tells when the user wants to stop it.
 
     Attributes:
-        interrupted: the user has asked to stop.
-        stops_in_order: whether the sweep is going to look at `interrupted`; if not, an interrupt ends it at once.
+        interrupted: whether the user wants to stop.
+        stops_in_order: whether the sweep checks `interrupted`; if not, an interrupt ends it at once.
     """
 
     interrupted: bool
     stops_in_order: bool
 
     def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
-        """The sweep starts, with so many runs to do, maybe `of` a search; what runs and Ray print goes to `log`."""
+        """Start with a number of runs, perhaps `of` a search; output of runs and Ray goes to `log`."""
 
     def finished_before(self, results: Results) -> None:
-        """Earlier launches have finished runs, which count for the best cell."""
+        """Add runs that earlier launches finished, which count for the best cell."""
 
     def starting(self, what: str) -> None:
-        """Something that takes seconds starts, before the first job does."""
+        """Show a slow step before the first job starts."""
 
     def started(self, job: Job) -> None:
-        """A worker has got a job."""
+        """Show that a worker started a job."""
 
     def report(self, job: Job, report: Report | WorkerDied) -> None:
-        """A job has reported: progress, or how it ended; or its worker has died."""
+        """Show a report of a job: progress, its end, or the death of its worker."""
 
     def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
-        """A trial of a search has ended, and some of its runs will not be run; it may be the best so far."""
+        """Show the end of a trial, which may be the best so far; some of its runs may be skipped."""
 
     def stopping(self) -> None:
-        """The sweep has seen that the user wants it to stop, and is stopping."""
+        """Show that the sweep is stopping at the user's request."""
 
     def warn(self, text: str) -> None:
-        """Something that the user has to know while the sweep goes on."""
+        """Show a warning while the sweep continues."""
 
     def unfinished(self) -> list[Job]:
         """The jobs that have been begun and have not ended."""
 
 
 class SweepDisplay:
-    """Counts what happens and shows it; a context manager around the sweep.
+    """Counts and shows the progress; a context manager around the sweep.
 
-    Writes to a duplicate of the real standard output, which stays the terminal while the sweep redirects its own. An
-    interrupt (Ctrl-C, or SIGTERM) is only noted here: it may come at any moment, also in the middle of a line that is
-    being written, and it is the sweep that stops its trials when it next looks. A second one stops everything at once.
+    It writes to a duplicate of standard output, which remains the terminal while the sweep redirects its own. An
+    interrupt (Ctrl-C or SIGTERM) is only recorded here, since it may arrive while a line is being written; the sweep
+    checks for it and stops its trials. A second one stops everything at once.
 
     Args:
-        status: the command that says why runs have failed.
-        stop_at: when the sweep is to stop as on an interrupt, in seconds of `time.monotonic`; None for never.
+        status: the command that explains failures.
+        stop_at: when to stop as on an interrupt, in seconds of `time.monotonic`; None for never.
     """
 
     def __init__(self, status: str = "clops-sweep status", stop_at: float | None = None) -> None:
@@ -160,7 +160,7 @@ class SweepDisplay:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the user has asked to stop, or the time is up."""
+        """Whether the user wants to stop, or the time is up."""
         return self._interrupted or time.monotonic() >= self._stop_at
 
     @interrupted.setter
@@ -214,11 +214,11 @@ class SweepDisplay:
             case Begun() | Retrying():
                 self._running[job.run_ids] = (job, None)
                 return
-            case WorkerDied():  # it will be run again, or be said to have failed
+            case WorkerDied():  # it will be retried, or reported as failed
                 self._running.pop(job.run_ids, None)
                 self._met.discard(job.run_ids)
                 return
-            case Paused():  # more is to come of it
+            case Paused():  # further reports follow
                 self._running.pop(job.run_ids, None)
                 self._met.add(job.run_ids)
                 return
@@ -270,7 +270,7 @@ class SweepDisplay:
         return list(self._unfinished.values())
 
     def _print(self, text: str) -> None:
-        """On a terminal words that do not fit go to the next line; elsewhere a line is a line."""
+        """Print a line, wrapped on a terminal."""
         self._live.print(text, soft_wrap=not self._is_live)
 
     def _on_interrupt(self, number: int, frame: Any) -> None:
@@ -320,9 +320,9 @@ class SweepDisplay:
             table.add_row(Text(name), of_job, where)
         if len(jobs) > _RUNNING_SHOWN:
             table.add_row(f"and {len(jobs) - _RUNNING_SHOWN} more", "", "")
-        return Group(*lines, table, "")  # the terminal echoes Ctrl-C behind the last line, which is to have room for it
+        return Group(*lines, table, "")  # leaves room for the terminal's echo of Ctrl-C behind the last line
 
 
 def _ignored(number: signal.Signals) -> bool:
-    """Whether the user has asked for that, as `nohup` does."""
+    """Return whether the user ignores the signal, as `nohup` does."""
     return signal.getsignal(number) == signal.SIG_IGN

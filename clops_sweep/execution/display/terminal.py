@@ -1,4 +1,4 @@
-"""Standard output: one that may go away, and one that libraries are kept out of."""
+"""Standard output that may be closed, and its redirection while libraries print."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import IO, Any, TextIO, cast
 
 
 class Lenient:
-    """A stream that takes everything and passes on what it can: what a sweep computes is worth more than what it says.
+    """A stream that ignores errors of writing, because a sweep should not end if its output cannot be written.
 
     Attributes:
-        error: what first went wrong.
+        error: the first error.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -24,12 +24,12 @@ class Lenient:
         self.error: OSError | None = None
 
     def write(self, text: str) -> int:
-        """Writes a text, if nothing has gone wrong yet."""
+        """Write a text, unless an error has occurred."""
         self._try(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """Passes on what has been written, if nothing has gone wrong yet."""
+        """Flush the stream, unless an error has occurred."""
         self._try(self._stream.flush)
 
     def _try(self, use: Callable[[], object]) -> None:
@@ -38,11 +38,11 @@ class Lenient:
                 use()
             except OSError as error:
                 self.error = error
-            except ValueError as error:  # a user's code has closed it
+            except ValueError as error:  # user code has closed it
                 self.error = OSError(errno.EBADF, str(error))
 
     def close(self) -> None:
-        """Leaves the stream open: the command still writes to it when the user's code has closed it."""
+        """Leave the stream open: the command writes to it even after user code has closed it."""
         self.flush()
 
     def __getattr__(self, name: str) -> Any:
@@ -51,12 +51,12 @@ class Lenient:
 
 @contextlib.contextmanager
 def lenient_output() -> Iterator[Lenient]:
-    """Standard output is lenient inside, and there even where it was closed, so that no other file takes its number."""
+    """Make standard output lenient in the block, and open it if closed, so that no file takes its descriptor."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor
     before = sys.stdout
     output = Lenient(before or os.fdopen(os.dup(1), "w"))
     sys.stdout = cast(TextIO, output)
@@ -68,16 +68,16 @@ def lenient_output() -> Iterator[Lenient]:
 
 
 def matters(error: OSError) -> bool:
-    """Whether what could not be written was wanted: a reader that closes its end of a pipe has had enough."""
+    """Return whether an error of writing matters: a reader that closes its end of a pipe wants no more output."""
     return error.errno != errno.EPIPE
 
 
 @contextmanager
 def output_to(log: Path) -> Iterator[None]:
-    """Standard output and error of this process, and of those it starts, go to `log` meanwhile.
+    """Redirect standard output and error of this process and its children to `log`.
 
-    Ray and Tune print from C++ as well as from Python, so the file descriptors themselves are redirected. Whoever has
-    to reach the terminal meanwhile needs a duplicate made before (see `display`).
+    Ray and Tune also print from C++, so the file descriptors themselves are redirected. To reach the terminal
+    meanwhile, duplicate it first (see `display`).
     """
     sys.stdout.flush()
     sys.stderr.flush()

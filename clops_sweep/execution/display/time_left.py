@@ -1,4 +1,4 @@
-"""How much longer a sweep takes, from what its runs have taken so far. No torch, no Ray, no clock."""
+"""Remaining time of a sweep, estimated from its runs so far. Imports neither torch nor Ray, and reads no clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from clops_sweep.planning.costs import Costs, Kind, kind_of
 
 @dataclass
 class _UnderWay:
-    """A job on a worker: the share of its epochs that is done, since when, and whether its next step is timed."""
+    """A running job: the share of its epochs done, when that was reported, and whether to time its next step."""
 
     kinds: list[Kind]
     done: float
@@ -33,7 +33,7 @@ class _UnderWay:
 
 
 class TimeLeft:
-    """Expected seconds of the runs that are left (`Costs`), divided among the workers seen so far.
+    """Expected seconds of the remaining runs (`Costs`), divided among the workers seen so far.
 
     Epochs are timed as workers report them. The first step of a worker's first job is not timed: it includes imports
     and the opening of the data. Moments are seconds of any clock.
@@ -51,7 +51,7 @@ class TimeLeft:
         self._workers = 0
 
     def started(self, job: Job, now: float) -> None:
-        """A worker has taken a job."""
+        """Record that a worker started a job."""
         kinds = [kind_of(vars(config)) for config in job.configs]
         for run_id, kind in zip(job.run_ids, kinds, strict=True):
             if run_id not in self._begun:
@@ -61,9 +61,9 @@ class TimeLeft:
         self._workers = max(self._workers, len(self._under_way))
 
     def report(self, job: Job, report: Report | WorkerDied, now: float) -> None:
-        """A job has reported."""
+        """Record a report of a job."""
         it = self._under_way.get(job.run_ids)
-        if it is None:  # found in the store, or given up after its worker had died
+        if it is None:  # found in the store, or given up after the death of its worker
             self.left_out(job.run_ids if isinstance(report, FoundFinished | Failed) else ())
             return
         match report:
@@ -78,7 +78,7 @@ class TimeLeft:
                 self._advance(it, 1.0, now)
             case _:
                 pass
-        if isinstance(report, Paused | WorkerDied):  # these runs will be taken up again
+        if isinstance(report, Paused | WorkerDied):  # these runs will be retried
             self._begun |= {run_id: (kind, it.done) for run_id, kind in zip(job.run_ids, it.kinds, strict=True)}
         elif not ends(report):
             return
@@ -87,7 +87,7 @@ class TimeLeft:
         del self._under_way[job.run_ids]
 
     def left_out(self, run_ids: Collection[str]) -> None:
-        """Some runs are over, or will not be run."""
+        """Remove runs that are over or will not be run."""
         for run_id in set(run_ids) - self._over:
             if self._begun.pop(run_id, None) is None:
                 self._take(None)
@@ -113,7 +113,7 @@ class TimeLeft:
         it.done, it.since, it.timed = done, now, True
 
     def _take(self, kind: Kind | None) -> None:
-        """One run less is waiting: this one, or any if a search asks for others than its base config."""
+        """Remove a waiting run: this one, or any one if a search requests other configs than its base."""
         key = kind if kind in self._waiting else next(iter(self._waiting), None)
         if key is not None:
             self._waiting[key] -= 1
@@ -122,5 +122,5 @@ class TimeLeft:
 
 
 def _share(at: Running | Resumed, epochs: int) -> float:
-    """Share of a run's epochs that is done."""
+    """Return the share of a run's epochs that is done."""
     return ((at.task - 1) * at.epochs + epochs) / (at.tasks * at.epochs)

@@ -1,4 +1,4 @@
-"""Which job comes next in a sweep over grids: as many runs as last a while, fewer near the end. Without Ray."""
+"""Job selection for grids: jobs of many short runs, smaller ones near the end. Independent of Ray."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 
 SECONDS = 30.0
-"""What a job is to last, as far as that is known: a hundred times what its beginning and its end cost."""
+"""Target duration of a job in seconds: a hundred times the overhead of its start and end."""
 
-_FEWEST_AHEAD = 4  # on a cluster that has started no machine yet
+_FEWEST_AHEAD = 4  # on a cluster without a machine yet
 
 _JOBS_A_PLACE = 2
-"""While so many jobs a place are left, no worker has more than its share: the last ones end at about the same time."""
+"""Jobs per place that should remain, so that the last workers end at about the same time."""
 
 
 class Feed(Protocol):
     """Chooses the next job, and receives the progress of jobs.
 
     Attributes:
-        error: what ended it early, such as a full disk; there are no more jobs then.
+        error: the error that ended it early, such as a full disk; there are no more jobs then.
     """
 
     error: str | None
@@ -38,30 +38,31 @@ class Feed(Protocol):
         """Whether there are no more jobs, and none is under way."""
 
     def next_job(self, places: int) -> Job | None:
-        """The next job, for one of so many places where jobs can be under way; None if no job is ready."""
+        """Return the next job, for one of `places` concurrent jobs; None if no job is ready."""
 
     def report(self, job: Job, report: Report) -> None:
-        """A part of a job has reported."""
+        """Handle a report of a part of a job."""
 
     def returned(self, job: Job) -> None:
-        """A job has ended; its worker may not have begun with some of its parts."""
+        """Handle the end of a job; some of its parts may not have started."""
 
     def died(self, job: Job, death: WorkerDied) -> None:
-        """A job's worker has died."""
+        """Handle the death of a job's worker."""
 
 
 class GridFeed:
-    """Hands out locksteps in their order, as many at a time as last `SECONDS` by what others like them have taken.
+    """Hands out locksteps in order, as many per job as last `SECONDS`, estimated from similar ones.
 
-    What has not been computed yet like nothing before is a job alone: that tells what it takes. So is what takes long.
-    A job is only cut when it is asked for. What a worker returns or loses comes after all others.
+    A lockstep of unknown or long duration is a job of its own. Jobs are formed on request. Parts that a worker returns
+    or loses are queued at the end.
 
     Args:
         locksteps: the runs in order; each lockstep is a job of one part.
-        store: what is finished.
-        retries: what becomes of runs whose worker has died.
-        display: shows what becomes of them.
-        may_grow: whether there may be more places by what is waiting for one: as many jobs as there are places wait.
+        store: the store, to check for finished runs.
+        retries: policy for runs whose worker died.
+        display: shows the progress.
+        may_grow: whether the cluster may grow with the number of waiting jobs: then as many jobs wait as there are
+            places.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class GridFeed:
         return not self._under_way and (self.error is not None or not self._waiting)
 
     def next_job(self, places: int) -> Job | None:
-        """The next locksteps as one job; None if all places are taken, or nothing is waiting."""
+        """Return the next locksteps as one job; None if all places are taken or nothing is waiting."""
         places = max(places, 1)
         out = places + max(places, _FEWEST_AHEAD) if self._may_grow else places
         if self.error is not None or not self._waiting or len(self._under_way) >= out:
@@ -99,7 +100,7 @@ class GridFeed:
         return job
 
     def report(self, job: Job, report: Report) -> None:
-        """A part of a job has reported."""
+        """Handle a report of a part of a job."""
         if isinstance(report, Finished) and report.seconds is not None:
             for config in job.configs:
                 self._costs.add(kind_of(vars(config)), report.seconds / len(job.configs))
@@ -107,18 +108,18 @@ class GridFeed:
             self._ended.add(job)
 
     def returned(self, job: Job) -> None:
-        """A job has ended: with what its worker has not begun another one goes on."""
+        """Handle the end of a job; parts that did not start are queued again."""
         self._waiting.extend(self._left_of(job))
 
     def died(self, job: Job, death: WorkerDied) -> None:
-        """A job's worker has died, in the first part that is not finished: the others have lost nothing."""
+        """Handle the death of a worker in the first unfinished part of its job; other parts are not affected."""
         parts = self._left_of(job)
         try:
             with storing(self._store):
                 finished = self._store.finished([run_id for part in parts for run_id in part.run_ids])
             left = [part for part in parts if not finished.issuperset(part.run_ids)]
             for part in parts:
-                if part not in left:  # it was recorded, and the worker had no time to say so
+                if part not in left:  # it was recorded just before the worker died
                     self._display.report(part, FoundFinished(elsewhere=False))
             if left:
                 self._waiting.extend(self._after_death(left[0], death))
@@ -127,7 +128,7 @@ class GridFeed:
             self.error = str(error)
 
     def _seconds(self, lockstep: Job) -> float | None:
-        """What the runs of a lockstep are expected to take together."""
+        """Return the expected seconds of a lockstep."""
         found = self._costs.seconds(kind_of(vars(lockstep.configs[0])))
         return None if found is None else found * len(lockstep.configs)
 

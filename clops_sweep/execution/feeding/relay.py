@@ -1,4 +1,4 @@
-"""Passes on what the parts of jobs report. No torch, no Ray."""
+"""Distribution of reports of jobs. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from clops_sweep.execution.reports import Begun, Failed, Finished, FoundFinished
 from clops_sweep.experiment.events import Event
 from clops_sweep.store.upkeep.background import BackgroundCompaction
 
-_UNRECORDED_IN_A_ROW = 3  # then the store is at fault, and what else would be computed is computed for nothing
+_UNRECORDED_IN_A_ROW = 3  # then the store is broken, and further runs would be lost
 
 RunFed = Callable[[Feed, BackgroundCompaction, Observers, RunsUnderWay], None]
-"""Runs the jobs of a feed, until it has no more or there have been many, or the user interrupts it."""
+"""Runs the jobs of a feed, until there are no more, a batch is done, or the user interrupts it."""
 
 
 class Relay:
     """Passes reports on to display, feed, compaction, observers and the file of runs under way.
 
     Attributes:
-        store_error: what kept the last runs out of the store, once it is clear that it keeps out all others as well.
+        store_error: the error of recording runs, once it has occurred for several runs in a row.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Relay:
         self._unrecorded = 0
 
     def started(self, part: Job) -> None:
-        """A worker has taken up a part of a job."""
+        """Record that a worker started a part of a job."""
         self._display.started(part)
         if self._under_way is not None:
             self._under_way.started(part)
@@ -63,9 +63,9 @@ class Relay:
 
         Args:
             parts: the parts of the job.
-            reports: what there is to report, each with the index of a part.
-            events: for observers.
-            begun: called with each part that the worker has taken up.
+            reports: reports, each with the index of a part.
+            events: events for observers.
+            begun: called with each part that the worker started.
         """
         if self._observers is not None:
             self._observers.tell(events)

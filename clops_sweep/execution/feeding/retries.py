@@ -1,4 +1,4 @@
-"""What becomes of a job whose worker has died: one policy, for grids and for searches. No torch, no Ray."""
+"""Retry policy for jobs whose worker died, for grids and searches. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from clops_sweep.store.run_store import RunStore
 
 
 class Retries:
-    """Takes a job up again, from its checkpoint, up to `max_retries` times. After that its runs have failed.
+    """Retries a job from its checkpoint up to `max_retries` times. After that its runs have failed.
 
-    Runs that were computed in lockstep are halved first, until what kills the worker is alone. An epoch that took too
-    long would do so once more, so such a job is not taken up again as it is.
+    Runs in lockstep are split in halves first, until the run that kills the worker is alone. A job that exceeded the
+    time limit of an epoch is not retried unchanged.
 
-    Tune could start jobs again itself, but it counts one death of a worker several times, once for everything that it
-    had asked of it, and so gives a job up too early.
+    Tune's own retries count the death of a worker several times, once per pending request, and give up too early.
 
     Args:
-        store: where failures are recorded.
-        max_retries: how often.
-        data_hash: content hash of the data that a config runs on.
-        software: columns of `runs` that say what computes.
-        tell: called with the events of runs that have failed; None if they have no observer.
+        store: the store for failures.
+        max_retries: number of retries.
+        data_hash: returns the content hash of a config's data.
+        software: columns of `runs` with software versions.
+        tell: called with the events of failed runs; None without observers.
     """
 
     def __init__(
@@ -44,10 +43,10 @@ class Retries:
         self._deaths: dict[Job, int] = {}
 
     def after_death(self, job: Job, death: WorkerDied) -> Failed | FoundFinished | list[Job]:
-        """How a job has ended whose worker has died, or the jobs that are to be done in its place.
+        """Return the end of a job whose worker died, or the jobs that replace it.
 
         Raises:
-            StoreError: the store cannot be read, or the failure not be recorded.
+            StoreError: the store cannot be read, or the failure cannot be recorded.
         """
         self._deaths[job] = self._deaths.get(job, 0) + 1
         with storing(self._store):

@@ -1,4 +1,4 @@
-"""Records which runs are under way, their progress and their expected end, for the dashboard."""
+"""Records running runs, their progress and their expected end, for other processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.under_way import UnderWay, UnderWayFile
 
 _SECONDS, _SECONDS_ELSEWHERE = 2.0, 10.0
-"""Between two writes, in a folder and where each is a request over a network."""
+"""Seconds between writes, in a folder and in an object store."""
 
 
 class RunsUnderWay:

@@ -16,13 +16,13 @@ from clops_sweep.experiment.events import Event, RunEnd
 
 _TAG = "clops_sweep.run_id"
 _AT_ONCE = 100
-"""MLflow takes no more params in one request."""
+"""Most params that MLflow accepts in one request."""
 
 
 class MLflow:
     """An MLflow run for each run, of its id, in the experiment `MLFLOW_EXPERIMENT_NAME` names, else `clops-sweep`.
 
-    A run that is resumed goes on in its MLflow run, which is found by its tag `clops_sweep.run_id`.
+    A resumed run continues its MLflow run, which is found by its tag `clops_sweep.run_id`.
 
     Args:
         target: the tracking URI; None for that of MLFLOW_TRACKING_URI.
@@ -55,7 +55,7 @@ class MLflow:
         if found is None:
             try:
                 return str(self._client.create_experiment(name))
-            except MlflowException:  # another launch has just made it
+            except MlflowException:  # another launch has just created it
                 found = self._client.get_experiment_by_name(name)
                 if found is None:
                     raise
@@ -75,5 +75,5 @@ class MLflow:
 
 
 def _allowed(name: str) -> str:
-    """A metric's name with what MLflow allows in one."""
+    """Return a metric's name with the characters that MLflow allows."""
     return re.sub(r"[^\w\-./ ]", "_", name)

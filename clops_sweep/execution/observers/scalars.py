@@ -1,4 +1,4 @@
-"""What the built-in observers call the numbers of an event."""
+"""Names of an event's metrics in the built-in observers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from clops_sweep.experiment.events import EpochEnd, Event, RunEnd, TaskEnd
 
 
 def scalars(event: Event) -> dict[str, float]:
-    """Its metrics as `epoch/auc`, `task/bwt` or `run/test_auc`: after what they were measured, and their name."""
+    """Return an event's metrics as `epoch/auc`, `task/bwt` or `run/test_auc`."""
     match event:
         case EpochEnd():
             kind = "epoch"

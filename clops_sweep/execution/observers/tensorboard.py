@@ -1,4 +1,4 @@
-"""`--observe tensorboard[:FOLDER]`: event files for TensorBoard, a folder a run."""
+"""`--observe tensorboard[:FOLDER]`: event files for TensorBoard, one folder per run."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class TensorBoard:
     """Scalars over epochs, and the config as hyperparameters: `tensorboard --logdir FOLDER`.
 
     Args:
-        target: the folder, in which each run has one of its id.
-        folder: the folder where no other is named.
+        target: the folder, with a subfolder per run id.
+        folder: the default folder.
     """
 
     def __init__(self, target: str | None, folder: str) -> None:
@@ -30,7 +30,7 @@ class TensorBoard:
         self._steps: dict[str, int] = {}
 
     def __call__(self, event: Event) -> None:
-        """Write the event to the disk."""
+        """Write the event to disk."""
         run_id = event.run_id
         if run_id not in self._writers:
             folder = self._folder / run_id
@@ -39,7 +39,7 @@ class TensorBoard:
             if not goes_on:
                 fields = {name: value for name, value in config_row(event.config).items() if value is not None}
                 self._write(run_id, 0, hparams_pb(fields, trial_id=run_id))
-            elif not isinstance(event, RunEnd):  # TensorBoard leaves out what it has read of this step and later ones
+            elif not isinstance(event, RunEnd):  # TensorBoard then drops earlier data of this step and later ones
                 start = SessionLog(status=SessionLog.START)
                 self._writers[run_id].add_event(EventRecord(step=event.place.step, session_log=start))
         if not isinstance(event, RunEnd):

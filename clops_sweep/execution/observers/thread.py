@@ -21,7 +21,7 @@ _MOST_WAITING = 5_000
 
 
 class Observers:
-    """Calls observers from a thread of its own; nothing else ever waits for them.
+    """Calls observers from a separate thread; nothing else waits for them.
 
     The thread is a daemon. An observer that hangs keeps it, and a new thread goes on without that observer. Only `look`
     and `close` call `warn`, so no observer can disturb the display.
@@ -104,7 +104,7 @@ class Observers:
             observer, event = call
             try:
                 observer(event)
-            except BaseException as error:  # an interrupt reaches the main thread alone: everything here is user code
+            except BaseException as error:  # interrupts reach only the main thread: everything here is user code
                 self._raised(observer, error)
 
     def _next(self) -> tuple[_Observer, Event] | None:

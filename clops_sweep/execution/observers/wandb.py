@@ -14,13 +14,14 @@ from clops_sweep.experiment.events import Event, RunEnd
 
 
 class WeightsAndBiases:
-    """A run of W&B for each run, with its id, so that one that is resumed goes on there.
+    """A W&B run for each run, with its id, so that resumed runs continue.
 
-    With WANDB_MODE=offline it is written to a folder, `WANDB_DIR` or one beside the logs; `wandb sync` sends it later.
+    With WANDB_MODE=offline it is written to a folder, `WANDB_DIR` or one beside the logs; `wandb sync` uploads it
+    later.
 
     Args:
         target: the project, or entity and project; None for WANDB_PROJECT, else `clops-sweep`.
-        folder: where what is not sent lies, unless WANDB_DIR names another one.
+        folder: the folder of offline data, unless WANDB_DIR names another one.
     """
 
     def __init__(self, target: str | None, folder: str) -> None:

@@ -1,1 +1,1 @@
-"""What a worker process does with a job."""
+"""Execution of jobs in a worker process."""

@@ -1,4 +1,4 @@
-"""The end of a worker in which an epoch takes too long, whatever it hangs in."""
+"""Time limit of an epoch, which ends the worker process whatever it hangs in."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from clops_sweep.execution.run_log import stacks_file
 def epoch_limit(seconds: float | None, folder: Path, run_id: str) -> Iterator[None]:
     """End this process if the block takes longer, and leave the stacks of its threads in a file.
 
-    Compiled code cannot prevent this: no thread of Python is needed for it.
+    Compiled code cannot prevent this, since it needs no Python thread.
 
     Args:
-        seconds: the limit of an epoch; None for no limit.
-        folder: of the logs.
-        run_id: of the run, or of the first in a lockstep.
+        seconds: time limit of an epoch; None for no limit.
+        folder: folder of the logs.
+        run_id: id of the run, or of the first in a lockstep.
     """
     if seconds is None:
         yield

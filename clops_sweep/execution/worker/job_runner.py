@@ -1,4 +1,4 @@
-"""What a worker does with a job: one lockstep after another."""
+"""Execution of a job: one lockstep after another."""
 
 from __future__ import annotations
 
@@ -21,23 +21,22 @@ from clops_sweep.store.run_store import RunStore
 
 _SECONDS_PER_STEP = 1.0
 _SECONDS_PER_JOB = 60.0
-"""After which no further lockstep is begun: runs may take longer than was thought when the job was cut."""
+"""Seconds after which no further lockstep starts: runs may take longer than estimated."""
 
 _Said = tuple[int, Report | Future[Report]]
-"""What there is to say of one of a job's parts, maybe only once that is recorded."""
+"""A report on a part of a job, perhaps available only after recording."""
 
 
 class JobRunner:
-    """Does its job, and says how that goes a second or so a step.
+    """Computes a job, and returns reports about once a second.
 
-    The job is computed by a thread of its own, which does not wait until the driver asks for the next step: on its way
-    are some milliseconds, in which the thread that is asked does nothing.
+    A separate thread computes the job and does not wait for the driver's next request, which takes milliseconds.
 
     Args:
-        workplace: what every worker of the sweep needs to know.
+        workplace: settings of all workers.
 
     Attributes:
-        done: whether the job has ended, be it that some of its locksteps have not been begun.
+        done: whether the job has ended, perhaps with some locksteps not started.
     """
 
     def __init__(self, workplace: Workplace) -> None:
@@ -55,7 +54,7 @@ class JobRunner:
         self._computing: threading.Thread | None = None
 
     def assign(self, job: Job) -> None:
-        """Begins with a job; whatever was under way is given up."""
+        """Start a job, abandoning a running one."""
         self._give_up()
         self.done = self._stopping = False
         self._due_at = self._answered = math.inf
@@ -65,13 +64,13 @@ class JobRunner:
         self._computing.start()
 
     def _give_up(self) -> None:
-        """Has the job that is under way end at the next epoch's end."""
+        """Let the running job end after its current epoch."""
         self._stopping = True
         if self._computing is not None:
             self._computing.join()
 
     def _compute(self, job: Job, said: SimpleQueue[_Said | BaseException | None]) -> None:
-        """A job, in its thread, to its end, which is said with nothing or with the error that it has ended with."""
+        """Compute a job in its thread; at the end, queue None or the error."""
         try:
             for it in self._locksteps(job):
                 said.put(it)
@@ -98,7 +97,7 @@ class JobRunner:
         self._runner.wait_until_written()
 
     def _is_due(self) -> bool:
-        """Whether it is time to say something, which a step waits for: once each step."""
+        """Return whether a step is waiting for reports; once per step."""
         due_at = self._due_at
         if due_at == self._answered or time.monotonic() <= due_at:
             return self._stopping
@@ -109,13 +108,13 @@ class JobRunner:
         """Look at the job for a second or so, and then until an epoch ends.
 
         Args:
-            patience: seconds after which it returns anyway; None waits for the end of an epoch.
+            patience: maximum seconds to wait; None waits for the end of an epoch.
 
         Returns:
-            What there is to say, in order, each time with which of the job's parts it is about. What comes after an end
-            that is still being recorded is said at the next step.
+            Reports in order, each with the index of a part. Reports that follow an end that is still being recorded are
+            returned by the next step.
         """
-        if self._due_at == math.inf:  # else the last step has lost patience
+        if self._due_at == math.inf:  # else the last step has timed out
             self._due_at = time.monotonic() + _SECONDS_PER_STEP
         while True:
             try:
@@ -132,7 +131,7 @@ class JobRunner:
             ended = isinstance(report, Future) or ends(report)  # something follows at once
             if not (ended or (isinstance(report, Begun) and time.monotonic() <= self._due_at)):
                 break
-        self._due_at = math.inf  # no one waits until the next step
+        self._due_at = math.inf  # no step is waiting
         return list(self._reported())
 
     def _reported(self) -> Iterator[tuple[int, Report]]:
@@ -146,11 +145,11 @@ class JobRunner:
             yield part, report
 
     def events(self) -> list[Event]:
-        """Return the events since the last call; after `step`, those of all that it has reported are among them."""
+        """Return the events since the last call, including those of everything that `step` has reported."""
         return [self._events.popleft() for _ in range(len(self._events))]
 
     def stop(self) -> None:
-        """Keeps what has been trained so far, for the next launch to go on with."""
+        """Write a checkpoint, from which the next launch continues."""
         self._give_up()
         self._runner.stop()
         self._runner.wait_until_written()

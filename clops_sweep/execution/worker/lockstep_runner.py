@@ -1,4 +1,4 @@
-"""What a worker does with a lockstep of its job: one continual-learning run, or several, from config to store."""
+"""Execution of a lockstep: one or several continual-learning runs, from config to store."""
 
 from __future__ import annotations
 
@@ -54,29 +54,28 @@ _log = logging.getLogger(__name__)
 
 _SECONDS_WITHOUT_CHECKPOINT = 60.0
 _SECONDS_WORTH_A_CHECKPOINT = 2.0
-"""What took less is computed anew sooner than that all runs wait for the disk at the end of each of their tasks."""
+"""Least seconds of training between checkpoints after tasks: repeating less is faster than waiting for the disk."""
 
 _PAUSES = (1.0, 4.0)
-"""Seconds before a finished run is offered to the store once more: a file server may be away for a moment."""
+"""Seconds before recording a finished run is retried: a file server may be unavailable for a moment."""
 
 
 class LockstepRunner:
-    """Trains a lockstep, a second or so a step, and writes the result to the store itself.
+    """Trains a lockstep in steps of about a second, and writes the results to the store.
 
-    A step ends between two epochs; what it returns is for the display alone. The next lockstep is started from nothing
-    but its job: what was done before leaves no trace in the numbers.
+    A step ends between two epochs and returns reports for the display. Locksteps are independent: numbers depend on
+    nothing computed before.
 
-    Runs that fail do not take those with them that were to be trained together: where it is known which have diverged,
-    the others start anew without them; else the lockstep is halved until what fails is alone. That also finds how many
-    runs a GPU's memory holds.
+    A failing run does not affect the others of its lockstep: if the diverged runs are known, the others restart without
+    them; otherwise the lockstep is halved until the failing run is alone. This also finds the number of runs that a
+    GPU's memory holds.
 
-    What a lockstep comes to is written by another thread, which mostly waits for the disk: the next one can be taken
-    up meanwhile.
+    Another thread writes results, as it mostly waits for the disk; the next lockstep starts meanwhile.
 
     Args:
-        workplace: what every worker of the sweep needs to know.
-        store: where results go.
-        tell: called with the events of its runs; None if they have no observer.
+        workplace: settings of all workers.
+        store: the store for results.
+        tell: called with the events of its runs; None without observers.
     """
 
     def __init__(self, workplace: Workplace, store: RunStore, tell: Callable[[Sequence[Event]], object] | None) -> None:
@@ -88,7 +87,7 @@ class LockstepRunner:
         self._written: Future[Report] | None = None
 
     def take_up(self, part: Job) -> None:
-        """Takes up a lockstep of the job that the worker has; whatever was under way is given up."""
+        """Start a lockstep of the worker's job, abandoning a running one."""
         self._runs_failed: tuple[str, ...] = ()
         self._runs_finished: tuple[str, ...] = ()
         self._so_far: dict[str, Mapping[str, float]] = {}
@@ -97,7 +96,7 @@ class LockstepRunner:
         self._begin_job(part)
 
     def _begin_job(self, job: Job, *later: Job) -> None:
-        """Takes up a lockstep; others, into which it has fallen apart, come later."""
+        """Start a lockstep; parts that it was split into follow later."""
         self._job, self._later = job, later
         print_for(job.run_ids)
         self._run: ContinualRun | None = None
@@ -106,16 +105,16 @@ class LockstepRunner:
         self._checkpoint = CheckpointFile(self._store, job.run_ids)
 
     def step(self, is_due: Callable[[], bool]) -> Report | Future[Report]:
-        """Advances the lockstep by some epochs.
+        """Advance the lockstep by some epochs.
 
-        When it ends, its rows are in the store, or what kept them out is reported: a run that could not be written (a
-        full disk) is not a failed one, it stays pending.
+        At its end, its rows are in the store, or the error of writing them is reported: a run that could not be written
+        (a full disk) has not failed, but stays pending.
 
         Args:
-            is_due: whether the step is to end; asked after each epoch.
+            is_due: returns whether to end the step; called after each epoch.
 
         Returns:
-            What there is to say; at the end of a lockstep maybe only once its rows are in the store.
+            A report; at the end of a lockstep perhaps available only after its rows are written.
         """
         try:
             try:
@@ -124,7 +123,7 @@ class LockstepRunner:
                 raise
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt) or hasattr(error, "ray_terminate_msg"):
-                    raise  # this worker is to end
+                    raise  # this worker should end
                 report = self._after(error)
         except StoreError as error:
             self._run = None
@@ -132,7 +131,7 @@ class LockstepRunner:
         return self._ended(report) if not isinstance(report, Future) and ends(report) else report
 
     def _ended(self, report: Report) -> Report:
-        """A lockstep has ended: what comes next, or what became of the one of which it may have been a part."""
+        """Handle the end of a lockstep: continue with the next part, or report on the whole."""
         match report:
             case Unrecorded():
                 return report
@@ -150,7 +149,7 @@ class LockstepRunner:
         return report
 
     def _after(self, error: BaseException) -> Report:
-        """Another try from the last checkpoint, one without the runs that are at fault, or the end of the job."""
+        """Retry from the last checkpoint, restart without the failing runs, or end the job."""
         job, runs = self._job, len(self._job.run_ids)
         self._process.restore()
         self._run = self._taken_up = None
@@ -171,14 +170,14 @@ class LockstepRunner:
         return Failed(job.run_ids)
 
     def _fall_apart(self, *jobs: Job) -> Report:
-        """Replace the running job by others, which start again."""
+        """Replace the running lockstep by parts, which restart."""
         with storing(self._store):
             self._checkpoint.delete()
         self._begin_job(*jobs, *self._later)
         return Retrying()
 
     def _record_failure(self, job: Job) -> None:
-        """Runs that have failed with the error that is being handled."""
+        """Record runs that failed with the current exception."""
         with storing(self._store):
             facts = {**self._facts(), "started_at": self._began_at}
             error = _printed_error()
@@ -188,13 +187,13 @@ class LockstepRunner:
         self._runs_failed += job.run_ids
 
     def _advance(self, is_due: Callable[[], bool]) -> Report | Future[Report]:
-        """Some epochs, or the end of the lockstep."""
+        """Train some epochs, or finish the lockstep."""
         if self._run is None:
             with storing(self._store):
                 finished = self._store.finished(self._job.run_ids)
             if finished.issuperset(self._job.run_ids):
-                return FoundFinished(elsewhere=True)  # another sweep on the same store was faster
-            self._process.restore()  # whatever ran before may have changed what PyTorch and the process go by
+                return FoundFinished(elsewhere=True)  # another sweep on the same store has recorded it
+            self._process.restore()  # earlier code may have changed global settings of PyTorch and the process
             self._run, resumed = self._begin()
             if resumed:
                 self._taken_up = None
@@ -215,7 +214,7 @@ class LockstepRunner:
                 return Running(**vars(progress))
         with self._limit():
             result = run.result()
-        self._process.restore()  # what records the result may not depend on what the run's code has left behind
+        self._process.restore()  # recording must not depend on global settings that the run's code has left
         self._run = None
         seconds = None if self._taken_up is None else time.monotonic() - self._taken_up
         ended = partial(self._record, self._job, result, self._checkpoint, self._facts(), seconds)
@@ -226,19 +225,19 @@ class LockstepRunner:
         return self._written
 
     def wait_until_written(self) -> None:
-        """Waits until what has been computed is in the store, or cannot be."""
+        """Wait until results are in the store, or have failed to be written."""
         if self._written is not None:
             wait([self._written])
             self._written = None
 
     def _is_checkpoint(self, run: ContinualRun, progress: Progress) -> bool:
-        """At the end of a task, as often as the user wants, and so that a killed worker loses about a minute."""
+        """Return whether to write a checkpoint: after tasks, as the user requests, and about once a minute."""
         every, unsaved = self._workplace.checkpoint_every, time.monotonic() - self._saved_at
         due = unsaved > (_SECONDS_WORTH_A_CHECKPOINT if run.at_task_end else _SECONDS_WITHOUT_CHECKPOINT)
         return due or (every > 0 and progress.epoch % every == 0)
 
     def _limit(self) -> AbstractContextManager[None]:
-        """Around whatever a plug-in may hang in."""
+        """Apply the time limit to code in which a plug-in may hang."""
         return epoch_limit(self._workplace.epoch_timeout, self._store.log_folder / "logs", self._job.run_ids[0])
 
     def _save(self) -> None:
@@ -248,17 +247,17 @@ class LockstepRunner:
         self._saved_at = time.monotonic()
 
     def _begin(self) -> tuple[ContinualRun, bool]:
-        """The run, and whether it is at its last checkpoint: there may be none, or none that fits this version."""
+        """Return the run and whether it resumed from a checkpoint, if there is one of this version."""
         device = self._device()
         if device.type == "cuda":
-            torch.cuda.empty_cache()  # what earlier runs took, and other workers on this GPU may need
+            torch.cuda.empty_cache()  # frees memory of earlier runs for other workers on this GPU
         key = self._job.configs[0].data_key
         if key not in self._frames:
             self._frames[key] = _frames(self._workplace.frames[key])
         self._saved_at = time.monotonic()
         with storing(self._store):
             state = self._checkpoint.load()
-        with self._limit():  # a plug-in may hang where it is made or restored as well
+        with self._limit():  # a plug-in may also hang while it is created or restored
             if state is not None:
                 run = self._new_run(device)
                 try:
@@ -269,10 +268,10 @@ class LockstepRunner:
             return self._new_run(device), False
 
     def _device(self) -> torch.device:
-        """Return the GPU that this worker is to use, else the CPU.
+        """Return the GPU of this worker, else the CPU.
 
         Raises:
-            UsageError: PyTorch cannot use that GPU. The run would take many times as long on the CPU.
+            UsageError: PyTorch cannot use that GPU; on the CPU the run would take many times longer.
         """
         if not self._workplace.on_gpu:
             return torch.device("cpu")
@@ -292,13 +291,13 @@ class LockstepRunner:
         )
 
     def _facts(self) -> dict[str, Any]:
-        """Where the job is computed, as columns of the `runs` table."""
+        """Return host and device of the job, as columns of the `runs` table."""
         return {**self._workplace.software, **machine.host("cuda" if self._workplace.on_gpu else "cpu")}
 
     def _record(
         self, job: Job, result: RunResult, checkpoint: CheckpointFile, facts: dict[str, Any], seconds: float | None
     ) -> Report:
-        """Writes what a lockstep has come to, which took so long."""
+        """Record the results of a lockstep and its duration."""
         for pause in (*_PAUSES, None):
             try:
                 record_result(self._store, job.runs, result, self._workplace.data_hash, facts)
@@ -328,12 +327,12 @@ class LockstepRunner:
 
 
 def _printed_error() -> str:
-    """The error that is being handled, with its traceback; what a user's code raises may not let itself be printed."""
+    """Return the current exception with its traceback; exceptions of user code may fail to print."""
     kind, error, _ = sys.exc_info()
     try:
         printed = bounded(traceback.format_exc())
         last = printed.rstrip().rpartition("\n")[2]
-        # The end of a long error, or of the drawing of an exception group, does not say what was raised.
+        # The end of a long error or exception group does not name the exception.
         return f"{printed.rstrip()}\n{reason(error)}" if error and last.startswith(" ") else printed
     except Exception:
         return f"{kind.__name__ if kind else 'Exception'}: what was raised cannot be printed"

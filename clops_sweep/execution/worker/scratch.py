@@ -1,4 +1,4 @@
-"""Private folders in the temporary folder: a launch makes its own, and removes those that killed launches left."""
+"""Private temporary folders: a launch creates one, and removes those of killed launches."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from pathlib import Path
 
 from clops_sweep.store.locks import held
 
-_PREFIX = "clops-"  # short: the paths of Ray's sockets begin with it
+_PREFIX = "clops-"  # short, because it is a prefix of the paths of Ray's sockets
 _LOCK = "lock"
 
 
 @contextmanager
 def private_folder(base: Path | None = None) -> Iterator[Path]:
-    """Yield a new folder that only this user can enter; it is removed on exit.
+    """Yield a new folder that only this user can access; it is removed on exit.
 
-    This process holds a lock on a file in it meanwhile, which ends with the process however it ends. Folders whose
-    lock is free belonged to killed launches and are removed first.
+    This process holds a lock on a file in it, which is released when the process ends, however it ends. Folders with a
+    free lock belonged to killed launches and are removed first.
 
     Args:
-        base: where the folder is made; None for the folder of temporary files.
+        base: parent folder; None for the folder of temporary files.
     """
     base = Path(tempfile.gettempdir()) if base is None else base
     remove_left_behind(base)
     new = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=base))
     with held(new / _LOCK):
-        # It gets its name once it is locked: other launches never see a new folder whose lock is free.
+        # It is renamed once it is locked: other launches never see a new folder with a free lock.
         folder = new.rename(base / new.name.removeprefix("."))
         try:
             yield folder

@@ -1,7 +1,7 @@
-"""What plug-ins declare: the options that they use, which options are without effect, what may differ in lockstep.
+"""Declarations of plug-ins: options used, options without effect, and options that may differ in lockstep.
 
-Two configs that must give the same numbers are one run. So fine-tuning, which stores nothing, does not use
-`storage_fraction`; and CLOPS that replays everything scores nothing, so that `acquisition` is without effect.
+Configs that must give equal numbers share one run. For example, fine-tuning does not use `storage_fraction`, and
+`acquisition` has no effect if CLOPS replays everything.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HEADS = ("linear", "cosine", "per_class")
 
 Values = dict[str, Any]
 Canonical = Callable[[Values], Values]
-"""From the values of a strategy's own options to those that have an effect; `strategy` in it is what the run is."""
+"""Maps the values of a strategy's options to those with an effect; `strategy` names the equivalent strategy."""
 
 
 AdaptRule = Literal["resample", "pad", "crop", "repeat", "select"]
@@ -36,15 +36,15 @@ AdaptRule = Literal["resample", "pad", "crop", "repeat", "select"]
 
 @dataclass(frozen=True)
 class EncoderInput:
-    """The signals that an encoder takes, and how others may be adapted to them; None stands for any.
+    """The signals that an encoder takes, and how others may be adapted; None means any.
 
     Attributes:
-        channels: how many, or the names of the leads in order.
-        sampling_rate: in Hz.
-        samples: of a channel.
-        adapt: which of the rules of `encoder` may be applied.
-        normalize: how frames have to be normalised.
-        unit: of signals that are not normalised.
+        channels: number of channels, or names of the leads in order.
+        sampling_rate: sampling rate in Hz.
+        samples: samples per channel.
+        adapt: allowed adaptation rules (see `encoder`).
+        normalize: required normalisation of frames.
+        unit: unit of signals that are not normalised.
     """
 
     channels: int | tuple[str, ...]
@@ -57,12 +57,12 @@ class EncoderInput:
 
 @dataclass(frozen=True)
 class DeclaredEncoder:
-    """What an encoder declares.
+    """The declaration of an encoder.
 
     Attributes:
         takes: the signals that it takes.
-        weights: path of its weights, if it has any.
-        folder: of the file that declares it; relative paths are looked for there too.
+        weights: path of its weights, if any.
+        folder: folder of the declaring file, where relative paths are also searched.
         trained_on: data sets whose people it has seen.
     """
 
@@ -74,22 +74,21 @@ class DeclaredEncoder:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a plug-in says of itself.
+    """The declaration of a plug-in.
 
     Attributes:
         options: the options that it uses, by name.
-        fields: of a scenario, the fields of `OF_SCENARIOS` that it gets as keyword arguments.
-        lockstep: of a strategy, the options besides `seed` in which runs that are trained in lockstep may differ: they
-            change what is replayed, and how it weighs, but not how much.
-        headline: of a scenario, the metrics by which its runs are judged, the first of which ranks them.
-        own_classes: of a scenario, whether each task has outputs of its own; None where only its tasks can say so.
-        per_class_outputs: of a strategy, whether it can do nothing where an output stands for several classes, or an
-            instance has more than one.
-        heads: of a strategy, the values of `head` that it takes.
-        fixed_features: of a strategy, whether it computes its head from features that no longer change.
-        canonical: of a built-in strategy, what the list of its options cannot say. Raises ValueError for values that
-            do not go together.
-        encoder: of an encoder, what it takes and where its weights are.
+        fields: scenarios: the fields of `OF_SCENARIOS` that it receives as keyword arguments.
+        lockstep: strategies: the options besides `seed` in which runs in lockstep may differ. They may change what is
+            replayed and its weight, but not how much.
+        headline: scenarios: the headline metrics, of which the first ranks runs.
+        own_classes: scenarios: whether each task has its own outputs; None if it depends on the tasks.
+        per_class_outputs: strategies: whether it needs one class per output and one class per instance.
+        heads: strategies: the values of `head` that it supports.
+        fixed_features: strategies: whether it computes its head from features that no longer change.
+        canonical: built-in strategies: maps options to those with an effect. Raises ValueError for values that are
+            invalid together.
+        encoder: encoders: the signals that it takes and its weights.
     """
 
     options: Options = field(default_factory=dict)
@@ -105,7 +104,7 @@ class Declaration:
 
 
 def _perturbation_std(config: Any) -> float:
-    """The default of `perturbation_std`: raw units mean nothing to frames that have been scaled."""
+    """Return the default of `perturbation_std`: raw units do not apply to scaled frames."""
     as_stored = config.normalize == "none"
     return DATASETS[config.dataset].perturbation_std if as_stored else PERTURBATION_STD
 
@@ -129,11 +128,11 @@ SHARED: Mapping[str, Option] = {
     "acil_ridge": FloatOption(0.1, gt=0, log=True),  # gamma: ridge penalty
     "memory_division": ChoiceOption("reservoir", choices=("reservoir", "task_balanced", "class_balanced")),
 }
-"""The options that several built-in plug-ins share. Defaults are those of the paper (CLOPS)."""
+"""Options shared by several built-in plug-ins. Defaults are those of the paper (CLOPS)."""
 
 
 IN_PLACE_OF: Mapping[str, str] = {"memory_size": "memory_fraction"}
-"""Options that take the place of another where they are given: a config has a value of one of them."""
+"""Options that replace another one if given: a config has a value for only one of them."""
 
 
 def _using(*names: str) -> dict[str, Option]:
@@ -173,7 +172,7 @@ def _er(options: Values) -> Values:
 
 
 def _with_own_head(options: Options, *, fixed_features: bool = True) -> Declaration:
-    """A strategy that computes the weights of the network's last linear layer."""
+    """Declare a strategy that computes the weights of the network's last linear layer."""
     return Declaration(options, per_class_outputs=True, heads=("linear",), fixed_features=fixed_features)
 
 
@@ -260,7 +259,7 @@ The decay of EWC's online form is a usual one.
 BY_LOSS: Mapping[str, Declaration] = {
     "flip_penalty": Declaration({"flip_strength": FloatOption(1.0, ge=0, log=True)}),
 }
-"""Of the built-in strategies that are written as a loss, and compute one run at a time."""
+"""Declarations of the built-in strategies that are written as a loss and compute one run at a time."""
 
 NOTHING = Declaration()
 _BY_DROPOUT = Declaration(_using("mc_samples"))
@@ -298,12 +297,12 @@ def checked_lockstep(lockstep: object, options: Options, known: Options) -> Coll
     """Return the options in which runs of a strategy may differ.
 
     Args:
-        lockstep: what the strategy declares.
-        options: those that it uses.
-        known: all options, as those that its plug-ins bring are not its own.
+        lockstep: the declared options.
+        options: the options that the strategy uses.
+        known: all options, including those of its plug-ins.
 
     Raises:
-        UsageError: it is no list of options.
+        UsageError: not a list of options.
     """
     if isinstance(lockstep, str) or not isinstance(lockstep, Collection):
         raise UsageError(f"lockstep = {lockstep!r}: expected a list of options")

@@ -1,4 +1,4 @@
-"""The decorators by which a search-space file registers plug-ins of its own.
+"""Decorators that register custom plug-ins in a search-space file.
 
 For example::
 
@@ -8,14 +8,13 @@ For example::
     def least_confident(context, rows, *, power):
         return -((context.learner.probabilities(rows) - 0.5).abs() ** power).mean(-1)
 
-The sweep hands them to its workers. A run is identified by the name of what it uses and by the options of that, not by
-the code behind the name: give a changed function a new name.
+The sweep sends them to its workers. A run is identified by the names of its plug-ins and their options, not by their
+code: give a changed function a new name.
 
-`options` lists the hyperparameters that a plug-in uses: existing ones by name, new ones with a definition, as in
-``options=("storage_fraction", {"my_strength": FloatOption(1.0, gt=0)})``. Plug-ins that list one name share one option.
-An option is a config field like any other wherever a plug-in that uses it is in use: given to `RunConfig`, an axis, a
-parameter of a search, `--set`, `--where`, a column of `runs`, part of the run's identity. Functions get theirs as
-keyword arguments, a strategy finds them in ``self.options``.
+`options` lists the hyperparameters of a plug-in: existing ones by name, new ones with a definition, as in
+``options=("storage_fraction", {"my_strength": FloatOption(1.0, gt=0)})``. Plug-ins that list the same name share the
+option. An option works like any config field: in `RunConfig`, axes, searches, `--set`, `--where`, the columns of `runs`
+and the run's identity. Functions receive their options as keyword arguments; a strategy finds them in ``self.options``.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ _OF_A_STRATEGY = (
     "restore",
     "come_to",
 )
-"""The methods that a run calls; they are looked for by name, for the base class of strategies needs torch."""
+"""The methods that a run calls; they are looked up by name, because the base class of strategies needs torch."""
 
 
 def strategy(
@@ -76,26 +75,26 @@ def strategy(
     lockstep: Collection[str] = (),
     per_class_outputs: bool = False,
 ) -> Callable[[Member], Member]:
-    """Registers a subclass of `clops_sweep.Strategy`, which is a loss, or of `clops_sweep.LockstepStrategy`.
+    """Register a subclass of `clops_sweep.Strategy`, which defines a loss, or of `clops_sweep.LockstepStrategy`.
 
     Args:
-        name: what configs call it.
-        options: the hyperparameters that it uses, which it finds in ``self.options``, or in lockstep in
-            ``training.config``. Two runs of it that differ in other options alone are one run.
-        lockstep: options besides `seed` in which runs that are trained in lockstep may differ; it then finds one value
-            a run in ``training.configs``. They may change what is replayed, and how it weighs, but not how much.
-        per_class_outputs: whether it can do nothing where an output stands for several classes, or an instance has
-            more than one: such scenarios are refused for it before anything starts.
+        name: name of the strategy in configs.
+        options: its hyperparameters, available in ``self.options``, or in lockstep in ``training.config``. Runs that
+            differ only in other options share one run.
+        lockstep: options besides `seed` in which runs in lockstep may differ, with one value per run in
+            ``training.configs``. They may change what is replayed and its weight, but not how much.
+        per_class_outputs: whether it needs one class per output and one class per instance; other scenarios are refused
+            before anything starts.
 
     Raises:
-        UsageError: the name is taken or is no identifier, a field is not known, an option cannot be, or it is no
-            strategy: a class that has the methods of one, or something that makes one and has `joint`.
+        UsageError: the name is in use or not an identifier, a field is unknown, an option is invalid, or the object is
+            not a strategy: a class with its methods, or a factory with `joint`.
     """
     return STRATEGIES.decorator(name, options, _check_strategy, lockstep=lockstep, per_class_outputs=per_class_outputs)
 
 
 def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
-    """Sees whether it has what a run asks of a strategy.
+    """Check that an object has the interface of a strategy.
 
     Raises:
         UsageError: it has not.
@@ -115,33 +114,35 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
 
 
 def acquisition_function(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
-    """Registers a function (AcquisitionContext, rows int64 [S, m]) -> scores [S, m]; the highest are replayed.
+    """Register a function (AcquisitionContext, rows int64 [S, m]) -> scores [S, m]; the highest scores are replayed.
 
     Args:
-        name: what configs call it.
-        options: the hyperparameters that it uses, such as `mc_samples`, which it gets as keyword arguments.
+        name: name of the function in configs.
+        options: its hyperparameters, such as `mc_samples`, received as keyword arguments.
 
     Raises:
-        UsageError: the name is taken or is no identifier, an option cannot be, or it cannot be called with the options.
+        UsageError: the name is in use or not an identifier, an option is invalid, or the function does not accept the
+            options.
     """
     return ACQUISITION_FUNCTIONS.decorator(name, options, _called_with("acquisition", ["context", "rows"]))
 
 
 def storage_function(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
-    """Registers a function from beta's trajectories [S, tau, n] to s, float64 [S, n].
+    """Register a function from beta's trajectories [S, tau, n] to s, float64 [S, n].
 
     Args:
-        name: what configs call it.
-        options: its own hyperparameters, which it gets as keyword arguments.
+        name: name of the function in configs.
+        options: its hyperparameters, received as keyword arguments.
 
     Raises:
-        UsageError: the name is taken or is no identifier, an option cannot be, or it cannot be called with the options.
+        UsageError: the name is in use or not an identifier, an option is invalid, or the function does not accept the
+            options.
     """
     return STORAGE_FUNCTIONS.decorator(name, options, _called_with("storage_function", ["trajectories"]))
 
 
 def _called_with(kind: str, arguments: Sequence[str]) -> Callable[[str, Any, Declaration], None]:
-    """A check that a function takes these arguments, and its options and fields as keyword arguments."""
+    """Return a check that a function takes these arguments, and its options and fields as keyword arguments."""
 
     def check(name: str, member: Any, declaration: Declaration) -> None:
         keywords = [*declaration.fields, *declaration.options]
@@ -152,7 +153,7 @@ def _called_with(kind: str, arguments: Sequence[str]) -> Callable[[str, Any, Dec
 
 
 def _must_take(expected: str, member: Any, *arguments: Any, **options: Any) -> None:
-    """See whether a member can be called with some arguments.
+    """Check that a member can be called with some arguments.
 
     Raises:
         UsageError: it cannot; the sentence begins with what is expected.
@@ -161,16 +162,16 @@ def _must_take(expected: str, member: Any, *arguments: Any, **options: Any) -> N
         inspect.signature(member).bind(*arguments, **options)
     except TypeError as error:
         raise UsageError(f"{expected}; {described(member)} cannot be called so ({error})") from None
-    except ValueError:  # what is written in C need not have a signature
+    except ValueError:  # functions written in C may lack a signature
         return
 
 
 def augmentation(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
-    """Registers a function that changes training frames at random: `RunConfig(augment=name)`.
+    """Register a random augmentation of training frames: `RunConfig(augment=name)`.
 
-    It takes frames, float32 [n, channels, samples], which it must not change in place, and a `numpy.random.Generator`
-    of the run, from which all that is random comes, to frames of the same shape. It is called before each pass whose
-    loss is differentiated in training mode, for the current task's instances and for replayed ones.
+    The function takes frames, float32 [n, channels, samples], which it must not modify in place, and a
+    `numpy.random.Generator` of the run, its only source of randomness. It returns frames of the same shape. It is
+    applied in each training pass, to instances of the current task and to replayed ones.
 
     Example::
 
@@ -179,21 +180,22 @@ def augmentation(name: str, *, options: Listed = ()) -> Callable[[Member], Membe
             return frames.roll(int(rng.integers(-most_shift, most_shift + 1)), dims=2)
 
     Args:
-        name: what configs call it.
-        options: its own hyperparameters, which it gets as keyword arguments.
+        name: name of the augmentation in configs.
+        options: its hyperparameters, received as keyword arguments.
 
     Raises:
-        UsageError: the name is taken or is no identifier, an option cannot be, or it cannot be called with the options.
+        UsageError: the name is in use or not an identifier, an option is invalid, or the function does not accept the
+            options.
     """
     return AUGMENTATIONS.decorator(name, options, _called_with("augment", ["frames", "rng"]))
 
 
 def network(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
-    """Registers a function (channels, samples, outputs) that makes a `torch.nn.Module`, or a class of such modules.
+    """Register a function (channels, samples, outputs) that returns a `torch.nn.Module`, or a class of modules.
 
-    The module takes float32 [B, channels, samples] to logits, float32 [B, outputs]. Its initial weights are whatever
-    the function draws from the global generators of PyTorch, NumPy or Python, which follow the run's seed meanwhile;
-    so do dropout and all else that its layers draw from them in training.
+    The module maps float32 [B, channels, samples] to logits, float32 [B, outputs]. The global generators of PyTorch,
+    NumPy and Python are seeded by the run while the function draws initial weights, and in training while layers such
+    as dropout draw from them.
 
     Example::
 
@@ -205,18 +207,18 @@ def network(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
             return nn.Sequential(*layers, nn.Dropout(0.1), nn.Linear(filters, outputs))
 
     Args:
-        name: what configs call it.
-        options: its own hyperparameters, which it gets as keyword arguments.
+        name: name of the network in configs.
+        options: its hyperparameters, received as keyword arguments.
 
     Raises:
-        UsageError: the name is taken or is no identifier, an option cannot be, or it cannot be called with channels,
-            samples and outputs and with the options.
+        UsageError: the name is in use or not an identifier, an option is invalid, or the function does not accept
+            channels, samples, outputs and the options.
     """
     return NETWORKS.decorator(name, options, _check_network)
 
 
 def _check_network(name: str, member: Any, declaration: Declaration) -> None:
-    """Sees whether it can be called for a module; it is called, and the module looked at, before a worker starts.
+    """Check that a function can be called for a module. Before a worker starts, it is called and the module checked.
 
     Raises:
         UsageError: it cannot.
@@ -240,12 +242,13 @@ def encoder(
     normalize: str | None = None,
     trained_on: Sequence[str] = (),
 ) -> Callable[[Member], Member]:
-    """Registers a function that makes a frozen, pretrained `torch.nn.Module`: `RunConfig(encoder=name)`.
+    """Register a function that returns a frozen, pretrained `torch.nn.Module`: `RunConfig(encoder=name)`.
 
-    The module takes float32 [B, channels, samples] to features, [B, F] or [B, tokens, F]. Before a run starts, each
-    frame of its data set is computed once, in evaluation mode and without gradients. The features are cached beside the
-    prepared frames, and the network of a run sees them as frames of 1 x F or tokens x F. The global generators of
-    PyTorch, NumPy and Python are seeded with 0 while the module is made, so an encoder may be drawn at random.
+    The module maps float32 [B, channels, samples] to features, [B, F] or [B, tokens, F]. Before a run starts, the
+    features of each frame of its data set are computed once, in evaluation mode and without gradients. They are cached
+    with the prepared frames, and the network of a run takes them as frames of 1 x F or tokens x F. The global
+    generators of PyTorch, NumPy and Python are seeded with 0 while the module is created, so an encoder may have random
+    weights.
 
     Example::
 
@@ -256,21 +259,21 @@ def encoder(
             return module
 
     Args:
-        name: what configs call it.
-        channels: how many it takes, or their names in order.
-        weights: the file that the function gets as a path: absolute, or relative to the data root or to the file with
-            the function. The function gets None where there is no such file. Its SHA-256 is part of a run's identity.
-        sampling_rate: in Hz, of the signals that it takes; None for any.
-        samples: of a channel; None for any number.
-        adapt: how frames that differ may be changed. "resample": to its sampling rate (Fourier method). "pad": zeros at
-            the end. "crop": the end goes. "repeat": the one channel of a frame takes the place of all. "select": the
-            channels that it names are picked by name.
-        normalize: the value of that config field that it needs; None for any.
+        name: name of the encoder in configs.
+        channels: number of channels, or their names in order.
+        weights: path of the file of weights, absolute or relative to the data root or to the file with the function,
+            which receives the path; None without weights. Its SHA-256 is part of a run's identity.
+        sampling_rate: sampling rate of its signals in Hz; None for any.
+        samples: samples per channel; None for any number.
+        adapt: allowed adaptations of other frames. "resample": to its sampling rate (Fourier method). "pad": zeros at
+            the end. "crop": at the end. "repeat": a single channel is repeated for all. "select": channels are selected
+            by name.
+        normalize: required value of that config field; None for any.
         trained_on: data sets whose people it has seen. A run on one of them is refused.
 
     Raises:
-        UsageError: the name is taken or is no identifier, an argument is not as described, or it cannot be called with
-            the path of weights.
+        UsageError: the name is in use or not an identifier, an argument is invalid, or the function does not accept the
+            path of weights.
     """
     what = f"encoder {shown(name)}"
     takes = EncoderInput(
@@ -326,9 +329,9 @@ def _names(what: str, argument: str, value: Any, known: Sequence[str] | None = N
 def observer(name: str) -> Callable[[Member], Member]:
     """Register a function of an event (`EpochEnd`, `TaskEnd` or `RunEnd`), for `--observe NAME`.
 
-    One thread of the driver calls all observers: an observer that raises or hangs harms no run. A class is instantiated
-    once a launch, with the text behind the colon of `--observe NAME:TARGET` (else None) and the path of its own folder
-    beside the store's logs. The object is then called with the events.
+    One thread of the driver calls all observers: an observer that raises or hangs does not affect runs. A class is
+    instantiated once per launch, with the text after the colon of `--observe NAME:TARGET` (else None) and the path of
+    its own folder beside the store's logs. The object is then called with the events.
 
     Example::
 
@@ -338,16 +341,16 @@ def observer(name: str) -> Callable[[Member], Member]:
                 print(event.run_id, dict(event.metrics), file=file)
 
     Args:
-        name: what `--observe` calls it.
+        name: name of the observer in `--observe`.
 
     Raises:
-        UsageError: the name is taken or is no identifier, or it cannot be called with an event.
+        UsageError: the name is in use or not an identifier, or the function does not accept an event.
     """
     return OBSERVERS.decorator(name, (), _check_observer)
 
 
 def _check_observer(name: str, member: Any, _: Declaration) -> None:
-    """Sees whether it can be called with an event, or be made with target and folder.
+    """Check that an object can be called with an event, or instantiated with target and folder.
 
     Raises:
         UsageError: it cannot.
@@ -362,7 +365,7 @@ def _check_observer(name: str, member: Any, _: Declaration) -> None:
 
 
 def scenario(name: str, *, options: Listed = (), headline: Sequence[str] = PAPER) -> Callable[[Member], Member]:
-    """Registers a function from a FrameSet to `ScenarioTasks`, the tasks of a scenario of one's own.
+    """Register a function from a FrameSet to `ScenarioTasks`, the tasks of a custom scenario.
 
     Example::
 
@@ -372,21 +375,20 @@ def scenario(name: str, *, options: Listed = (), headline: Sequence[str] = PAPER
             targets = class_targets(frames)
             return ScenarioTasks("softmax", [TaskInstances(name, codes == i, targets) for i, name in enumerate(names)])
 
-    It goes with every data set, and raises itself where the data lack what it needs. The same frames must give the same
-    tasks. Which instances are for training, validation and test follows from the frame set's split.
+    It can be used with every data set, and raises an error itself if the data lack what it needs. Equal frames must
+    give equal tasks. The frame set's split divides instances into training, validation and test.
 
     Args:
-        name: what configs call it.
-        options: the hyperparameters that it uses, and of the config fields `task_classes`, `domain`, `split_within`,
-            `people_per_task` and `people_order` those that it takes, by name; it gets all of them as keyword arguments.
-        headline: the metrics by which its runs are judged, by default those of AUC. The first ranks runs and is what
-            searches optimise; the first two stand in the terminal. ("accuracy", "forgetting") means forgetting of
-            accuracy. AUC is computed within each task, so it cannot show forgetting between tasks whose classes have
-            outputs of their own.
+        name: name of the scenario in configs.
+        options: its hyperparameters, and the names of those config fields that it takes among `task_classes`,
+            `domain`, `split_within`, `people_per_task` and `people_order`; received as keyword arguments.
+        headline: headline metrics, by default those of AUC. The first ranks runs and is the objective of searches; the
+            terminal shows the first two. ("accuracy", "forgetting") means forgetting of accuracy. AUC is computed
+            within each task, so it cannot show forgetting between tasks whose classes have separate outputs.
 
     Raises:
-        UsageError: the name is taken or is no identifier, an option or a headline metric cannot be, or it cannot be
-            called with the options.
+        UsageError: the name is in use or not an identifier, an option or headline metric is invalid, or the function
+            does not accept the options.
     """
     try:
         columns = headline_of(headline)

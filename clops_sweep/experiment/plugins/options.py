@@ -1,4 +1,4 @@
-"""Options: hyperparameters that a plug-in declares, with bounds and default, and their names in one place."""
+"""Options: hyperparameters that plug-ins declare, with bounds and defaults."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 _APART = 100
-"""How many times its default, and what part of it, a search goes to where an option has a logarithmic scale."""
+"""Factor above and below the default that a search covers, for an option on a logarithmic scale without bounds."""
 
-_MOST = 2**63  # whole numbers are stored as int64
+_MOST = 2**63  # integers are stored as int64
 LARGEST = 2**31 - 1
-"""Of whole numbers that kernels count with. A search does not go as far without a distribution of its own."""
+"""Largest integer of kernels. Searches without a custom distribution stay below it."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Option:
     """A hyperparameter: one definition for all plug-ins that use it.
 
     Attributes:
-        default: taken where a config says nothing; a value, or a function of the config's fields but the seeds.
+        default: default value, or a function of the config's fields except the seeds.
         kind: type of the stored value.
     """
 
@@ -34,7 +34,7 @@ class Option:
     kind: ClassVar[type] = str
 
     def __str__(self) -> str:
-        """The definition without what it leaves out."""
+        """Return the definition without omitted arguments."""
         given = {it.name: getattr(self, it.name) for it in fields(self)}
         written = [f"{name}={value!r}" for name, value in given.items() if value is not None and value is not False]
         return f"{type(self).__name__}({', '.join(written)})"
@@ -48,10 +48,10 @@ class Option:
         raise NotImplementedError
 
     def distribution(self) -> BaseDistribution:
-        """Return what a search samples it from.
+        """Return the default distribution of a search.
 
         Raises:
-            ValueError: that does not follow from the definition.
+            ValueError: the definition does not determine one.
         """
         raise NotImplementedError
 
@@ -61,7 +61,7 @@ class _NumberOption(Option):
     """A number and its bounds.
 
     Attributes:
-        default: taken where a config says nothing; None for an option that may be left out.
+        default: default value; None for an optional one.
         gt, ge, lt, le: bounds, as pydantic and Optuna name them: greater than, greater or equal, less than, less or
             equal; at most one on each side.
         log: whether a search samples it on a logarithmic scale.
@@ -86,11 +86,11 @@ class _NumberOption(Option):
     def _of_this_kind(self, value: Any) -> bool:
         try:
             return is_number(value) and math.isfinite(value)
-        except OverflowError:  # a whole number beyond the largest float
+        except OverflowError:  # an integer beyond the largest float
             return False
 
     def _stored(self, value: Any) -> Any:
-        """A value of this kind as a plain Python number, the same for all values that are equal."""
+        """Return a value as a plain Python number, identical for equal values."""
         return float(value) + 0.0  # -0.0 becomes 0.0
 
     def checked(self, value: Any) -> Any:
@@ -116,7 +116,7 @@ class _NumberOption(Option):
         return value
 
     def _range(self) -> tuple[float, float]:
-        """Bounds of the default distribution.
+        """Return the bounds of the default distribution.
 
         Raises:
             ValueError: a bound is missing.
@@ -142,11 +142,11 @@ class _NumberOption(Option):
 class FloatOption(_NumberOption):
     """A real number, such as ``FloatOption(100.0, gt=0, log=True)``.
 
-    Without a distribution of its own a search takes it between its bounds; on a logarithmic scale a bound that is
-    missing, or 0, is a hundredth or a hundred times the default.
+    By default, a search samples between its bounds; on a logarithmic scale, a bound that is missing or 0 is replaced by
+    a hundredth or a hundred times the default.
 
     Raises:
-        UsageError: the default is out of bounds, or a bound is no number.
+        UsageError: the default is out of bounds, or a bound is not a number.
     """
 
     kind: ClassVar[type] = float
@@ -164,10 +164,10 @@ class FloatOption(_NumberOption):
 
 @dataclass(frozen=True)
 class IntOption(_NumberOption):
-    """A whole number, such as ``IntOption(16, ge=1, le=256, log=True)``; see `FloatOption`.
+    """An integer, such as ``IntOption(16, ge=1, le=256, log=True)``; see `FloatOption`.
 
     Raises:
-        UsageError: the default is out of bounds, or a bound is no whole number.
+        UsageError: the default is out of bounds, or a bound is not an integer.
     """
 
     default: int | Callable[[Any], int] | None
@@ -244,7 +244,7 @@ class BoolOption(Option):
 
 @dataclass(frozen=True)
 class ChoiceOption(Option):
-    """One of several words, such as ``ChoiceOption("reservoir", choices=("reservoir", "class_balanced"))``.
+    """One of several strings, such as ``ChoiceOption("reservoir", choices=("reservoir", "class_balanced"))``.
 
     Raises:
         UsageError: a choice is not text, or the default is not a choice.
@@ -270,7 +270,7 @@ class ChoiceOption(Option):
         """
         if not isinstance(value, str) or value not in self.choices:
             raise ValueError(f"expected one of {', '.join(self.choices)}")
-        return str.__str__(value)  # a member of an enumeration of texts becomes its text
+        return str.__str__(value)  # a member of a string enumeration becomes its text
 
     def distribution(self) -> BaseDistribution:
         """What a search samples it from."""
@@ -281,11 +281,11 @@ class ChoiceOption(Option):
 
 @dataclass(frozen=True)
 class PluginOption(Option):
-    """The name of a plug-in, which brings that plug-in's options: `acquisition` brings `mc_samples`.
+    """The name of a plug-in, which adds that plug-in's options: `acquisition` adds `mc_samples`.
 
     Attributes:
-        default: name of the plug-in where a config says nothing.
-        registry: the registry that the plug-in is looked up in, a key of `REGISTRIES`.
+        default: name of the default plug-in.
+        registry: registry of the plug-in, a key of `REGISTRIES`.
     """
 
     default: str
@@ -302,7 +302,7 @@ class PluginOption(Option):
         return str.__str__(value)
 
     def distribution(self) -> BaseDistribution:
-        """None: which plug-ins a search should try does not follow from the definition.
+        """Raise an error: the definition does not determine which plug-ins a search should try.
 
         Raises:
             ValueError: always.
@@ -311,12 +311,12 @@ class PluginOption(Option):
 
 
 def _written(bound: float) -> str:
-    """A bound in a sentence."""
+    """Format a bound for a sentence."""
     return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 
 def _store_default(option: Option) -> None:
-    """Check an option's default and keep it as a config keeps an equal value, so that both give one run.
+    """Check an option's default and store it as a config stores an equal value, so that both share one run.
 
     Raises:
         UsageError: the option cannot have this value.
@@ -332,11 +332,11 @@ def _store_default(option: Option) -> None:
 Options = Mapping[str, Option]
 
 OF_SCENARIOS = frozenset({"task_classes", "domain", "split_within", "people_per_task", "people_order"})
-"""Config fields that a scenario lists among its options: it gets them as keyword arguments."""
+"""Config fields that a scenario may list among its options; it receives them as keyword arguments."""
 
 
 class DeclaredOptions(Mapping[str, Option]):
-    """The options of all plug-ins by name: one definition for each, and no name of a field or column."""
+    """The options of all plug-ins by name: one definition per name, distinct from fields and columns."""
 
     def __init__(self) -> None:
         self._options: dict[str, Option] = {}
@@ -353,18 +353,18 @@ class DeclaredOptions(Mapping[str, Option]):
         return len(self._options)
 
     def owners(self, name: str) -> Set[str]:
-        """The plug-ins that use an option, such as ``strategy 'ewc'``."""
+        """Return the plug-ins that use an option in words, such as ``strategy 'ewc'``."""
         return self._owners[name]
 
     def reserve(self, names: Iterable[str], what: str) -> None:
-        """Keeps names from being those of options.
+        """Reserve names, so that options cannot use them.
 
         Args:
-            names: which.
-            what: what they are already, in words.
+            names: the names.
+            what: their meaning in words, for errors.
 
         Raises:
-            UsageError: one is that of an option.
+            UsageError: an option has one of the names.
         """
         self._reserved |= dict.fromkeys(names, what)
         for name, owners in self._owners.items():
@@ -381,7 +381,7 @@ class DeclaredOptions(Mapping[str, Option]):
             fields: config fields that it may list too.
 
         Raises:
-            UsageError: they are something else, a name is unknown, or another plug-in defines an option otherwise.
+            UsageError: invalid options, an unknown name, or another definition of an option by another plug-in.
         """
         what = "expected a mapping from names to options, or a list of names of existing ones"
         items = [options] if isinstance(options, Mapping) else options
@@ -423,12 +423,12 @@ class DeclaredOptions(Mapping[str, Option]):
             )
 
     def _check_reserved(self, owner: str, name: str) -> None:
-        if name in self._reserved or name.startswith("model_"):  # pydantic keeps these for itself
+        if name in self._reserved or name.startswith("model_"):  # reserved by pydantic
             what = self._reserved.get(name, "kept for what every config has")
             raise UsageError(f"{owner}: option {name!r} has a name that is {what}; give it another one")
 
     def declare(self, owner: str, options: Options) -> None:
-        """Takes the options of a plug-in, instead of those that it has declared before."""
+        """Set the options of a plug-in, replacing earlier ones."""
         for name in [name for name, owners in self._owners.items() if owner in owners]:
             self._owners[name].discard(owner)
             if not self._owners[name]:

@@ -1,7 +1,7 @@
-"""Registries of what a config can name: scenarios, networks, strategies, acquisition functions, storage functions.
+"""Registries of scenarios, networks, strategies, acquisition functions, storage functions and other plug-ins.
 
-A registry is read when a config is validated, so it holds the built-in members as "module:attribute", imported when
-they are first used: naming them needs neither torch nor Ray. `plugins` has the decorators that register others.
+Configs are validated without torch or Ray, so registries hold built-in members as "module:attribute" and import them on
+first use. `decorators` registers custom ones.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ Member = TypeVar("Member", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Plugin:
-    """A registered member and what it declares."""
+    """A registered member and its declaration."""
 
     member: Any
     declaration: Declaration
 
 
 class Registry(Mapping[str, Any]):
-    """Members by name; built-in ones are imported when they are first asked for.
+    """Members by name; built-in ones are imported on first use.
 
     Args:
-        kind: what the members are, for messages.
-        built_in: name to "module:attribute" and what the member declares.
-        decorator: the function that registers others.
-        expected: what others are to be, for messages.
+        kind: kind of the members, for messages.
+        built_in: name to "module:attribute" and declaration.
+        decorator: the function that registers custom members.
+        expected: description of valid members, for messages.
     """
 
     def __init__(
@@ -74,18 +74,18 @@ class Registry(Mapping[str, Any]):
 
     @property
     def added(self) -> Mapping[str, Plugin]:
-        """What was registered beside the built-in members."""
+        """Custom members."""
         return dict(self._added)
 
     def declaration(self, name: str) -> Declaration:
-        """What a member declares; nothing of it is imported."""
+        """Return the declaration of a member without importing it."""
         return self._added[name].declaration if name in self._added else self._built_in[name][1]
 
     def register(self, name: str, member: Any, declaration: Declaration = NOTHING) -> None:
-        """Adds a member, or replaces one that was added before.
+        """Add a custom member, or replace one.
 
         Raises:
-            UsageError: the name is taken by a built-in member, or is no identifier; the member cannot be called.
+            UsageError: the name belongs to a built-in member or is not an identifier, or the member is not callable.
         """
         self._check(name, member)
         self._add(name, Plugin(member, declaration))
@@ -112,18 +112,18 @@ class Registry(Mapping[str, Any]):
         return f"{self._kind} {name!r}"
 
     def declaration_of(self, member: Any) -> Declaration:
-        """What a member declares that is registered under whatever name; nothing of another."""
+        """Return the declaration of a registered member object; None if it is not registered."""
         known = {name: self.declaration(name) for name in self}
         return next((it for name, it in known.items() if it != NOTHING and self[name] is member), NOTHING)
 
     @contextmanager
     def temporarily(self, name: str, member: Any, declaration: Declaration | None = None) -> Iterator[None]:
-        """Registers a member under a new name inside, and forgets it afterwards.
+        """Register a member under a new name in the block.
 
         Args:
-            name: which.
-            member: what.
-            declaration: by default that of the plug-in that it is registered as, if it is.
+            name: the name.
+            member: the member.
+            declaration: its declaration; by default that of its existing registration, if any.
         """
         if name in self:
             raise UsageError(f"{self._kind} {name!r} is taken")
@@ -135,17 +135,17 @@ class Registry(Mapping[str, Any]):
             self.forget(name)
 
     def forget(self, name: str) -> None:
-        """Takes back what was registered under a name."""
+        """Remove the registration of a name."""
         del self._added[name]
         OPTIONS.declare(self._owner(name), {})
 
     def options(self, name: str) -> Options:
-        """The options of a member; empty if it is not registered."""
+        """Return the options of a member; empty if it is not registered."""
         return self.declaration(name).options if name in self else {}
 
     @property
     def kind(self) -> str:
-        """What the members are, for messages."""
+        """Kind of the members, for messages."""
         return self._kind
 
     def decorator(
@@ -155,15 +155,15 @@ class Registry(Mapping[str, Any]):
         check: Callable[[str, Any, Declaration], None],
         **declared: Any,
     ) -> Callable[[Member], Member]:
-        """A decorator that registers what it decorates, once `check` has looked at it.
+        """Return a decorator that checks and registers an object.
 
         Args:
-            name: what configs call it.
-            options: those that it uses, by name or with a definition.
-            check: raises UsageError if the member cannot be what it is registered as.
-            declared: what else it declares.
+            name: name in configs.
+            options: its options, by name or with a definition.
+            check: raises UsageError if the object is invalid.
+            declared: further attributes of its declaration.
         """
-        if not isinstance(name, str):  # the decorator was written without its brackets
+        if not isinstance(name, str):  # the decorator was used without parentheses
             self._check(name, name)
 
         def decorate(member: Member) -> Member:
@@ -179,7 +179,7 @@ class Registry(Mapping[str, Any]):
 
 
 def described(member: object) -> str:
-    """What something is, for a message; its own text may be long, or raise."""
+    """Describe an object for a message; its repr may be long, or raise."""
     if isinstance(member, type):
         return f"class {member.__name__}"
     name = getattr(member, "__name__", None)
@@ -237,7 +237,7 @@ STRATEGIES = Registry(
 )
 
 PAPER_NETWORK = "clops_cnn"
-"""The network of the paper, which is computed by kernels of its own."""
+"""The network of the paper, which native kernels compute."""
 
 NETWORKS = Registry(
     "network",
@@ -252,7 +252,7 @@ NETWORKS = Registry(
 )
 
 ENCODERS = Registry("encoder", {}, expected="a function (weights) that makes a torch.nn.Module")
-"""Frozen networks that turn the signals of a data set into features before a run starts."""
+"""Frozen networks that compute features of a data set before a run starts."""
 
 AUGMENTATIONS = Registry(
     "augment",
@@ -273,7 +273,7 @@ OBSERVERS = Registry(
     },
     expected="a function of an event",
 )
-"""No config names them, and no number depends on them: `--observe` does."""
+"""Named by `--observe`, not by configs; numbers do not depend on them."""
 
 SCENARIOS = Registry(
     "scenario",
@@ -293,14 +293,14 @@ REGISTRIES: Mapping[str, Registry] = {
 
 
 STORED_RUN = re.compile(r"run:([0-9a-f]{24})")
-"""What `encoder` names the network of a stored run by."""
+"""Prefix of `encoder` for the network of a stored run."""
 
 
 def is_stored_run(encoder: str) -> bool:
-    """Whether an encoder is the network of a stored run.
+    """Return whether an encoder is the network of a stored run.
 
     Raises:
-        ValueError: it begins like one and has no run id.
+        ValueError: the prefix is not followed by a run id.
     """
     if encoder.startswith("run:") and not STORED_RUN.fullmatch(encoder):
         raise ValueError("expected run:RUN_ID with the 24 digits of a run id, or the name of an encoder")
@@ -308,10 +308,10 @@ def is_stored_run(encoder: str) -> bool:
 
 
 USERS = ("scenario", "strategy", "network", "augment")
-"""The config fields that name a plug-in. The other registries are those of options that name one."""
+"""Config fields that name a plug-in. The other registries belong to options that name one."""
 
 BUILT_IN = tuple(OPTIONS)
-"""The options of built-in plug-ins, which have a column in every table of runs."""
+"""Options of built-in plug-ins, which are columns of every table of runs."""
 
 
 def used_options(value: Callable[[str], Any]) -> dict[str, Option]:
@@ -330,18 +330,18 @@ def used_options(value: Callable[[str], Any]) -> dict[str, Option]:
 
 
 def headline(scenario: str) -> tuple[str, ...]:
-    """Return the headline metrics of a scenario; those of the paper where nothing here registers it."""
+    """Return the headline metrics of a scenario; those of the paper if it is not registered."""
     return SCENARIOS.declaration(scenario).headline if scenario in SCENARIOS else PAPER
 
 
 def has_metric(scenario: str, column: str) -> bool:
-    """Whether runs of a scenario may have a metric; an AUC over classes seen needs tasks with classes of their own."""
+    """Return whether runs of a scenario may have a metric; AUC over seen classes needs tasks with separate classes."""
     own_classes = SCENARIOS.declaration(scenario).own_classes if scenario in SCENARIOS else None
     return own_classes is not False or metric_named(column).measure != "auc_seen"
 
 
 def may_use(name: str, stated: Mapping[str, Any]) -> bool:
-    """Whether a config may use an option, whatever plug-ins it names where it does not state one."""
+    """Return whether a config may use an option, with any plug-ins in fields that it does not set."""
 
     def choices(field: str, registry: Registry) -> list[Options]:
         return [registry.options(it) for it in ([stated[field]] if field in stated else registry)]
@@ -357,7 +357,7 @@ def may_use(name: str, stated: Mapping[str, Any]) -> bool:
 
 
 def unregistered(fields: Mapping[str, Any]) -> list[str]:
-    """What a config's values, by name, ask for and is not registered: a search-space file does that."""
+    """Return the unregistered plug-ins among a config's values; a search-space file registers custom ones."""
     named = {name: fields.get(name) for name in REGISTRIES}
     return [
         f"{name} {it!r}"

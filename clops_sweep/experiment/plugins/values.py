@@ -12,28 +12,28 @@ from clops_sweep.errors import shown
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number of Python's or NumPy's own and finite or not, but no truth value."""
+    """Return whether a value is a Python or NumPy number, finite or not, and not a bool."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def kind_in_words(value: Any) -> str:
-    """Of what kind it is, for a sentence about it."""
+    """Describe the type of a value for a sentence."""
     return "text" if isinstance(value, str) else type(value).__name__
 
 
 def is_whole(value: Any) -> bool:
-    """Whether it is a whole number, also with a decimal point."""
+    """Return whether a value is an integer, such as 20 or 20.0."""
     return is_number(value) and (isinstance(value, numbers.Integral) or bool(value == value // 1))
 
 
 def as_python(value: Any) -> Any:
-    """Arrays, series and scalars of NumPy, pandas or PyTorch as Python's own lists and scalars; others as they are."""
+    """Convert NumPy, pandas and PyTorch arrays and scalars to Python lists and scalars; others are unchanged."""
     convert = getattr(value, "tolist", None)
     return convert() if callable(convert) and not isinstance(value, type) else value
 
 
 def length(values: Any) -> int | None:
-    """How many values a list, range, array or mapping has; None for what has no length."""
+    """Return the length of a list, range, array or mapping; None for values without length."""
     try:
         return len(values)
     except TypeError:
@@ -41,10 +41,10 @@ def length(values: Any) -> int | None:
 
 
 def as_list(values: Any) -> list[Any]:
-    """A list, tuple, range, array or series as a list of Python's own values.
+    """Convert a list, tuple, range, array or series to a list of Python values.
 
     Raises:
-        ValueError: it is something else, such as text, a mapping, a set or an iterator.
+        ValueError: another type, such as text, a mapping, a set or an iterator.
     """
     values = as_python(values)
     if not isinstance(values, Sequence) or isinstance(values, str | bytes | bytearray):
@@ -53,7 +53,7 @@ def as_list(values: Any) -> list[Any]:
 
 
 def has_twice(values: Sequence[Any]) -> bool:
-    """Whether two values are equal, as 1, 1.0 and True are.
+    """Return whether a value occurs twice; 1, 1.0 and True are equal.
 
     Raises:
         ValueError: a value is of a type that cannot be compared.
@@ -69,7 +69,7 @@ def _hashable(value: Any) -> Any:
 
 
 def groups_of_classes(value: Any) -> tuple[tuple[int | str, ...], ...]:
-    """Groups of classes by number or name, as `task_classes` has them.
+    """Return groups of classes by number or name, as in `task_classes`.
 
     Raises:
         ValueError: they are invalid.
@@ -93,5 +93,5 @@ def groups_of_classes(value: Any) -> tuple[tuple[int | str, ...], ...]:
 
 
 def count_of(fraction: float, size: int) -> int:
-    """max(1, floor(fraction * size)), where the floor forgives rounding: 0.29 of 100 is 29."""
+    """Return max(1, floor(fraction * size)), with tolerance for rounding: 0.29 of 100 is 29."""
     return max(1, math.floor(fraction * size + 1e-9))

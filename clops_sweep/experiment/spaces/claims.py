@@ -15,7 +15,7 @@ from clops_sweep.experiment.config import RunConfig
 
 Settings = Mapping[str, Any]
 Says = Literal["more", "same", "not less"]
-"""Of a difference d and the smallest difference that matters, m: d > 0, abs(d) < m, d > -m."""
+"""What a claim says about a difference d, with smallest relevant difference m: d > 0, abs(d) < m, d > -m."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Side:
     """One side of a comparison: runs that have the given settings.
 
     Args:
-        name: how the side is called, such as "ER, layer norm".
+        name: name of the side, such as "ER, layer norm".
         settings: config fields and options with their values.
     """
 
@@ -31,7 +31,7 @@ class Side:
     settings: Settings = field(hash=False)
 
     def but(self, name: str, **settings: Any) -> Side:
-        """Return a side with the same settings except for some."""
+        """Return a side with some settings changed."""
         return Side(name, {**self.settings, **settings})
 
 
@@ -43,11 +43,11 @@ class Contrast:
     use. The difference is the mean over all such pairs of the file's runs.
 
     Args:
-        ours: the side that the claim puts above; None for the number 0.
-        theirs: the side that it puts below; None for the number 0.
+        ours: the side that is claimed to be higher; None for the number 0.
+        theirs: the other side; None for the number 0.
         measure: a column of `runs`, such as "auc" or "test_accuracy".
-        of_theirs: the measure of `theirs`, if it is another one.
-        places: settings of both sides over which the difference is averaged; for the paper's claims alone.
+        of_theirs: the measure of `theirs`, if different.
+        places: settings of both sides over which the difference is averaged; for the paper's claims only.
     """
 
     ours: Side | None
@@ -69,13 +69,13 @@ class Claim:
     Args:
         key: its name, such as "layer_norm_helps_er".
         sentence: the claim in words.
-        contrasts: one comparison, or several that must all be as the claim says.
+        contrasts: one comparison, or several that must all hold.
         says: "more" (d > 0), "same" (abs(d) < m) or "not less" (d > -m) of each difference d.
         matters: m, the smallest difference that matters, in the measure's unit.
         where: where the claim was made, such as "Qiao et al. 2024, table 2".
-        scenario: the only scenario that it is about; empty for any.
-        dataset: the only data set that it is about; None for any.
-        figures: parts of a report that show it, the best first, without the search space's name.
+        scenario: the scenario of the claim; empty for any.
+        dataset: the data set of the claim; None for any.
+        figures: figures of a report that show it, the best first, without the search space's name.
     """
 
     key: str
@@ -100,10 +100,10 @@ def has(config: RunConfig, settings: Settings) -> bool:
 
 
 def check_claims(claims: object, configs: Collection[RunConfig]) -> tuple[Claim, ...]:
-    """Return the claims of a search-space file, checked against the runs that it asks for.
+    """Return the claims of a search-space file, checked against the runs that it requests.
 
     Raises:
-        UsageError: they are no list of claims, a claim is invalid, or no run of the file can be on one of its sides.
+        UsageError: not a list of claims, a claim is invalid, or no run of the file matches one of its sides.
     """
     if not isinstance(claims, list | tuple) or not all(isinstance(it, Claim) for it in claims):
         raise UsageError("CLAIMS: expected a list of clops_sweep.Claim")
@@ -139,7 +139,7 @@ def _check(claim: Claim, configs: Collection[RunConfig]) -> None:
 
 
 def claims_as_json(claims: Sequence[Claim]) -> dict[str, Any]:
-    """Return claims by key as values that JSON has; where a report shows them is no part of it."""
+    """Return claims by key as JSON values, without their `figures`."""
     found: dict[str, Any] = {}
     for claim in claims:
         contrasts = [

@@ -1,4 +1,4 @@
-"""Making very many objects that stay: a search space's requests, a plan's runs, a figure while it is drawn."""
+"""Pausing garbage collection while many long-lived objects are created, such as the runs of a plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Inside, no garbage is collected: of 100,000 objects that are made to stay, looking for it takes a fourth."""
+    """Pause garbage collection in the block; it takes a quarter of the time to create 100,000 objects."""
     enabled = gc.isenabled()
     gc.disable()
     try:

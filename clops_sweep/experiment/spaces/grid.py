@@ -1,4 +1,4 @@
-"""Configs that differ in their seed alone: one is checked, the others are copies of it."""
+"""Configs that differ only in their seed: one is validated, the others are copies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clops_sweep.experiment.identity import around_seed
 
 @dataclass(frozen=True)
 class OfAnySeed:
-    """A config, and with another seed those that are like it, whose identities take no time."""
+    """A config, and cheap copies with other seeds."""
 
     config: RunConfig
 
@@ -20,7 +20,7 @@ class OfAnySeed:
         return around_seed(self.config.identity, self.config.seed, self.config.weight_seed)
 
     def with_seed(self, seed: int) -> RunConfig:
-        """The config with a seed, which is not checked."""
+        """Return the config with a seed, without validation."""
         if seed == self.config.seed:
             return self.config
         around = self._around_seed

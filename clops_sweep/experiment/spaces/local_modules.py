@@ -1,4 +1,4 @@
-"""Modules that lie beside a search-space file: imported while it is executed, and by no other file afterwards."""
+"""Modules beside a search-space file, importable only while the file is executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs are called where people read of them: by the names that their search space has for them."""
+"""Names of runs for display, from the labels of their search space."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 from clops_sweep.experiment.spaces.search_space import RunRequest, is_field
 
 _SAY_IT_ALL = frozenset({"strategy", "dataset", "network", "scenario"})
-"""Fields whose values are recognised without the field's name."""
+"""Fields whose values are shown without the field's name."""
 
 _LONGEST_VALUE = 40
 
 
 def run_names(requests: Sequence[RunRequest]) -> list[str]:
-    """What each of some runs is called, but for its seed, which tells it from the others of its cell.
+    """Return the name of each run, without its seed.
 
-    A run is called by its place on the axes of its search space on which these runs differ: by the name of a variant,
-    and by a field with its value. Where the runs are of several spaces the space comes first; where there is nothing
-    to tell cells apart, a run is called by its space alone.
+    The name consists of the labels on the axes in which the runs differ: names of variants, and fields with their
+    values. With runs of several spaces, the space comes first. If the runs differ in no axis, the name is that of the
+    space.
     """
     spaces: dict[str, list[Mapping[str, Any]]] = {}
     for request in requests:
         spaces.setdefault(request.space, []).append(request.labels)
     axes = {space: _telling(labels) for space, labels in spaces.items()}
-    names: dict[tuple[str, int], str] = {}  # by address: the seeds of a cell have its labels in common
+    names: dict[tuple[str, int], str] = {}  # by identity of the object: the seeds of a cell share its labels
     for request in requests:
         if (request.space, id(request.labels)) not in names:
             place = _place({axis: request.labels[axis] for axis in axes[request.space]})
@@ -34,13 +34,13 @@ def run_names(requests: Sequence[RunRequest]) -> list[str]:
 
 
 def _telling(cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The axes on which some cells of one space differ."""
+    """Return the axes on which the cells of one space differ."""
     first = cells[0]
     return [axis for axis in first if any(labels[axis] != first[axis] for labels in cells)]
 
 
 def _place(labels: Mapping[str, Any]) -> str:
-    """A place on axes: "Random storage, storage_fraction 0.1"."""
+    """Format labels on axes: "Random storage, storage_fraction 0.1"."""
     return ", ".join(_shown(axis, label) for axis, label in labels.items())
 
 

@@ -1,4 +1,4 @@
-"""SearchSpace: which runs an experiment asks for. Plain data; importing it needs neither torch nor Ray."""
+"""SearchSpace: the runs that an experiment requests. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from clops_sweep.experiment.spaces.grid import OfAnySeed
 from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 
-_LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
+_LONGEST_NAME = 100  # file names, limited to 255 bytes, consist of it and of names of figures and tables
 _LONGEST_SAID = 200
 
 MOST_RUNS = 250_000
-"""Of one search space: every config is looked at before anything starts."""
+"""Most runs of one search space: every config is validated before anything starts."""
 
 Axis = Sequence[Any] | Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """One run that is asked for, and how its search space calls its place on each axis.
+    """A requested run, with its label on each axis of its search space.
 
-    `written` is the config as the search space has it: its task order may be a curriculum that `config` resolves.
+    `written` is the config as in the search space; its task order may be a curriculum that `config` resolves.
     """
 
     config: RunConfig
@@ -49,8 +49,8 @@ class RunRequest:
 class SearchSpace:
     """A base configuration, axes or a search that vary it, and seeds.
 
-    An axis is either a config field with the values it takes, or a free name with named variants, each of which
-    sets any number of fields::
+    An axis is either a config field with its values, or a free name with named variants, each of which sets any number
+    of fields::
 
         SearchSpace(
             name="ablation",
@@ -63,21 +63,21 @@ class SearchSpace:
             where=lambda config: config.storage_fraction < 0.5 or config.seed == 0,
         )
 
-    Runs come in this order: seeds vary slowest (seed 0 of every cell before seed 1 of any), then the axes as they
-    are written, the last one fastest. Which runs a search asks for is found out while it runs (see `OptunaSearch`).
+    Order of the runs: seeds vary slowest (seed 0 of every cell before seed 1 of any), then the axes in their order, the
+    last one fastest. A search determines its runs while it proceeds (see `OptunaSearch`).
 
     Args:
-        name: names the experiment in reports and logs.
-        base: what every run has in common.
-        axes: from a field's name to its values, or from a free name to named variants.
-        seeds: the seeds that every cell, or every trial of a search, is run with.
+        name: name of the experiment in reports and logs.
+        base: values common to all runs.
+        axes: name of a field to its values, or a free name to named variants.
+        seeds: the seeds of every cell, or of every trial of a search.
         where: keeps only the configs for which it returns True.
-        resolve: what becomes of a config whose task order has been found out meanwhile (see `curriculum`).
+        resolve: maps a config to one with a resolved task order (see `curriculum`).
         search: an Optuna search instead of axes.
 
     Raises:
         UsageError: an unknown field, an axis or a seed list without values, a value twice or out of bounds, or a search
-            beside axes.
+            together with axes.
     """
 
     name: str
@@ -111,11 +111,11 @@ class SearchSpace:
         for axis, values in self.axes.items():
             self._check_axis(axis, values)
         with gc_paused():
-            self.__dict__["_validated"] = list(self._requests())  # now, and not when the turn of each comes
+            self.__dict__["_validated"] = list(self._requests())  # validate all now, not one by one later
         of_search = () if self.search is None else self.search.fields
         of_axes = (key for _, settings in self._cells() for key in settings)
         given = self.base.explicit
-        of_base = (name for name in given if may_use(name, given))  # others are left from `replace`
+        of_base = (name for name in given if may_use(name, given))  # others are copied by `replace`
         self._check_used([*of_base, *of_axes, *of_search], given)
 
     def _checked_seed(self, seed: Any) -> int:
@@ -136,7 +136,7 @@ class SearchSpace:
                 raise UsageError(f"search space {self.name!r}: {what}: expected {expected}, not {type(value).__name__}")
 
     def _check_size(self) -> None:
-        sizes = [length(values) or 1 for values in (*self.axes.values(), self.seeds)]  # what has none is refused later
+        sizes = [length(values) or 1 for values in (*self.axes.values(), self.seeds)]  # invalid ones: refused later
         self._check_count("its axes and seeds make", math.prod(sizes), ", or a search")
 
     def _check_count(self, what: str, runs: int, hint: str = "") -> None:
@@ -144,7 +144,7 @@ class SearchSpace:
             raise UsageError(f"search space {self.name!r}: {what} {runs:,} runs; expected {MOST_RUNS:,} at most{hint}")
 
     def _plain_axis(self, axis: Any, values: Any) -> Axis:
-        """An axis with its values as Python's own, so that labels, ids and JSON are the same for equal values."""
+        """Return an axis with plain Python values, so that labels, ids and JSON are identical for equal values."""
         if not isinstance(axis, str) or not axis.strip():
             raise UsageError(f"search space {self.name!r}: axis {shown(axis)}: expected text")
         if not isinstance(values, Mapping):
@@ -196,7 +196,7 @@ class SearchSpace:
             raise UsageError(f"{where}: give seeds as seeds=..., not as an axis")
 
     def _check_used(self, names: Iterable[str], base: Mapping[str, Any]) -> None:
-        """Refuse an option that no run uses."""
+        """Check that each given option is used by some run."""
         unused = [name for name in dict.fromkeys(names) if name in OPTIONS and name not in self.used_options(base)]
         if unused:
             raise UsageError(
@@ -207,7 +207,7 @@ class SearchSpace:
         """Return the options that some run uses.
 
         Args:
-            base: what the base config is given, by name.
+            base: values given to the base config, by name.
         """
         if self.search is None:
             settings = [settings for _, settings in self._cells()]
@@ -221,19 +221,19 @@ class SearchSpace:
 
     @property
     def objectives(self) -> Mapping[str, Direction]:
-        """The objectives of its search: unless it names some, the first headline metric of the scenario."""
+        """Objectives of its search, by default the first headline metric of the scenario."""
         given = self.search.objectives if self.search is not None else {}
         return given or {headline(self.base.scenario)[0]: "maximize"}
 
     def requests(self) -> Iterator[RunRequest]:
-        """Every run asked for, in the documented order; none for a search, whose study knows them."""
-        validated = self.__dict__.pop("_validated", None)  # the first caller takes what was made already
+        """Return all requested runs in the documented order; none for a search, whose study determines them."""
+        validated = self.__dict__.pop("_validated", None)  # the first caller gets the validated configs
         return self._requests() if validated is None else iter(validated)
 
     def _requests(self) -> Iterator[RunRequest]:
         if self.search is not None:
             return
-        checked: dict[int, OfAnySeed] = {}  # by the place of the cell: no check of several fields looks at the seed
+        checked: dict[int, OfAnySeed] = {}  # by cell: no check of several fields depends on the seed
         for seed, (place, (labels, settings)) in itertools.product(self.seeds, enumerate(self._cells())):
             if place in checked:
                 config: RunConfig | None = checked[place].with_seed(seed)
@@ -243,7 +243,7 @@ class SearchSpace:
                 yield RunRequest(self._resolved(config), self.name, labels, config)
 
     def _config(self, labels: Mapping[str, Any], settings: Mapping[str, Any]) -> RunConfig | None:
-        """The config of a cell and seed; None if its fields do not go together and `where` leaves it out."""
+        """Return the config of a cell and seed; None if it is invalid and `where` excludes it."""
         try:
             return self.base.replace(**settings)
         except UsageError as error:
@@ -296,7 +296,7 @@ class SearchSpace:
         return cells
 
     def overridden(self, settings: Mapping[str, Any]) -> SearchSpace:
-        """The same space over a base config with other values.
+        """Return the space with other values in the base config.
 
         Raises:
             UsageError: an unknown key, a key that an axis of this space sets, or a value out of bounds.
@@ -317,11 +317,11 @@ class SearchSpace:
                 raise UsageError("seeds are set by the search space and by --seeds, not by --set")
         base = self.base.replace(**settings)
         self._check_used(settings, base.explicit)
-        self.__dict__.pop("_validated", None)  # they are not needed again, and take memory
+        self.__dict__.pop("_validated", None)  # frees memory
         return replace(self, base=base)
 
     def with_seeds(self, count: int) -> SearchSpace:
-        """The same space with seeds 0 .. count - 1."""
+        """Return the space with seeds 0 .. count - 1."""
         return replace(self, seeds=range(count))
 
 
@@ -342,7 +342,7 @@ def _check_twice(where: str, values: Sequence[Any]) -> None:
 
 
 def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
-    """The runs of several spaces as one list: the first seed of every space before the second of any."""
+    """Return the runs of several spaces as one list: the first seed of every space before the second of any."""
     by_place: dict[int, list[RunRequest]] = {}
     for space in spaces:
         places = {seed: place for place, seed in enumerate(space.seeds)}
@@ -352,18 +352,18 @@ def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
 
 
 def load_spaces(path: Path) -> list[SearchSpace]:
-    """The `SPACE` that a search-space file defines, always as a list; see `load_file`."""
+    """Return the `SPACE` of a search-space file, always as a list; see `load_file`."""
     return load_file(path)[0]
 
 
 def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
-    """The `SPACE` that a search-space file defines, always as a list, and its `CLAIMS`, if any.
+    """Return the `SPACE` of a search-space file, always as a list, and its `CLAIMS`, if any.
 
-    The file is Python and is executed: run only files that you trust. It may import modules that lie beside it, where
-    it begins; workers need not find them (see `beside.importable`).
+    The file is Python and is executed: run only files that you trust. It may import modules in its own folder; workers
+    need not find them (see `importable`).
 
     Raises:
-        UsageError: no such file; it raises or defines no SPACE; it imports a compiled module that lies beside it; a
+        UsageError: the file does not exist, raises, defines no SPACE, or imports a compiled module in its folder; a
             claim is invalid (see `check_claims`).
     """
     names = names_in(path)
@@ -386,10 +386,10 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
 
 
 def names_in(path: Path) -> dict[str, Any]:
-    """What a search-space file defines, by name; it is executed, with the modules beside it at hand.
+    """Execute a search-space file, with modules in its folder importable, and return its names.
 
     Raises:
-        UsageError: no such file, it raises, or it imports a compiled module that lies beside it.
+        UsageError: the file does not exist, raises, or imports a compiled module in its folder.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such search-space file")
@@ -400,19 +400,19 @@ def names_in(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: {error}") from None
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # the user's own code raises whatever it likes
+    except BaseException as error:  # user code may raise anything
         kind = f"{type(error).__name__}{_line_in(path, error)}"
         raise UsageError(f"{path} raises {kind}: {_said(error)}") from None
 
 
 def shipped_spaces() -> Mapping[str, Path]:
-    """The search-space files that come with the package: from a file's name, without its ending, to the file."""
+    """Return the search-space files of the package: name without extension to path."""
     folder = Path(str(files("clops_sweep.search_spaces")))
     return {path.stem: path for path in sorted(folder.glob("*.py")) if path.stem != "__init__"}
 
 
 def shipped_space(name: str) -> Path:
-    """The search-space file that comes with the package under a name, as in `shipped_space("class_il_grid")`.
+    """Return the path of a search-space file of the package, as in `shipped_space("class_il_grid")`.
 
     Raises:
         UsageError: no search space has that name.
@@ -426,13 +426,13 @@ def shipped_space(name: str) -> Path:
 
 
 def _said(error: BaseException) -> str:
-    """What an exception of the user's own code says, on one line: it may say whole books."""
+    """Return the message of an exception of user code on one line, shortened."""
     said = one_line(error).encode("utf-8", "backslashreplace").decode("utf-8")
     return said if len(said) <= _LONGEST_SAID else f"{said[:_LONGEST_SAID]}..."
 
 
 def _line_in(path: Path, error: BaseException) -> str:
-    """Where in the user's own file it happened, as far as the traceback tells."""
+    """Return the line in the user's file, if the traceback has it."""
     if isinstance(error, SyntaxError) and error.lineno:
         return f" in line {error.lineno}"
     lines = []
@@ -445,12 +445,12 @@ def _line_in(path: Path, error: BaseException) -> str:
 
 
 def is_field(axis: str) -> bool:
-    """Whether an axis is a config field or option with its values, and not a name of the user's own with variants."""
+    """Return whether an axis is a config field or option with values, rather than a free name with variants."""
     return axis in RunConfig.model_fields or axis in OPTIONS
 
 
 def in_words(labels: Mapping[str, Any]) -> str:
-    """A place on axes, or a choice of parameters, as text: "learning_rate 0.00012, acquisition entropy"."""
+    """Format labels on axes or parameters of a trial: "learning_rate 0.00012, acquisition entropy"."""
     return ", ".join(
         f"{name} {label:.4g}" if isinstance(label, float) else f"{name} {one_line(label)}"
         for name, label in labels.items()

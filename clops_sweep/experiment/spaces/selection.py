@@ -1,4 +1,4 @@
-"""What is selected of search spaces: their runs and searches, as options change them. Plain data; reads no results."""
+"""Selection of runs and searches from search spaces, by options. Reads no results."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ _Loaded = TypeVar("_Loaded")
 
 @dataclass(frozen=True)
 class Selection:
-    """Search spaces, and what options make of them.
+    """Search spaces with options applied.
 
     Attributes:
-        given: the search spaces as they are written.
-        settings: overrides the base configs, by field.
-        seeds: seeds 0 .. seeds - 1 instead of the spaces'.
-        limit: only so many runs; of a search, only so many trials.
+        given: the search spaces as written.
+        settings: overrides of the base configs, by field.
+        seeds: seeds 0 .. seeds - 1 instead of the spaces' seeds.
+        limit: maximum number of runs, or of trials of a search.
         where: a condition on config fields (see `Where`); not for searches.
-        files: where they come from, if from files.
-        claims: what these files claim of their runs.
+        files: their files, if any.
+        claims: claims of these files.
 
     Raises:
-        UsageError: a number is out of bounds, `settings` is no mapping, `where` is no text; a name or label cannot be
-            printed, or names of search spaces cannot be those of files beside each other (see `check_names`).
+        UsageError: a number is out of bounds, `settings` is not a mapping, `where` is not text, or a name is invalid
+            (see `check_names`).
     """
 
     given: tuple[SearchSpace, ...]
@@ -66,7 +66,7 @@ class Selection:
 
     @classmethod
     def of_files(cls, files: Sequence[Path], **options: Any) -> Selection:
-        """What search-space files define.
+        """Return a selection from search-space files.
 
         Raises:
             UsageError: see `load_spaces`.
@@ -78,10 +78,10 @@ class Selection:
 
     @classmethod
     def of(cls, space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str], **options: Any) -> Selection:
-        """A search space, several, or what the file of that path defines.
+        """Return a selection from a search space, several, or the path of a file.
 
         Raises:
-            UsageError: it is not one of them.
+            UsageError: anything else.
         """
         if isinstance(space, str | PathLike):
             return cls.of_files([Path(space)], **options)
@@ -92,13 +92,13 @@ class Selection:
 
     @cached_property
     def spaces(self) -> list[SearchSpace]:
-        """The search spaces, as the options change them, but for those that are left out."""
+        """The search spaces with options applied, without those that are left out."""
         kept = [space for space in self.given if space not in self.left_out]
         spaces = [space.overridden(self._settings_of(space, kept)) for space in kept]
         return [space.with_seeds(self.seeds) for space in spaces] if self.seeds is not None else spaces
 
     def _settings_of(self, space: SearchSpace, spaces: Sequence[SearchSpace]) -> Mapping[str, Any]:
-        """The settings without the options that other spaces use and this one does not."""
+        """Return the settings for a space, without options that only other spaces use."""
         if len(spaces) == 1:
             return self.settings
         used = {it.name: it.used_options({**it.base.explicit, **self.settings}) for it in spaces}
@@ -107,7 +107,7 @@ class Selection:
 
     @cached_property
     def left_out(self) -> list[SearchSpace]:
-        """The search spaces whose scenario the data set given for all of them does not have."""
+        """The search spaces whose scenario the overriding data set does not support."""
         dataset = self.settings.get("dataset")
         if not isinstance(dataset, str) or dataset not in DATASETS or "scenario" in self.settings:
             return []
@@ -118,7 +118,7 @@ class Selection:
 
     @cached_property
     def requests(self) -> list[RunRequest]:
-        """The runs asked for, in order.
+        """The requested runs, in order.
 
         Raises:
             UsageError: no run and no search is left; or the spaces or options are invalid.
@@ -154,13 +154,13 @@ class Selection:
 
     @cached_property
     def configs(self) -> list[RunConfig]:
-        """The configs asked for; of a search, those at its bounds."""
+        """The requested configs; for a search, those at its bounds."""
         searched = [config for space in self.searches for config in configs_at_bounds(space)]
         return [request.config for request in self.requests] + searched
 
 
 def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:
-    """The configs at the bounds of a search, which need all the data that its trials may need; none without one."""
+    """Return the configs at the bounds of a search, which cover all data of its trials; none without a search."""
     if space.search is None:
         return []
     settings = [space.search.settings(corner) for corner in space.search.corners()]
@@ -168,19 +168,19 @@ def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:
 
 
 def spaces_of(file: Path) -> list[SearchSpace]:
-    """What a search-space file defines, see `load_spaces`.
+    """Return the search spaces of a file, see `load_spaces`.
 
     Raises:
-        UsageError: it defines none, or ends in any other way than by an interrupt.
+        UsageError: it defines none, or ends in any way other than an interrupt.
     """
     return _executed(file, load_spaces)
 
 
 def load_plugins(file: Path) -> None:
-    """Executes a file for the data sets and plug-ins that it declares; it need not define a search space.
+    """Execute a file that declares data sets and plug-ins; it need not define a search space.
 
     Raises:
-        UsageError: there is no such file, or it ends in any other way than by an interrupt.
+        UsageError: the file does not exist, or ends in any way other than an interrupt.
     """
     _executed(file, names_in)
 
@@ -188,24 +188,24 @@ def load_plugins(file: Path) -> None:
 def _executed(file: Path, load: Callable[[Path], _Loaded]) -> _Loaded:
     try:
         return load(file)
-    except OSError as error:  # a name that no file can have, or a file that may not be read
+    except OSError as error:  # an invalid file name, or a file without read permission
         raise UsageError(f"{shorten(file)}: cannot be read ({error.strerror or one_line(error)})") from None
     except (Exception, KeyboardInterrupt):
         raise
-    except BaseException as error:  # one that the file has made up, which is no Exception
+    except BaseException as error:  # a user-defined exception that is not an Exception
         raise UsageError(f"{file} raises {type(error).__name__}: {one_line(error)}") from None
 
 
 def file_name(name: str) -> str:
-    """A search space's name as the beginning of file names and anchors."""
+    """Convert a search space's name to a prefix of file names and anchors."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "space"
 
 
 def check_names(spaces: Sequence[SearchSpace]) -> None:
-    """Sees to it that search spaces can be written about: on a terminal, in a database, and in files beside each other.
+    """Check that names and labels of search spaces can be printed and used as distinct file names.
 
     Raises:
-        UsageError: a name or label with characters that cannot be printed, or two names that would be one file.
+        UsageError: a name or label with characters that cannot be printed, or two names for the same file.
     """
     names: dict[str, str] = {}
     for space in spaces:
@@ -222,7 +222,7 @@ def check_names(spaces: Sequence[SearchSpace]) -> None:
 
 
 def _texts(space: SearchSpace) -> Iterator[tuple[str, str]]:
-    """What a search space calls itself, its axes and the labels on them, each with what it is."""
+    """Return the names of a search space, its axes and their labels, each with a description."""
     yield "search space name", space.name
     axes = space.axes if space.search is None else space.search.parameters
     for axis, values in axes.items():
@@ -232,11 +232,11 @@ def _texts(space: SearchSpace) -> Iterator[tuple[str, str]]:
 
 
 def _check_declared(space: str, config: RunConfig) -> None:
-    """Check what is known of a data set before it is prepared: how many tasks, classes and leads it has.
+    """Check a config against the declaration of its data set: number of tasks, classes and leads.
 
     Raises:
-        UsageError: the task order is no permutation of the tasks, there is no such class, or the paper's network is to
-            take several leads at once.
+        UsageError: the task order is not a permutation of the tasks, a class does not exist, or the paper's network
+            would take several leads at once.
     """
     info = DATASETS[config.dataset]
     numbers = [it for group in config.task_classes or () for it in group if isinstance(it, int)]

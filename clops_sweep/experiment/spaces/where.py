@@ -1,9 +1,9 @@
-"""Conditions on config fields, as `--where` takes them: expressions in Python's grammar that cannot call anything.
+"""Conditions on config fields, as `--where` takes them: Python expressions without calls.
 
-Comparisons (also chained, `in` and `not in`), arithmetic, `and`, `or`, `not` (and pandas's `&`, `|`, `~`), numbers,
-text, lists, True and False, and the names of config fields. Calls, attributes and subscripts are refused, because what
-a user pastes from somewhere must not be a program. A field that is not set, and an option that the run does not use,
-equals nothing, and comparing it gives False.
+They consist of comparisons (also chained, `in` and `not in`), arithmetic, `and`, `or`, `not` (and pandas's `&`, `|`,
+`~`), numbers, text, lists, True, False and names of config fields. Calls, attributes and subscripts are refused, so
+that a pasted condition cannot execute code. Comparisons with a field that is not set, or an option that the run does
+not use, are False.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ALLOWED = (
 
 
 class _Named(Protocol):
-    """What has values by name: a config, or a row of `runs` as a mapping."""
+    """Anything with values by name: a config, or a row of `runs` as a mapping."""
 
     def get(self, name: str, /) -> Any: ...
 
@@ -35,11 +35,11 @@ class Where:
     """A condition on config fields, or on the columns of rows.
 
     Args:
-        expression: such as ``storage_fraction == 0.5 and strategy in ["clops", "mir"]``.
-        columns: what it may name; by default the fields of a config.
+        expression: a condition such as ``storage_fraction == 0.5 and strategy in ["clops", "mir"]``.
+        columns: allowed names; by default the fields of a config.
 
     Raises:
-        UsageError: it is no such expression, or names an unknown field.
+        UsageError: the expression is invalid or names an unknown field.
     """
 
     def __init__(self, expression: str, columns: Collection[str] | None = None) -> None:
@@ -56,18 +56,18 @@ class Where:
             ) from None
         except UsageError as error:
             raise self._wrong(str(error)) from None
-        except (ValueError, RecursionError, MemoryError):  # a zero byte; brackets inside brackets
+        except (ValueError, RecursionError, MemoryError):  # a null byte, or deeply nested brackets
             raise self._wrong("Python cannot read it") from None
 
     def __call__(self, config: _Named) -> bool:
-        """Whether it holds for a config.
+        """Return whether the condition holds for a config.
 
         Raises:
-            UsageError: values cannot be compared so, or it is neither true nor false.
+            UsageError: values cannot be compared, or the result is not a bool.
         """
         values = {name: _value(config.get(name)) for name in self._names}
         try:
-            kept = eval(self._code, {"__builtins__": {}}, values)  # nothing but what `_ALLOWED` lists
+            kept = eval(self._code, {"__builtins__": {}}, values)  # contains only nodes in `_ALLOWED`
         except (TypeError, ArithmeticError, RecursionError, MemoryError) as error:
             raise self._wrong(one_line(error)[:_LONGEST_REASON]) from None
         if not isinstance(kept, bool | _Unset):
@@ -75,10 +75,10 @@ class Where:
         return bool(kept)
 
     def _checked(self, node: ast.AST) -> str | None:
-        """The field that a node names, if it is a name.
+        """Return the field that a node names, if it is a name.
 
         Raises:
-            UsageError: a condition may not hold such a node, or the field is unknown.
+            UsageError: the node is not allowed in a condition, or the field is unknown.
         """
         match node:
             case ast.Name(id=name):
@@ -105,7 +105,7 @@ class Where:
 
 
 class _WordsForSigns(ast.NodeTransformer):
-    """Puts `and`, `or` and `not` where pandas has &, | and ~, and tuples, which configs hold, where lists are."""
+    """Replaces pandas's &, | and ~ by `and`, `or` and `not`, and lists by tuples, as in configs."""
 
     def visit_List(self, node: ast.List) -> ast.expr:
         self.generic_visit(node)
@@ -123,7 +123,7 @@ class _WordsForSigns(ast.NodeTransformer):
 
 
 def _is_no_truth(node: ast.expr) -> bool:
-    """Whether it is text or a number, as in ``strategy == 'er' or 'clops'``."""
+    """Return whether an operand is text or a number, as in ``strategy == 'er' or 'clops'``."""
     return isinstance(node, ast.Constant) and not isinstance(node.value, bool)
 
 

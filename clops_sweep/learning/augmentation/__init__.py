@@ -1,1 +1,1 @@
-"""Augmentation: training frames are changed at random before each pass."""
+"""Random augmentation of training frames."""

@@ -1,4 +1,4 @@
-"""Augmenter: an augmentation with the random numbers of each run."""
+"""Augmenter: an augmentation with a random stream per run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from clops_sweep.learning import streams
 
 
 class Augmenter:
-    """Changes the frames of training passes, drawing from the stream "augmentation" of each run.
+    """Augments the frames of training passes, with the stream "augmentation" of each run.
 
     Args:
-        name: of the augmentation.
-        seeds: one a run.
-        options: the augmentation's own.
+        name: name of the augmentation.
+        seeds: one seed per run.
+        options: options of the augmentation.
     """
 
     def __init__(self, name: str, seeds: Sequence[int], options: Mapping[str, Any]) -> None:
@@ -27,14 +27,14 @@ class Augmenter:
         self.begin_epoch(0, 0)
 
     def begin_epoch(self, task: int, epoch: int) -> None:
-        """Begin the streams of an epoch."""
+        """Start the streams of an epoch."""
         self._generators = [streams.generator(seed, "augmentation", task, epoch) for seed in self._seeds]
 
     def __call__(self, frames: torch.Tensor, run: int = 0) -> torch.Tensor:
-        """Frames of a run, float32 [n, channels, samples], changed; those that are given stay what they are.
+        """Return augmented frames of a run, float32 [n, channels, samples], without modifying the given ones.
 
         Raises:
-            UsageError: the function returns something else than such frames.
+            UsageError: the function returns anything else.
         """
         found: Any = self._function(frames, self._generators[run], **self._options)
         if not isinstance(found, torch.Tensor) or (found.shape, found.dtype) != (frames.shape, frames.dtype):

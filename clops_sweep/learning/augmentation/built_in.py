@@ -44,7 +44,7 @@ def time_warp(
 
 
 def lead_dropout(frames: torch.Tensor, rng: np.random.Generator, *, lead_dropout_probability: float) -> torch.Tensor:
-    """Each channel of a frame is 0 with a probability, but for one at random that always stays.
+    """Set each channel of a frame to 0 with a probability, except one random channel that is always kept.
 
     Raises:
         UsageError: frames have one channel.

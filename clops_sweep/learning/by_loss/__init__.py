@@ -1,1 +1,1 @@
-"""Methods that are written as a loss: `Strategy`, its batches, its memories and its checkpoints."""
+"""Methods defined by a loss: `Strategy`, with batches, memories and checkpoints."""

@@ -1,4 +1,4 @@
-"""FrameBatch: some training instances of one run, and Steps, which knows where that run is."""
+"""FrameBatch: training instances of one run; Steps: the progress of that run."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from clops_sweep.learning.strategies.base import Training
 
 
 class Steps:
-    """One run of a strategy: its training instances, counted over all tasks, its passes and its random numbers.
+    """One run of a strategy: its training instances over all tasks, its passes and its random stream.
 
     Attributes:
-        name: of the strategy.
-        passes: of the network.
-        task: position of the task that is being trained; -1 before the first.
-        rng: NumPy's generator of the run's stream "loss", begun anew with each epoch and at the end of each task.
-        replayed: int64 [n], how often each instance was sampled from a memory.
-        waiting: memories that take up what they were offered after the step that is under way; None between steps.
+        name: name of the strategy.
+        passes: passes of the network.
+        task: index of the current task; -1 before the first.
+        rng: NumPy generator of the run's stream "loss", restarted with each epoch and at the end of each task.
+        replayed: int64 [n], number of times that each instance was sampled from a memory.
+        waiting: memories that store offers after the current step; None between steps.
     """
 
     def __init__(self, name: str, training: Training) -> None:
@@ -45,7 +45,7 @@ class Steps:
 
     @cached_property
     def task_of(self) -> torch.Tensor:
-        """The position of each instance's task, int64 [n]."""
+        """The index of each instance's task, int64 [n]."""
         sizes = torch.tensor(self._sizes, device=self.device)
         return torch.arange(len(sizes), device=self.device).repeat_interleave(sizes)
 
@@ -56,25 +56,25 @@ class Steps:
         return self._shares[count]
 
     def of_task(self, task: int) -> slice:
-        """The instances of a task."""
+        """Return the instances of a task."""
         first = sum(self._sizes[:task])
         return slice(first, first + self._sizes[task])
 
     def draw(self, *counters: int) -> None:
-        """Begin the run's stream anew, at some place in the run."""
+        """Restart the run's stream at a position in the run."""
         self.rng = streams.generator(self.training.seeds[0], "loss", *counters)
 
     def error(self, sentence: str) -> UsageError:
-        """An error that names the strategy."""
+        """Return an error that names the strategy."""
         return UsageError(f"strategy {self.name!r}: {sentence}")
 
 
 class FrameBatch:
-    """n training instances of a run, with what a memory keeps of them, as attributes by name.
+    """n training instances of a run, with the columns of a memory as attributes.
 
     Attributes:
         index: int64 [n], positions among the training instances of all tasks.
-        columns: what a memory keeps of them, [n, ...] each.
+        columns: values that a memory keeps, [n, ...] each.
     """
 
     def __init__(self, steps: Steps, index: torch.Tensor, columns: Mapping[str, torch.Tensor] | None = None) -> None:
@@ -107,12 +107,12 @@ class FrameBatch:
 
     @cached_property
     def weights(self) -> torch.Tensor:
-        """Weights of the losses, float32 [n]: ones, but where the config has `class_weights`."""
+        """Weights of the losses, float32 [n]: ones without `class_weights`."""
         weights = self.steps.instances.weights
         ones = torch.ones(len(self), device=self.index.device)
         return ones if weights is None else weights[0].index_select(0, self.index)
 
     @cached_property
     def task(self) -> torch.Tensor:
-        """Position of the task of each, int64 [n]."""
+        """Index of the task of each instance, int64 [n]."""
         return self.steps.task_of.index_select(0, self.index)

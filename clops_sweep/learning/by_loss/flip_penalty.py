@@ -1,4 +1,4 @@
-"""Flip penalty: positive-congruent training, which holds the network to its former answers where they were right."""
+"""Flip penalty: positive-congruent training, which preserves correct predictions of the old network."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from clops_sweep.learning.by_loss.strategy import Strategy
 class FlipPenalty(Strategy):
     """mean_I(l_i + lambda r_i |z_i - z'_i|^2 / C): focal distillation by logits (Yan et al., CVPR 2021).
 
-    z are the logits, z' those of the network as it was when the task began, in evaluation mode, and r_i is 1 where z'_i
-    predicts the targets of instance i (with several labels all of them), else 0. lambda is `flip_strength`. The authors
-    also pull instances on which the old network was wrong, with a smaller weight; here nothing does. The first task has
-    no old network. With `class_weights` the weight of the class multiplies l_i alone.
+    z are the logits, z' those of the network before the task, in evaluation mode. r_i is 1 if z'_i predicts the targets
+    of instance i (all of them with several labels), else 0. lambda is `flip_strength`. The authors also distil wrong
+    predictions, with a smaller weight; this method does not. The first task has no old network. `class_weights`
+    multiply l_i only.
     """
 
     stores = "nothing"
 
     def setup(self) -> None:
-        """No old network yet."""
+        """Start without an old network."""
         self.old: Frozen | None = None
 
     def loss(self, batch: FrameBatch) -> torch.Tensor:
-        """The loss of a step."""
+        """Return the loss of a step."""
         logits = self.model(batch.x)
         loss = self.criterion(logits, batch.y, batch.weights)
         if self.old is None:
@@ -37,6 +37,6 @@ class FlipPenalty(Strategy):
         return loss + pull
 
     def end_task(self, task: int) -> None:
-        """Keeps the network as it is now."""
+        """Keep a frozen copy of the network."""
         del task
         self.old = self.frozen()

@@ -1,4 +1,4 @@
-"""Frozen: a copy of a network that is no longer trained, as part of a checkpoint."""
+"""Frozen: a copy of a network that is not trained, stored in checkpoints."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from clops_sweep.learning.learners.learner import Learner
 
 
 class Frozen:
-    """The network as it was: called with frames, float32 [n, channels, samples], it returns logits, float32 [n, C].
+    """A frozen copy of a network: maps frames, float32 [n, channels, samples], to logits, float32 [n, C].
 
-    In evaluation mode, without a gradient. `Strategy.frozen` makes one.
+    In evaluation mode, without gradient. Created by `Strategy.frozen`.
     """
 
     def __init__(self, learner: Learner) -> None:
@@ -22,7 +22,7 @@ class Frozen:
         self._passes = learner.passes()
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """Logits of frames."""
+        """Return the logits of frames."""
         return self._passes.predict(x)
 
     @property
@@ -31,12 +31,12 @@ class Frozen:
         return self._learner.parameters.flat
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint needs."""
+        """Return the state for a checkpoint."""
         return self._learner.state()
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], steps: Steps) -> Frozen:
-        """A frozen network from what `state` returned."""
+        """Restore a frozen network from `state`."""
         learner = steps.training.learner.copy()
         learner.restore(dict(state))
         return cls(learner)

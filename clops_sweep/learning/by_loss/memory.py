@@ -1,4 +1,4 @@
-"""Memory and Reservoir: training instances that a method keeps, with what it says of them by name."""
+"""Memory and Reservoir: stored training instances, with named columns."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from clops_sweep.learning.by_loss.batch import FrameBatch, Steps
 from clops_sweep.learning.replay.division import kept
 
 Policy = Literal["reservoir", "ring", "class_balanced", "task_balanced", "herding", "score"]
-"""Who stays when more is offered than fits; see `Memory`."""
+"""Policies that decide which instances to keep; see `Memory`."""
 
 _PRIORITY = "priority"
 
 
 class Memory:
-    """At most `size` training instances, and tensors that have a row for each of them.
+    """At most `size` training instances, with tensors that have one row per instance.
 
-    What is offered in a step is taken up after it. Who stays:
+    Instances offered in a step are stored after it. The policy decides which instances are kept:
 
-    - ``reservoir``: every offer with the same probability (Vitter, 1985).
+    - ``reservoir``: a uniform sample of all offers (Vitter, 1985).
     - ``ring``: the latest.
-    - ``class_balanced``, ``task_balanced``: equally many of each class or task, of each a uniform sample of its offers.
-    - ``herding``: equally many of each class: those whose mean of `features` comes closest to that of all that were
-      offered of the class at once, one after another (Rebuffi et al., 2017, algorithm 4). Offer it a whole task.
+    - ``class_balanced``, ``task_balanced``: equally many per class or task, each a uniform sample of its offers.
+    - ``herding``: equally many per class, chosen one by one so that their mean of `features` is closest to that of all
+      instances of the class in the offer (Rebuffi et al., 2017, algorithm 4). Offer a whole task at once.
     - ``score``: those with the highest `score`.
 
-    An instance that is offered twice may be in it twice.
+    An instance that is offered twice may be stored twice.
 
     Args:
-        size: how many instances at most.
-        policy: who stays.
+        size: maximum number of instances.
+        policy: the policy.
 
     Attributes:
-        index: int64 [m], the stored instances as positions among the training instances of all tasks.
-        columns: what was offered by name, [m, ...] each.
+        index: int64 [m], positions of the stored instances among the training instances of all tasks.
+        columns: offered columns by name, [m, ...] each.
 
     Raises:
         UsageError: a size below 1, or an unknown policy.
@@ -57,19 +57,19 @@ class Memory:
         self._steps: Steps | None = None
 
     def __len__(self) -> int:
-        """m, how many instances are stored."""
+        """m, the number of stored instances."""
         return len(self.index)
 
     def offer(self, batch: FrameBatch, **columns: torch.Tensor) -> None:
-        """Offer the instances of a batch; they are taken up after the step.
+        """Offer the instances of a batch; they are stored after the step.
 
         Args:
-            batch: instances.
-            columns: what to keep of each, [n, ...], under the same names every time. ``herding`` needs `features`,
-                [n, d], which it does not keep, and ``score`` needs `score`, [n].
+            batch: the instances.
+            columns: values to keep per instance, [n, ...], with the same names in every offer. ``herding`` needs
+                `features`, [n, d], which it does not keep; ``score`` needs `score`, [n].
 
         Raises:
-            UsageError: the columns are not those of earlier offers, or have another length than the batch.
+            UsageError: the columns differ from those of earlier offers, or their length from that of the batch.
         """
         steps = self._steps = batch.steps
         given = {name: self._column(name, values, batch) for name, values in columns.items()}
@@ -86,7 +86,7 @@ class Memory:
             steps.waiting.append(self)
 
     def _names(self) -> set[str] | None:
-        """The names of earlier offers."""
+        """Return the column names of earlier offers."""
         if self._waiting:
             return set(self._waiting[0][1])
         if not len(self):
@@ -102,7 +102,7 @@ class Memory:
         return values.detach()
 
     def take_up(self) -> None:
-        """Store what stays of the offers so far."""
+        """Store the offers so far, as the policy decides."""
         waiting, self._waiting = self._waiting, []
         for batch, columns in waiting:
             if self.policy in ("reservoir", "ring"):
@@ -111,7 +111,7 @@ class Memory:
                 self._choose(batch, dict(columns))
 
     def _replace(self, batch: FrameBatch, columns: Mapping[str, torch.Tensor]) -> None:
-        """The place of each offer, or none, whatever holds it now."""
+        """Return the slot of each offer, or none."""
         offers = self._offered + np.arange(len(batch))
         self._offered += len(batch)
         if self.policy == "ring":
@@ -128,7 +128,7 @@ class Memory:
             self.index[at] = batch.index[of]
             for name, values in columns.items():
                 self.columns[name][at] = values[of]
-        if new:  # places beyond the last are taken in their order
+        if new:  # free slots are filled in order
             of = torch.tensor(new, device=batch.index.device)
             self._append(batch.index[of], {name: values[of] for name, values in columns.items()})
 
@@ -140,7 +140,7 @@ class Memory:
         self.columns = {name: torch.cat([values, columns[name]]) for name, values in self.columns.items()}
 
     def _choose(self, batch: FrameBatch, columns: dict[str, torch.Tensor]) -> None:
-        """Of what is there and what is new the highest priorities stay, of each group equally many."""
+        """Keep the highest priorities among old and new instances, equally many per group."""
         steps, device = batch.steps, batch.index.device
         if self.policy == "herding":
             priorities = herding(columns.pop("features"), _classes(steps, batch.index))
@@ -164,16 +164,16 @@ class Memory:
         """Draw stored instances from the run's stream; each is counted as replayed.
 
         Args:
-            count: how many; without replacement at most as many as there are.
+            count: number of instances; without replacement at most m.
             replacement: whether an instance may be drawn more than once.
-            weights: probabilities, up to a factor, [m], or the name of a column that has them; uniform if not given.
+            weights: unnormalised probabilities, [m], or the name of a column that has them; uniform by default.
 
         Returns:
-            A batch, with what was offered by name.
+            A batch with the columns of the memory.
 
         Raises:
-            UsageError: nothing is stored, or the weights are not one finite number of at least 0 for each instance, or
-                fewer of them are above 0 than are drawn.
+            UsageError: the memory is empty, the weights are not m finite numbers of at least 0, or fewer weights are
+                above 0 than instances are drawn.
         """
         if self._steps is None or not len(self):
             raise UsageError("memory: sampled while nothing is stored; ask `if self.memory:` before")
@@ -198,24 +198,24 @@ class Memory:
         return shares / shares.sum()
 
     def at(self, places: torch.Tensor) -> FrameBatch:
-        """The instances at some places, int64 [k]; not counted as replayed."""
+        """Return the instances in some slots, int64 [k]; not counted as replayed."""
         if self._steps is None:
             raise UsageError("memory: nothing has been offered to it")
         columns = {name: values[places] for name, values in self.columns.items() if name != _PRIORITY}
         return FrameBatch(self._steps, self.index[places], columns)
 
     def all(self) -> FrameBatch:
-        """All stored instances; not counted as replayed."""
+        """Return all stored instances; not counted as replayed."""
         return self.at(torch.arange(len(self), device=self.index.device))
 
     def update(self, places: torch.Tensor, **columns: torch.Tensor) -> None:
-        """Write other values of columns at some places, int64 [k]."""
+        """Replace values of columns in some slots, int64 [k]."""
         for name, values in columns.items():
             self.columns[name][places] = values.detach()
 
     @property
     def column_bytes(self) -> int:
-        """Bytes of what is kept of all instances beside signal and targets."""
+        """Bytes of the columns of all instances."""
         return sum(values.nbytes for values in self.columns.values())
 
     def state(self) -> dict[str, Any]:
@@ -227,7 +227,7 @@ class Memory:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], steps: Steps) -> Memory:
-        """A memory from what `state` returned."""
+        """Restore a memory from `state`."""
         found = Memory(state["size"], state["policy"])
         found.index, found.columns = state["index"].clone(), {k: v.clone() for k, v in state["columns"].items()}
         found._offered, found._steps = state["offered"], steps
@@ -235,10 +235,10 @@ class Memory:
 
 
 class Reservoir(Memory):
-    """A `Memory` of the policy ``reservoir``: a uniform sample of all that was offered (Vitter, 1985).
+    """A `Memory` with the policy ``reservoir``: a uniform sample of all offers (Vitter, 1985).
 
     Args:
-        size: how many instances at most.
+        size: maximum number of instances.
 
     Raises:
         UsageError: a size below 1.
@@ -249,9 +249,9 @@ class Reservoir(Memory):
 
 
 def herding(features: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
-    """Priorities, float64 [n], of instances by features, [n, d], and classes, int64 [n]: minus the rank in its class.
+    """Return priorities, float64 [n], by features, [n, d], and classes, int64 [n]: minus the rank within the class.
 
-    Of a class the instance comes next with which the mean of those so far is closest to the mean of all.
+    In each class, the next instance is the one with which the mean of those chosen is closest to the mean of all.
     """
     found = torch.zeros(len(features), dtype=torch.float64, device=features.device)
     for label in classes.unique():
@@ -268,7 +268,7 @@ def herding(features: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
 
 
 def _classes(steps: Steps, index: torch.Tensor) -> torch.Tensor:
-    """The class of each instance, or its set of labels: int64 [n]; classes of tasks differ where targets do not."""
+    """Return the class or label set of each instance, int64 [n]; different tasks have different classes."""
     targets = steps.instances.targets[0].index_select(0, index)
     classes: torch.Tensor = torch.unique(targets, dim=0, return_inverse=True)[1]
     return classes + steps.task_of[index] * len(index) if steps.training.by_position else classes

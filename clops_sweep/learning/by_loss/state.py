@@ -1,4 +1,4 @@
-"""The attributes of a `Strategy` as data that a checkpoint can hold, and back."""
+"""Conversion of the attributes of a `Strategy` to checkpoint data and back."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _OBJECT, _ARRAY = "__object__", "__array__"
 
 
 class Attributes:
-    """Attributes on their way into a checkpoint: what is held in two places stays one object.
+    """Attributes for a checkpoint; objects with several references stay shared.
 
     Args:
-        steps: of their strategy.
-        values: by name.
+        steps: the steps of their strategy.
+        values: attributes by name.
 
     Attributes:
         objects: the memories and frozen networks among them.
 
     Raises:
-        UsageError: a value that cannot be stored.
+        UsageError: a value cannot be stored.
     """
 
     def __init__(self, steps: Steps, values: Mapping[str, object]) -> None:
@@ -36,7 +36,7 @@ class Attributes:
         self.values = {name: self._stored(f"self.{name}", value) for name, value in values.items()}
 
     def state(self) -> dict[str, Any]:
-        """Tensors, numbers, texts and containers of them."""
+        """Return tensors, numbers, text and containers of them."""
         kinds = ["memory" if isinstance(it, Memory) else "frozen" for it in self.objects]
         return {"values": self.values, "objects": [it.state() for it in self.objects], "kinds": kinds}
 
@@ -72,12 +72,12 @@ class Attributes:
 
 
 def _memory_of(value: torch.Tensor) -> int | None:
-    """Address of the memory that a tensor is a view of; None on devices without addresses."""
+    """Return the address of a tensor's storage; None on devices without addresses."""
     return value.untyped_storage().data_ptr() if value.device.type in ("cpu", "cuda") else None
 
 
 def restored(steps: Steps, state: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes from what `Attributes.state` returned."""
+    """Restore attributes from `Attributes.state`."""
     objects = [
         Memory.restored(of, steps) if kind == "memory" else Frozen.restored(of, steps)
         for kind, of in zip(state["kinds"], state["objects"], strict=True)

@@ -1,4 +1,4 @@
-"""Strategy: a continual-learning method that is written as a loss."""
+"""Strategy: a continual-learning method defined by a loss."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from clops_sweep.learning.strategies.ewc import fisher_information
 
 
 class Strategy(LockstepStrategy):
-    """A method as a loss: `loss` says what a step descends along; autograd and Adam do the rest.
+    """A continual-learning method defined by its `loss`; autograd and the optimiser do the rest.
 
     Experience replay, in full::
 
@@ -101,28 +101,28 @@ class Strategy(LockstepStrategy):
     def model(self, x: torch.Tensor) -> torch.Tensor:
         """Logits, float32 [n, C], of frames, float32 [n, channels, samples], in training mode.
 
-        May be called several times a step. Each pass uses the batch statistics of its own frames, and the running
-        statistics take them in, in the order of the calls.
+        May be called several times per step. Each pass uses the batch statistics of its own frames, which update the
+        running statistics in the order of the calls.
 
         Raises:
-            UsageError: called outside `loss` and `direction`, or with something else than frames.
+            UsageError: called outside `loss` and `direction`, or with an argument that is not frames.
         """
         return self._steps.passes.train(x)
 
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
-        """Logits, float32 [n, C], in evaluation mode and without a gradient, by the network's or other parameters."""
+        """Return logits, float32 [n, C], in evaluation mode without gradient, by the network's or other parameters."""
         return self._steps.passes.predict(x, parameters)
 
     def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
-        """The mean of the scenario's loss, a scalar: mean_i(weights_i l_i); for l_i see `losses.instance_losses`.
+        """Return the mean of the scenario's loss, mean_i(weights_i l_i), a scalar; l_i as in `losses.instance_losses`.
 
         Args:
             logits: [n, C].
             y: targets in [0, 1], [n, C].
-            weights: [n]; ones if not given. With `class_weights` they must be given, as `batch.weights`.
+            weights: [n], by default ones. With `class_weights`, pass `batch.weights`.
 
         Raises:
-            UsageError: shapes that do not match, or no weights with `class_weights`.
+            UsageError: shapes do not match, or missing weights with `class_weights`.
         """
         if logits.dim() != 2 or y.shape != logits.shape:
             raise self._steps.error(
@@ -137,31 +137,31 @@ class Strategy(LockstepStrategy):
         return self._steps.passes.criterion(logits, y, weights * self._steps.shares(len(y)))
 
     def losses(self, logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """The scenario's loss l_i of each instance, [n]; shapes as in `criterion`."""
+        """Return the scenario's loss l_i of each instance, [n]; shapes as in `criterion`."""
         return losses.instance_losses(self.training.learner.kind, logits, y)
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor:
-        """The gradient of a loss by the parameters, float32 [P]; the passes that it depends on are used up.
+        """Return the gradient of a loss by the parameters, float32 [P]; it can be computed once per pass.
 
         Raises:
-            UsageError: the loss is no scalar, or does not depend on the parameters.
-            Diverged: it is not finite.
+            UsageError: the loss is not a scalar, or does not depend on the parameters.
+            Diverged: the gradient is not finite.
         """
         return self._gradient(loss, "gradient() got")
 
     def frozen(self) -> Frozen:
-        """A copy of the network as it is now, which is no longer trained: called with frames, it returns logits."""
+        """Return a frozen copy of the network, which maps frames to logits."""
         return Frozen(self.training.learner.copy())
 
     def importance(self, task: int) -> torch.Tensor:
-        """The diagonal Fisher information of a task's training instances, float32 [P], as in EWC; see `ewc`."""
+        """Return the diagonal Fisher information on a task's training instances, float32 [P], as in EWC; see `ewc`."""
         return fisher_information(self.training.learner, self.training.tasks[self._seen(task)]).clone()
 
     def instances(self, task: int) -> FrameBatch:
-        """All training instances of a task, of the current one or an earlier one.
+        """Return all training instances of the current or an earlier task.
 
         Raises:
-            UsageError: the task comes later.
+            UsageError: a later task.
         """
         of = self._steps.of_task(self._seen(task))
         return FrameBatch(self._steps, torch.arange(of.start, of.stop, device=self.device))
@@ -172,7 +172,7 @@ class Strategy(LockstepStrategy):
         return task
 
     def come_to(self, task: int, *, end: bool) -> None:
-        """As `LockstepStrategy.come_to`; random numbers begin anew."""
+        """As `LockstepStrategy.come_to`; the random stream restarts."""
         self._steps.task = task
         self._steps.draw(task, int(end))
 
@@ -265,7 +265,7 @@ class Strategy(LockstepStrategy):
 
 
 class Options:
-    """The options that a strategy lists, as attributes."""
+    """The options of a strategy, as attributes."""
 
     def __init__(self, strategy: str, values: Mapping[str, Any]) -> None:
         self._strategy, self._values = strategy, values

@@ -1,4 +1,4 @@
-"""Signals of a data set, adapted to what an encoder takes by the rules that it declares."""
+"""Adaptation of a data set's signals to an encoder, by the rules that it declares."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from clops_sweep.experiment.plugins.declarations import EncoderInput
 
 @dataclass(frozen=True)
 class Signals:
-    """What the frames of a data set are.
+    """Properties of the frames of a data set.
 
     Attributes:
-        dataset: its name.
-        channels: names of the channels; joined by "|" where a frame is any one of several leads.
-        samples: of a channel.
-        sampling_rate: in Hz; None if unknown.
-        normalize: how they are normalised.
-        unit: if they are not.
+        dataset: name of the data set.
+        channels: names of the channels; joined by "|" if a frame is any one of several leads.
+        samples: samples per channel.
+        sampling_rate: sampling rate in Hz; None if unknown.
+        normalize: normalisation.
+        unit: unit, if not normalised.
     """
 
     dataset: str
@@ -36,7 +36,7 @@ class Signals:
 
     @classmethod
     def of(cls, frames: FrameSet) -> Signals:
-        """The frames of a frame set."""
+        """Return the properties of a frame set."""
         rate = None if frames.frame_seconds is None else frames.samples / frames.frame_seconds
         used = np.unique(frames.leads)
         names = frames.lead_names if not frames.single_leads else ["|".join(frames.lead_names[lead] for lead in used)]
@@ -46,12 +46,12 @@ class Signals:
 
 @dataclass(frozen=True)
 class Adapter:
-    """From frames [m, channels, samples] of a data set to signals that an encoder takes, float32 both.
+    """Converts frames [m, channels, samples] of a data set to an encoder's signals, both float32.
 
     Attributes:
-        picked: the channels that are taken, in order; one of them may be repeated.
-        resampled: samples of a channel after resampling.
-        samples: of a channel at the end, cropped or padded with zeros.
+        picked: selected channels in order; one may be repeated.
+        resampled: samples per channel after resampling.
+        samples: final samples per channel, cropped or padded with zeros.
     """
 
     picked: tuple[int, ...]
@@ -59,7 +59,7 @@ class Adapter:
     samples: int
 
     def __call__(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The signals."""
+        """Return the signals."""
         found = frames[:, list(self.picked)]
         if self.resampled != frames.shape[2]:
             from scipy.signal import resample
@@ -71,7 +71,7 @@ class Adapter:
 
 
 def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
-    """The adapter from some signals to what an encoder takes.
+    """Return the adapter from a data set's signals to those of an encoder.
 
     Raises:
         UsageError: the signals do not fit, and no declared rule adapts them.
@@ -111,7 +111,7 @@ def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
 
 
 def _picked(takes: EncoderInput, signals: Signals) -> tuple[int, ...] | None:
-    """Which channels are taken, in order; None where they do not fit."""
+    """Return the selected channels in order; None if they do not fit."""
     count = len(signals.channels)
     if isinstance(takes.channels, int):
         if count == takes.channels:

@@ -1,4 +1,4 @@
-"""Features in batches of a fixed size: the same bits whatever the number of threads that compute them."""
+"""Computation of features in batches of fixed size, bit-equal for any number of threads."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from clops_sweep.learning.threads import one_thread
 from clops_sweep.machine import available_cores
 
 BATCH: Final = 32
-"""Instances that are computed together. Rounding may depend on it, so it is the same for everybody."""
+"""Instances per batch. Rounding may depend on it, so it is constant."""
 
 _APART = 1e-3
-"""By what share of the largest feature an instance's may differ with the others in its batch."""
+"""Tolerance, relative to the largest feature, for the dependence of features on other instances in the batch."""
 
 
 def made_encoder(name: str, make: Callable[[Path | None], Any], weights: Path | None) -> nn.Module:
-    """The module of an encoder in evaluation mode, frozen, on the CPU.
+    """Return the module of an encoder in evaluation mode, frozen, on the CPU.
 
     Raises:
-        UsageError: it cannot be made, or its weights do not fit.
+        UsageError: it cannot be created, or its weights do not fit.
     """
     of = "" if weights is None else f" with weights {weights}"
 
@@ -64,17 +64,17 @@ def made_encoder(name: str, make: Callable[[Path | None], Any], weights: Path | 
 def computing(
     name: str, module: nn.Module, adapter: Adapter, frames: FrameSet, workers: int | None = None
 ) -> Computing:
-    """The features of all instances of a data set, on a GPU if there is one.
+    """Compute the features of all instances of a data set, on a GPU if available.
 
     Args:
-        name: of the encoder, for messages.
-        module: in evaluation mode.
-        adapter: from frames to signals that it takes.
-        frames: the signals.
-        workers: threads on a CPU, by default one for each core; the features do not depend on it.
+        name: name of the encoder, for errors.
+        module: the module in evaluation mode.
+        adapter: converts frames to the encoder's signals.
+        frames: the frames.
+        workers: number of threads on a CPU, by default one per core; features do not depend on it.
 
     Raises:
-        UsageError: the module is not fit to be an encoder.
+        UsageError: the module is not a valid encoder.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     encoding = _Encoding(name, module.to(device), adapter, frames, device)
@@ -86,10 +86,10 @@ def computing(
 
 
 def adapting(name: str, module: nn.Module, adapter: Adapter, frames: FrameSet) -> Computing:
-    """The signals that an encoder takes, of all instances of a data set, once the encoder is tried on some of them.
+    """Start to adapt all instances of a data set to an encoder, after a trial of the encoder on some of them.
 
     Raises:
-        UsageError: the module is not fit to be an encoder.
+        UsageError: the module is not a valid encoder.
     """
     computing(name, module, adapter, frames)
 
@@ -129,16 +129,16 @@ class _Encoding:
         return features.to(torch.float32).cpu()
 
     def probed(self) -> tuple[int, ...]:
-        """The shape of an instance's features, once the module has been tried on the first frames.
+        """Return the shape of an instance's features, after trying the module on the first frames.
 
         Raises:
-            UsageError: it keeps state, draws random numbers, or mixes the instances of a batch.
+            UsageError: the module keeps state, draws random numbers, or mixes the instances of a batch.
         """
         module, frames = self._module, self._frames
         buffers = {name: value.clone() for name, value in module.named_buffers()}
         first = self._features(module, slice(0, 2))
         self._check_finite(first.numpy(), 0)
-        self._features(module, slice(1, 3))  # what it keeps of these would show in the next
+        self._features(module, slice(1, 3))  # state kept from these frames would affect the next
         again = self._features(module, slice(0, 2))
         changed = _changed(buffers, dict(module.named_buffers()))
         if changed is not None:
@@ -171,10 +171,10 @@ class _Encoding:
             )
 
     def batches(self, shape: tuple[int, ...], threads: int) -> Iterator[NDArray[np.float32]]:
-        """The features of all instances in order.
+        """Yield the features of all instances in order.
 
         Raises:
-            UsageError: some are of another shape than the first, or are not finite.
+            UsageError: features are not finite, or their shape differs from the first.
         """
         modules = _copies(self._module, threads)
         free: SimpleQueue[nn.Module] = SimpleQueue()
@@ -197,7 +197,7 @@ class _Encoding:
             if len(modules) == 1:
                 yield from map(batch, begins)
                 return
-            # Threads, as PyTorch computes without Python's lock, and processes would each need the weights.
+            # Threads, because PyTorch releases Python's lock, and each process would need a copy of the weights.
             pool = ThreadPoolExecutor(len(modules), initializer=torch.set_num_threads, initargs=(1,))
             waiting: deque[Future[NDArray[np.float32]]] = deque()
             try:
@@ -212,7 +212,7 @@ class _Encoding:
 
 
 def _copies(module: nn.Module, count: int) -> list[nn.Module]:
-    """So many modules that share their weights: what a layer keeps during a pass must not meet another thread's.
+    """Return copies of a module that share its weights, so that threads do not share state of layers.
 
     A module that cannot be copied is computed by one thread.
     """
@@ -225,7 +225,7 @@ def _copies(module: nn.Module, count: int) -> list[nn.Module]:
 
 
 def _changed(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> str | None:
-    """The name of a buffer that is not what it was."""
+    """Return the name of a buffer that has changed, if any."""
     names = dict.fromkeys([*before, *after])
     differ = (it for it in names if it not in before or it not in after or not same_bits(before[it], after[it]))
     return next(differ, None)

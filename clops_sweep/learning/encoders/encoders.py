@@ -1,4 +1,4 @@
-"""Encoders by name: declared ones, and the networks of stored runs without their last layer."""
+"""Encoders by name: declared encoders, and networks of stored runs without their last layer."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from clops_sweep.learning.models.trained_model import UsedEncoder
 
 _OF_RUNS = frozenset({"resample", "pad", "crop"})
-"""How signals may be adapted to the network of a stored run."""
+"""Allowed adaptations to the network of a stored run."""
 
 _hashes: dict[Path, tuple[list[int], str]] = {}
-"""SHA-256 of weights, and the state of their file, in this process."""
+"""SHA-256 of weights by file and its state, cached in this process."""
 
 
 @dataclass(frozen=True)
 class _Encoder:
-    """An encoder that is at hand.
+    """An available encoder.
 
     Attributes:
         takes: the signals that it takes.
         identity: SHA-256 of its code, weights and declaration.
-        people: those that it has seen, by hash.
+        people: people that it has seen, by hash.
         trained_on: data sets whose people it has seen.
-        make: makes its module, given the file of its weights.
-        weights: that file.
+        make: creates its module from the file of weights.
+        weights: the file of weights.
     """
 
     takes: EncoderInput
@@ -55,11 +55,11 @@ class _Encoder:
 
 
 class Encoders:
-    """The encoders that configs may name here. Nothing needs PyTorch before features are computed.
+    """The encoders available to configs. PyTorch is imported only to compute features.
 
     Args:
-        read_model: the file of the last model of a stored run, by its id.
-        data_root: where weights are looked for; by default CLOPS_DATA_ROOT.
+        read_model: returns the last model of a stored run by id.
+        data_root: folder to search for weights; by default CLOPS_DATA_ROOT.
     """
 
     def __init__(self, read_model: Callable[[str], bytes], data_root: str | os.PathLike[str] | None = None) -> None:
@@ -68,22 +68,22 @@ class Encoders:
         self._models: dict[str, tuple[bytes, ModelFacts]] = {}
 
     def identity(self, encoder: str) -> str:
-        """SHA-256 of an encoder's code, weights and declaration.
+        """Return the SHA-256 of an encoder's code, weights and declaration.
 
         Raises:
-            UsageError: it is not declared here, or its weights or model are missing.
+            UsageError: the encoder is not declared, or its weights or model are missing.
         """
         return self._found(encoder).identity
 
     def people(self, encoder: str) -> frozenset[str]:
-        """The people that it has seen in pretraining, by `leaks.person_hash`, as far as a stored run says so."""
+        """Return the people seen in pretraining, by `leaks.person_hash`, if a stored run records them."""
         return self._found(encoder).people
 
     def check(self, encoder: str, frames: FrameSet) -> None:
-        """See whether it can be used on some frames.
+        """Check that an encoder can be used on some frames.
 
         Raises:
-            UsageError: the frames can neither be taken as they are nor adapted, or it was trained on their people.
+            UsageError: the frames do not fit and cannot be adapted, or it was trained on their people.
         """
         found = self._found(encoder)
         if frames.name in found.trained_on:
@@ -94,10 +94,10 @@ class Encoders:
         adapter(encoder, found.takes, Signals.of(frames))
 
     def compute(self, encoder: str, frames: FrameSet) -> Computing:
-        """Begin to compute its features of all instances.
+        """Start to compute the features of all instances.
 
         Raises:
-            UsageError: it cannot be made, or is not fit to be an encoder.
+            UsageError: the module cannot be created or is not a valid encoder.
         """
         from clops_sweep.learning.encoders.computing import computing
 
@@ -106,10 +106,10 @@ class Encoders:
         return computing(encoder, self._module(encoder, found), fitting, frames)
 
     def adapt(self, encoder: str, frames: FrameSet) -> Computing:
-        """Begin to adapt all instances to the signals that it takes.
+        """Start to adapt all instances to the signals that the encoder takes.
 
         Raises:
-            UsageError: they do not fit, or the encoder cannot be made or is not fit to be one.
+            UsageError: the signals do not fit, or the module cannot be created or is not a valid encoder.
         """
         from clops_sweep.learning.encoders.computing import adapting
 
@@ -118,10 +118,10 @@ class Encoders:
         return adapting(encoder, self._module(encoder, found), fitting, frames)
 
     def module(self, encoder: str) -> EncoderModule:
-        """What makes its module in any process on a machine that has its weights.
+        """Return a function that creates the module in any process on a machine with the weights.
 
         Raises:
-            UsageError: it is not declared here, or its weights or model are missing.
+            UsageError: the encoder is not declared, or its weights or model are missing.
         """
         identity, models, below = self.identity(encoder), dict[str, bytes](), encoder
         while stored := STORED_RUN.fullmatch(below):  # whose own encoder may be a stored run
@@ -131,10 +131,10 @@ class Encoders:
         return EncoderModule(encoder, identity, self._data_root, models)
 
     def made(self, encoder: str, identity: str) -> nn.Module:
-        """Its module, in evaluation mode and frozen.
+        """Create the module, frozen and in evaluation mode.
 
         Raises:
-            UsageError: it has another identity here, or cannot be made.
+            UsageError: the encoder has another identity in this process, or the module cannot be created.
         """
         found = self._found(encoder)
         if found.identity != identity:
@@ -144,10 +144,10 @@ class Encoders:
         return self._module(encoder, found)
 
     def of_model(self, facts: ModelFacts) -> UsedEncoder:
-        """The encoder whose features a stored model takes.
+        """Return the encoder whose features a stored model takes.
 
         Raises:
-            UsageError: it is not the one that the model was trained with.
+            UsageError: it differs from the encoder that the model was trained with.
         """
         from clops_sweep.learning.models.trained_model import UsedEncoder
 
@@ -191,7 +191,7 @@ class Encoders:
         return _Encoder(takes, identity, ENCODERS[name], weights, trained_on=declared.trained_on)
 
     def _weights(self, name: str, declared: DeclaredEncoder) -> Path | None:
-        """The file of declared weights."""
+        """Return the file of declared weights."""
         if declared.weights is None:
             return None
         folders = [Path(it) for it in (self._data_root, declared.folder) if it]
@@ -203,7 +203,7 @@ class Encoders:
         raise UsageError(f"encoder {name!r}: weights {declared.weights}: there is no such file; looked for {looked}")
 
     def _stored(self, name: str, run_id: str) -> _Encoder:
-        """The network of a stored run without its last layer."""
+        """Return the network of a stored run without its last layer."""
         if run_id not in self._models:
             content = self._read_model(run_id)
             self._models[run_id] = content, facts_in(content)
@@ -249,13 +249,13 @@ def _signals(facts: ModelFacts) -> Signals:
 
 @dataclass(frozen=True)
 class EncoderModule:
-    """Makes the module of an encoder, also in another process, which has its code from the plug-ins of the launch.
+    """Creates the module of an encoder, also in a worker, which gets the code from the plug-ins of the launch.
 
     Attributes:
-        encoder: its name.
-        identity: SHA-256 of its code, weights and declaration, which is verified.
-        data_root: where weights are looked for.
-        models: the stored runs that it consists of, by id.
+        encoder: name of the encoder.
+        identity: SHA-256 of its code, weights and declaration; verified before use.
+        data_root: folder of the weights.
+        models: models of the stored runs that the encoder consists of, by run id.
     """
 
     encoder: str

@@ -1,4 +1,4 @@
-"""The network of a stored run as an encoder: what its last linear layer sees."""
+"""The network of a stored run as an encoder: the input of its last linear layer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from clops_sweep.learning.networks.on_features import OnFeatures
 
 
 def without_head(encoder: str, model: TrainedModel) -> nn.Module:
-    """From signals that a model takes to the features [B, F] that its last `nn.Linear` sees, in place.
+    """Remove the last `nn.Linear` of a model in place, so that it returns that layer's input [B, F].
 
     Raises:
-        UsageError: it has no such layer, or does more after it.
+        UsageError: the model has no such layer, or more layers after it.
     """
     network = model.network.network if isinstance(model.network, OnFeatures) else model.network
     try:
@@ -33,14 +33,14 @@ def without_head(encoder: str, model: TrainedModel) -> nn.Module:
 
 
 class _Features(nn.Module):
-    """A network whose last linear layer was left out."""
+    """A network without its last linear layer."""
 
     def __init__(self, network: nn.Module, size: int) -> None:
         super().__init__()
         self.network, self._size = network, size
 
     def forward(self, signals: torch.Tensor) -> torch.Tensor:
-        """Features [B, F] of signals [B, channels, samples]."""
+        """Return features [B, F] of signals [B, channels, samples]."""
         features: torch.Tensor = self.network(signals)
         if features.ndim != 2 or features.shape[1] != self._size:  # len(signals) would fix the batch in an export
             raise ValueError(f"returns {list(features.shape)} without its last nn.Linear; expected [B, {self._size}]")

@@ -23,7 +23,8 @@ def onnx_bytes(model: TrainedModel) -> bytes:
 
     Raises:
         UsageError: the packages of `clops-sweep[onnx]` are missing, the network has a layer that ONNX does not
-            support or takes batches of one size alone, or onnxruntime computes probabilities that differ by more than 1e-5.
+            support or code that fixes the batch size, or onnxruntime computes probabilities that differ by more than
+            1e-5.
     """
     try:
         import onnx

@@ -1,4 +1,4 @@
-"""A network on the features of an encoder, which is frozen or trained further by low-rank adapters."""
+"""Networks on the features of an encoder, which is frozen or has trained low-rank adapters."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class OnFeatures(nn.Module):
         return logits
 
     def frozen(self) -> dict[str, torch.Tensor]:
-        """The entries of the state dict that belong to the encoder and are never trained."""
+        """Return the entries of the state dict that belong to the encoder and are never trained."""
         kept = [*self.encoder.named_parameters(), *self.encoder.named_buffers()]
         return {f"encoder.{name}": value for name, value in kept if not value.requires_grad}
 
 
 @dataclass(frozen=True)
 class TunedEncoder:
-    """An encoder that a run trains further: `network_options` has it as "encoder".
+    """An encoder whose adapters a run trains; the entry "encoder" of `network_options`.
 
     Attributes:
-        make: makes its module, in evaluation mode and frozen.
+        make: creates the module, frozen and in evaluation mode.
         identity: SHA-256 of its code, weights and declaration.
         rank: of the adapters.
     """
@@ -49,7 +49,7 @@ class TunedEncoder:
 
 
 def network_options(config: RunConfig, frames: FrameSet) -> dict[str, Any]:
-    """What the network of a config is made with, including the encoder that the run trains further."""
+    """Return what the network of a config is made with, including an encoder whose adapters are trained."""
     encoded = frames.encoded
     if encoded is None or encoded.module is None:
         return config.network_options
@@ -58,10 +58,10 @@ def network_options(config: RunConfig, frames: FrameSet) -> dict[str, Any]:
 
 @torch.no_grad()
 def shape_of_features(module: nn.Module, shape: tuple[int, int]) -> tuple[int, int]:
-    """The shape (1, F) or (tokens, F) of the features that a module returns for signals of the given shape.
+    """Return the shape of an encoder's features, (1, F) or (tokens, F), for signals of a shape.
 
     Raises:
-        UsageError: it returns something else.
+        UsageError: the module returns something else.
     """
     features: Any = module(torch.zeros(2, *shape))
     if not isinstance(features, torch.Tensor) or features.ndim not in (2, 3):

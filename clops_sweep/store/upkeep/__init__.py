@@ -1,1 +1,1 @@
-"""What acts on a whole store: compaction beside a sweep, verification, and parts replaced as a whole."""
+"""Maintenance of a whole store: compaction during a sweep, verification, and atomic rewrites of many parts."""

@@ -1,4 +1,4 @@
-"""Compaction beside a sweep: `python -m clops_sweep.store.upkeep.background`, which the driver starts now and then."""
+"""Compaction during a sweep, in a process that the driver starts: `python -m clops_sweep.store.upkeep.background`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from clops_sweep.store.run_store import RunStore
 
 
 class BackgroundCompaction:
-    """Compact the store of a running sweep, step by step, in a process of its own.
+    """Compact the store of a running sweep gradually, in a separate process.
 
-    The driver has to answer its workers at once, and must not hold what is in hand while it does so. If the driver is
-    killed meanwhile, that process goes on to its end; if that process is killed, nothing is lost.
+    The driver must answer its workers without delay. If the driver is killed, the process still completes; if the
+    process is killed, nothing is lost.
 
     Args:
-        store: which one.
+        store: the store.
     """
 
     def __init__(self, store: RunStore) -> None:
@@ -27,7 +27,7 @@ class BackgroundCompaction:
         self._recorded = 0
 
     def recorded(self, runs: int) -> None:
-        """So many more runs have parts of their own. Returns at once."""
+        """Count newly recorded runs, and start a compaction once there are enough. Returns at once."""
         self._recorded += runs
         if self._recorded >= FEW and (self._process is None or self._process.poll() is not None):
             self._recorded = 0
@@ -37,7 +37,7 @@ class BackgroundCompaction:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Wait until it has finished what it began: readers then find each run once."""
+        """Wait for a compaction that has begun, so that readers of the folders find each run once."""
         if self._process is not None:
             self._process.wait()
 
@@ -49,15 +49,15 @@ class BackgroundCompaction:
                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment,
             )  # fmt: skip
             assert self._process.stdin is not None
-            with self._process.stdin as told:  # it may hold a password, which a command line would show to everybody
+            with self._process.stdin as told:  # a command line would show its password
                 told.write(self._uri.encode())
-        except OSError:  # no memory for a process, or it has been killed: the next one does what is left
+        except OSError:  # no memory for a process, or it was killed: the next one continues
             return
 
 
 def main() -> None:
-    """Compacts the store whose URI standard input holds."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user means the sweep
+    """Compact the store whose URI is read from standard input."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the sweep
     os.nice(10)
     RunStore(sys.stdin.read()).compact_if_many()
 

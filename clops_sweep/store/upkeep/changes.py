@@ -1,4 +1,4 @@
-"""`delete` and `merge`: runs leave a store, or come into it from another, as a whole."""
+"""`delete` and `merge`: remove runs from a store, or add those of another store, atomically."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _RUNS_AT_A_TIME = 256
 
 
 def matching(store: RunStore, where: str) -> list[str]:
-    """The ids of the runs, finished and failed, whose rows in `runs` meet a condition.
+    """Return the ids of the runs, finished and failed, whose rows in `runs` meet a condition.
 
     Raises:
-        UsageError: the condition cannot be read or names an unknown column, or no run meets it.
+        UsageError: the condition is invalid or names an unknown column, or no run meets it.
     """
     if not isinstance(where, str) or not where.strip():
         raise UsageError(f"where = {shown(where)}: expected a condition such as 'storage_fraction == 0.5'")
@@ -36,14 +36,14 @@ def matching(store: RunStore, where: str) -> list[str]:
 
 
 def delete_runs(store: RunStore, choose: Callable[[], Collection[str]]) -> int:
-    """Delete some runs from all tables, and their checkpoints. Nothing but them changes.
+    """Delete some runs from all tables, with their checkpoints. Nothing else changes.
 
     Args:
         store: the store.
-        choose: returns their ids; called when this process holds the lock.
+        choose: returns the ids to delete; called while this process holds the lock.
 
     Returns:
-        How many there were.
+        The number of runs deleted.
 
     Raises:
         UsageError: a sweep is at work on the store, the disk has no room, or a part is damaged.
@@ -66,21 +66,21 @@ def delete_runs(store: RunStore, choose: Callable[[], Collection[str]]) -> int:
 
 
 def merge_runs(store: RunStore, other: RunStore) -> int:
-    """Take the runs of another store that this one does not have. The other one stays as it is.
+    """Copy the runs of another store that this one lacks. The other store is not changed.
 
-    A run that is finished there and failed here is taken. Of a run that both have finished, predictions are taken if
-    only the other store has them.
+    A run that failed here and finished there is copied. If both stores have finished a run, its predictions are copied
+    if only the other store has them.
 
     Args:
-        store: the store to add to; made if it is not there.
-        other: the store to take from, in a folder or behind a URI.
+        store: the store to add to; created if missing.
+        other: the store to copy from, in a folder or behind a URI.
 
     Returns:
-        How many runs were taken.
+        The number of runs copied.
 
     Raises:
-        UsageError: both have a run whose numbers differ; the two are one store, or one of another format; a sweep is at
-            work on this one; the disk has no room.
+        UsageError: the numbers of a run differ between the stores; both are the same store; one has another format; a
+            sweep is running on this store; the disk is too full.
     """
     if store.uri == other.uri:
         raise UsageError(f"merge {store.files.shown} with {other.files.shown}: they are one store; give two")
@@ -120,7 +120,7 @@ def merge_runs(store: RunStore, other: RunStore) -> int:
 
 
 def _parts_with(parts: PartFolder, run_ids: Collection[str]) -> Iterator[Part]:
-    """The parts that hold any of some runs, lowest rank first."""
+    """Return the parts that contain any of some runs, lowest rank first."""
     listing = parts.listing()
     for part in (*listing.compacts, *listing.singles):
         if not parts.ids(part).isdisjoint(run_ids):
@@ -128,7 +128,7 @@ def _parts_with(parts: PartFolder, run_ids: Collection[str]) -> Iterator[Part]:
 
 
 def _owners(parts: PartFolder, sources: Sequence[Part], wanted: Collection[str]) -> Iterator[dict[str, Part]]:
-    """Which runs are read from which part, for each part that is going to be written."""
+    """Return, for each part to write, the part from which each of its runs is read."""
     left = set(wanted)
     for part in sources:
         if part.run_id is None:
@@ -142,15 +142,15 @@ def _owners(parts: PartFolder, sources: Sequence[Part], wanted: Collection[str])
 
 
 def _failures(parts: PartFolder, run_ids: Collection[str]) -> list[Part]:
-    """The parts of failed runs, of some runs."""
+    """Return the parts of those runs that failed."""
     return [part for part in parts.listing().singles if part.status == "failed" and part.run_id in run_ids]
 
 
 def _check_equal(store: RunStore, other: RunStore, run_ids: Sequence[str]) -> None:
-    """See that runs that both stores have, have the same numbers.
+    """Check that runs in both stores have equal numbers.
 
     Raises:
-        UsageError: those of a run differ; names it and the table.
+        UsageError: the numbers of a run differ; names the run and the table.
     """
     columns: Mapping[TableName, Sequence[str] | None] = {
         "runs": _NUMBERS, "r_matrix": None, "curves": None, "instances": None, "predictions": None

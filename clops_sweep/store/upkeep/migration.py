@@ -1,4 +1,4 @@
-"""`migrate`: the runs of a store of version 0.2 get the ids that the installed version gives them."""
+"""`migrate`: convert a store of version 0.2, whose run ids change."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from clops_sweep.store.upkeep.rewriting import TABLES, Rewriting, check_room
 
 @dataclass(frozen=True)
 class Migration:
-    """What a migration did.
+    """The outcome of a migration.
 
     Attributes:
-        runs: how many runs the store had, finished and failed.
-        new_ids: old id to new id, of the runs whose id changed; those that were dropped are among them.
-        dropped: id of each run that was dropped, to the id of the equal run that was kept.
-        unknown: why the ids of other runs could not be computed, and of how many; these runs keep their ids.
-        parts: how many parts were written again.
+        runs: number of runs in the store, finished and failed.
+        new_ids: old id to new id, for runs whose id changed, including dropped ones.
+        dropped: id of each dropped run to the id of the equal run that was kept.
+        unknown: reason to the number of runs whose id could not be computed; these keep their ids.
+        parts: number of rewritten parts.
     """
 
     runs: int
@@ -47,15 +47,15 @@ class Migration:
 def migrate(store: RunStore, rename: Callable[[Mapping[str, str]], None] = lambda new_ids: None) -> Migration:
     """Give each run the id that the installed version computes from its row, in all tables.
 
-    A run whose id cannot be computed, because a plug-in that it names is not registered, keeps its id. Of runs that get
-    the same id the one that finished first stays. Killed at any moment, this can be repeated.
+    A run that uses an unregistered plug-in keeps its id. Of runs with equal new ids, the one that finished first is
+    kept. After a kill, call it again.
 
     Args:
         store: the store.
-        rename: called with old and new ids when all new parts are verified, and before any old one is replaced.
+        rename: called with old and new ids after all new parts are verified and before any old part is replaced.
 
     Raises:
-        UsageError: a sweep is at work on the store, the disk has no room, or a part is damaged.
+        UsageError: a sweep is running on the store, the disk is too full, or a part is damaged.
     """
     with Rewriting(store) as rewriting:
         for table, parts in store.parts.items():
@@ -87,7 +87,7 @@ def _unchanged(table: pa.Table) -> pa.Table:
 
 
 def _converted(runs: pa.Table) -> pa.Table:
-    """Rows of `runs` as this version writes them: null for options that a run does not use, renamed values."""
+    """Convert rows of `runs` to this version: null for options that a run does not use, renamed values."""
     used = [None if unregistered(row) else used_options(row.get) for row in runs.to_pylist()]
     for name in OPTIONS.keys() & set(runs.column_names):
         unused = pa.array([it is not None and name not in it for it in used])
@@ -102,7 +102,7 @@ def _converted(runs: pa.Table) -> pa.Table:
 
 
 def _plan(rows: Sequence[Mapping[str, Any]], incomplete: AbstractSet[str]) -> Migration:
-    """What becomes of each run; `incomplete` are those that another table than `runs` lacks."""
+    """Decide the new id of each run; `incomplete` are the runs that a table other than `runs` lacks."""
     wanted: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     unknown: Counter[str] = Counter()
     for row in rows:
@@ -119,7 +119,7 @@ def _plan(rows: Sequence[Mapping[str, Any]], incomplete: AbstractSet[str]) -> Mi
 
 
 def _id_of(row: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The id that a run has by its row, and why it is not known, if so."""
+    """Return the id of a run, computed from its row, or the reason why it is unknown."""
     if missing := unregistered(row):
         return row["run_id"], [f"{' and '.join(missing)} not registered"]
     if not isinstance(row["data_hash"], str) or row["semantics_version"] is None:
@@ -131,7 +131,7 @@ def _id_of(row: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def _rank(row: Mapping[str, Any]) -> tuple[bool, datetime, str]:
-    """Which of equal runs is kept, lowest first: finished ones, and of these the one that finished first."""
+    """Return the precedence of equal runs, lowest first: finished before failed, then earlier before later."""
     ended = row["started_at"] or datetime.max.replace(tzinfo=UTC)
     if row["started_at"] is not None and row["seconds"] is not None:
         ended += timedelta(seconds=row["seconds"])
@@ -140,13 +140,13 @@ def _rank(row: Mapping[str, Any]) -> tuple[bool, datetime, str]:
 
 @dataclass(frozen=True)
 class _Work:
-    """What is to do in a table.
+    """The changes to one table.
 
     Attributes:
-        replaced: the parts that go.
-        batches: run id to part, for each part that is going to be written.
+        replaced: the parts to replace.
+        batches: for each part to write, run id to the part that it is read from.
         failures: the same for failed runs.
-        nbytes: what the parts that go take on the disk.
+        nbytes: size in bytes of the parts to replace.
     """
 
     replaced: Sequence[Part]
@@ -156,9 +156,9 @@ class _Work:
 
     @classmethod
     def of(cls, parts: PartFolder, plan: Migration, recorded: AbstractSet[str]) -> _Work:
-        """The parts of version 0.2, and those with a run whose id changes.
+        """Collect the parts of version 0.2 and the parts with a run whose id changes.
 
-        A part of one run that `runs` does not have was left by a killed worker, and stays as it is.
+        A part of a run that `runs` lacks was left by a killed worker and is not touched.
         """
         listing, sizes = parts.listing(), parts.sizes()
         singles = [part for part in listing.singles if part.run_id in recorded]
@@ -202,9 +202,9 @@ class _Work:
 
 
 def _moved_checkpoints(store: RunStore, rows: Sequence[Mapping[str, Any]], plan: Migration) -> list[str]:
-    """Write the checkpoints of failed runs under their new ids; return the old files, which are no longer needed.
+    """Write the checkpoints of failed runs under their new ids; return the old files, which can be deleted.
 
-    Checkpoints of runs that are neither finished nor failed stay: their new ids cannot be known.
+    Checkpoints of runs that are neither finished nor failed stay, since their new ids are unknown.
     """
     found = []
     for row in rows:

@@ -1,8 +1,8 @@
-"""A change of many parts at once, made as a whole: what `migrate`, `delete` and `merge` have in common.
+"""Atomic changes of many parts, as `migrate`, `delete` and `merge` make them.
 
-New parts are staged in `.work/rewriting-parts`, where no reader looks, and verified. Then one file, the
-journal, lists them and the parts that they replace. Once it is there the change will be made: `finish` moves the staged
-parts to their tables, verifies them there and deletes the old ones. It can be killed and repeated at any moment.
+New parts are staged in `.work/rewriting-parts`, where no reader looks, and verified. Then a journal is written that
+lists them and the parts that they replace; it commits the change. `finish` moves the staged parts to their tables,
+verifies them there and deletes the old ones. It can be killed and repeated at any moment.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 
 TABLES: tuple[TableName, ...] = (*(name for name in SCHEMAS if name not in EVERY_RUN), *EVERY_RUN[1:], EVERY_RUN[0])
-"""`runs` comes last, as when a run is recorded: a run counts when it is in there."""
+"""Order of the tables; `runs` comes last, since a run is finished when `runs` has it."""
 
 _STAGED, _JOURNAL = "rewriting-parts", "rewriting.json"
 _SPARE = 2**20
-"""Bytes that stay free: folders and the journal take room, too."""
+"""Bytes to keep free for folders and the journal."""
 
 
 class Rewriting:
-    """New parts that are staged, and old parts that they replace. No reader sees any of them before `commit`.
+    """Staged new parts and the old parts that they replace. Readers see no change before `commit`.
 
-    A context manager: it holds the store's lock, finishes what a killed command has committed, and deletes what was
-    staged if the block ends without a commit.
+    A context manager that holds the store's lock, finishes a change that a killed command had committed, and deletes
+    the staged parts if the block ends without a commit.
 
     Args:
         store: the store to change.
@@ -85,14 +85,14 @@ class Rewriting:
         """Write one new part with the rows of some runs, and verify it.
 
         Args:
-            table: where the part is going to be.
-            source: where the rows are read, in this store or another.
-            owner: run id to the part that has its rows.
-            new_ids: the ids to give to the runs that get another one.
+            table: the table of the part.
+            source: the parts to read the rows from, in this store or another.
+            owner: run id to the part with its rows.
+            new_ids: old id to new id, for runs whose id changes.
             failed: whether it is the part of one failed run.
 
         Raises:
-            DamagedStore: a part is damaged, or the new one is not what was written.
+            DamagedStore: a source or the new part is damaged.
             OSError: the part cannot be written.
         """
         run_ids = [(new_ids or {}).get(run_id, run_id) for run_id in owner]
@@ -105,11 +105,11 @@ class Rewriting:
         self._added.append((table, part))
 
     def remove(self, table: TableName, parts: Collection[Part]) -> None:
-        """Note parts to be deleted once all new ones are in their tables."""
+        """Mark parts for deletion after all new parts are in their tables."""
         self._removed += [(table, part) for part in parts]
 
     def commit(self) -> None:
-        """Make the change. From here on it is made even if this process is killed: the next command finishes it."""
+        """Commit the change. If this process is killed afterwards, the next command completes the change."""
         kept = set(self._added)
         journal = {
             "added": [[table, part.name] for table, part in self._added],
@@ -121,13 +121,13 @@ class Rewriting:
 
     def _discard(self) -> None:
         files, folder = self._store.files, f"{self._store.work_folder}/{_STAGED}"
-        if files.local:  # files that a killed process was writing begin with a dot, and are not listed
+        if files.local:  # unfinished files of a killed process begin with a dot, and are not listed
             shutil.rmtree(folder, ignore_errors=True)
         files.delete(f"{folder}/{name}" for name in files.names(folder))
 
 
 def check_room(store: RunStore, needed: int) -> None:
-    """See that the disk of a store has room for so many bytes; unknown of an object store.
+    """Check that the disk of a local store has room for some bytes.
 
     Raises:
         UsageError: it has not.
@@ -143,7 +143,7 @@ def check_room(store: RunStore, needed: int) -> None:
 
 
 def finish_interrupted(store: RunStore) -> None:
-    """Finish the change that a killed `migrate`, `delete` or `merge` has committed, if there is one.
+    """Finish a change that a killed `migrate`, `delete` or `merge` had committed, if any.
 
     Raises:
         UsageError: another process is at work on the store, or the change cannot be finished.
@@ -154,10 +154,10 @@ def finish_interrupted(store: RunStore) -> None:
 
 
 def finish(store: RunStore) -> None:
-    """The same, while the lock is held (`RunStore.rewriting`).
+    """Finish a committed change, if any, while holding the lock (`RunStore.rewriting`).
 
     Raises:
-        DamagedStore: the journal or a new part is not what was written; nothing is deleted then.
+        DamagedStore: the journal or a new part is damaged; nothing is deleted then.
         UsageError: the store cannot be written to.
     """
     try:
@@ -194,10 +194,10 @@ def _finish(store: RunStore) -> None:
 
 
 def _named(entries: list[list[str]]) -> list[tuple[TableName, Part]]:
-    """Tables and parts, `runs` last. Names may come from anybody: they never lead out of a table.
+    """Parse names of tables and parts, `runs` last. Untrusted names cannot lead out of a table.
 
     Raises:
-        ValueError: there is no such table, or a name is not one of a part.
+        ValueError: a table does not exist, or a name is not the name of a part.
     """
     found = [(table, parsed(name)) for table, name in entries]
     if wrong := [table for table, part in found if part is None or table not in SCHEMAS]:
@@ -206,7 +206,7 @@ def _named(entries: list[list[str]]) -> list[tuple[TableName, Part]]:
 
 
 def same_rows(one: pa.Table, other: pa.Table) -> bool:
-    """Whether two tables hold the same values in the same order; nan equals nan."""
+    """Return whether two tables have equal values in equal order; nan equals nan."""
     columns = [name for name in one.column_names if name in other.column_names]
     missing = [table[name] for table, others in ((one, other), (other, one)) for name in table.column_names
                if name not in others.column_names]  # fmt: skip

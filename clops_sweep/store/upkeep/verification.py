@@ -1,4 +1,4 @@
-"""Verification: a part is what was written, byte for byte, or is set aside and its runs are pending again."""
+"""Verification: damaged parts are set aside, and their runs are pending again."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 
 DAMAGED = "damaged"
-"""Folder beside the checkpoints where parts that are damaged are kept."""
+"""Folder beside the checkpoints for damaged parts."""
 
 _SEEN = "verified.json"
 _MOST_BYTES = 2**28
-"""More than the marks of a million parts take."""
+"""Maximum size in bytes of the file of marks; the marks of a million parts take less."""
 
 
 @dataclass(frozen=True)
 class Damage:
-    """A part that is not what was written.
+    """A damaged part.
 
     Attributes:
-        table: whose part it is.
-        part: which one.
-        reason: what is wrong with it, in a sentence that names the file.
+        table: the table of the part.
+        part: the part.
+        reason: a sentence that names the file and what is wrong with it.
     """
 
     table: TableName
@@ -38,11 +38,11 @@ class Damage:
 
 
 def damages(store: RunStore, run_ids: Collection[str] | None = None) -> list[Damage]:
-    """The damaged parts of some runs, or of all.
+    """Return the damaged parts of some runs, or of all.
 
-    Of some runs, parts that were whole when they were last read and are the same files since (`Files.mark`) are not
-    read again; which these are is remembered beside the logs. A part that goes meanwhile, being put together with
-    others, is passed over.
+    For some runs, parts that were undamaged when they were last read and have not changed since (`Files.mark`) are not
+    read again; their marks are kept beside the logs. A part that vanishes meanwhile, because it was compacted, is
+    skipped.
 
     Raises:
         UsageError: the store cannot be read.
@@ -70,10 +70,10 @@ def damages(store: RunStore, run_ids: Collection[str] | None = None) -> list[Dam
 
 
 def faults(store: RunStore) -> Iterator[str]:
-    """Everything in a store that is damaged, cannot be read or is incomplete, each as a sentence.
+    """Return a sentence for everything in a store that is damaged, unreadable or incomplete.
 
-    What cannot be read keeps nothing else from being looked at. Of a run that lacks a table nothing is said where a
-    part of that table is among the faults, as that part may hold the run.
+    An unreadable part does not stop the check. A run missing from a table is not reported if a part of that table is
+    damaged, as that part may contain the run.
     """
     complete: list[TableName] = []
     for table, parts in store.parts.items():
@@ -83,7 +83,7 @@ def faults(store: RunStore) -> Iterator[str]:
     yield from store.models.faults()
     try:
         incomplete = store.incomplete(complete)
-    except (DamagedStore, UnreadableFile):  # which runs there are is not known
+    except (DamagedStore, UnreadableFile):  # the runs in it are unknown
         return
     for run_id, tables in incomplete.items():
         yield f"run {run_id}: it has no part in {' and '.join(tables)}; a launch that is asked for it computes it anew"
@@ -99,29 +99,29 @@ def _faults_of(parts: PartFolder) -> Iterator[str]:
     for part in (*listing.singles, *listing.compacts):
         try:
             parts.verify(part)
-        except FileNotFoundError:  # it is being put together with others
+        except FileNotFoundError:  # it is being compacted
             continue
         except (DamagedStore, UnreadableFile) as error:
             yield str(error)
 
 
 def set_aside(store: RunStore, found: Collection[Damage]) -> None:
-    """Moves damaged parts out of their tables, and deletes none. The runs that were in them are no longer finished.
+    """Move damaged parts out of their tables, without deleting any. Their runs are pending again.
 
     Raises:
-        OSError: one cannot be moved.
+        OSError: a part cannot be moved.
     """
     for damage in found:
         source = store.parts[damage.table].path(damage.part)
-        with contextlib.suppress(FileNotFoundError):  # another launch was faster
+        with contextlib.suppress(FileNotFoundError):  # another launch has already moved it
             store.files.move(source, f"{store.work_folder}/{DAMAGED}/{damage.table}-{damage.part.name}")
 
 
 def without_damage(store: RunStore, run_ids: Collection[str] | None, say: Callable[[str], None]) -> bool:
-    """Sets aside what is damaged of some runs, or of all, and says so. Returns whether there was anything.
+    """Set aside the damaged parts of some runs, or of all, and report them. Return whether there were any.
 
     Raises:
-        UsageError: the store cannot be read, or a damaged part not be moved.
+        UsageError: the store cannot be read, or a damaged part cannot be moved.
     """
     found = damages(store, run_ids)
     try:
@@ -134,7 +134,7 @@ def without_damage(store: RunStore, run_ids: Collection[str] | None, say: Callab
 
 
 def _chosen(parts: PartFolder, wanted: frozenset[str] | None) -> Iterator[Part]:
-    """The parts that hold some runs, including parts of unknown content."""
+    """Yield the parts that contain some runs, including parts of unknown content."""
     listing = parts.listing()
     for part in (*listing.singles, *listing.compacts):
         try:
@@ -147,7 +147,7 @@ def _chosen(parts: PartFolder, wanted: frozenset[str] | None) -> Iterator[Part]:
 
 
 class _Seen:
-    """Parts that have been read and were whole, by their marks."""
+    """Marks of the parts that were read and found undamaged."""
 
     def __init__(self, store: RunStore) -> None:
         self._path = store.log_folder / _SEEN
@@ -158,17 +158,17 @@ class _Seen:
             self._marks = marks if isinstance(marks, dict) else {}
 
     def before(self, table: TableName, part: Part, mark: list[int] | None) -> bool:
-        """Whether it was seen with this mark."""
+        """Return whether a part was seen with this mark."""
         return mark is not None and mark == self._marks.get(f"{table}/{part.name}")
 
     def add(self, table: TableName, part: Part, mark: list[int] | None) -> None:
-        """It was whole, and had this mark before it was read."""
+        """Record that a part is undamaged; `mark` was taken before reading it."""
         if mark is not None:
             self._marks[f"{table}/{part.name}"] = mark
             self._added = True
 
     def keep(self) -> None:
-        """For the next launch; where that cannot be written, it reads once more."""
+        """Save the marks for the next launch; if they cannot be written, it reads the parts again."""
         from clops_sweep.data.files.folder import write_file
 
         if self._added:

@@ -1,8 +1,11 @@
 """Why layer norm helps replay in one benchmark and not in another, on UCI-HAR: docs/closed_form.md.
 
 Replay with the task's batch and the replayed batch in one forward pass, or in two, as benchmarks often write it: batch
-norm then takes other statistics from each. The memory has 5 % of the training instances, equally many of each class.
+norm then takes other statistics from each. The memory has equally many instances of each class.
 """
+
+import torch
+from torch import nn
 
 from clops_sweep import BoolOption, Memory, SearchSpace, Strategy, network, strategy
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
@@ -16,11 +19,11 @@ class ReplayInPasses(Strategy):
     """Replay from the second task on."""
 
     def setup(self):
+        """96 instances are 5 % of the training instances."""
         self.memory = Memory(96, "class_balanced")
 
     def loss(self, batch):
-        import torch
-
+        """Cross-entropy of the batch plus that of as many replayed instances."""
         if not self.memory:
             return self.criterion(self.model(batch.x), batch.y)
         old = self.memory.sample(len(batch), replacement=True)
@@ -30,14 +33,13 @@ class ReplayInPasses(Strategy):
         return self.criterion(logits[0], batch.y) + self.criterion(logits[1], old.y)
 
     def end_task(self, task):
+        """Store instances of the task."""
         self.memory.offer(self.instances(task))
 
 
 @network("conv_blocks_normalised")
 def conv_blocks_normalised(channels, samples, outputs):
     """The same network behind a normalisation of each instance and channel."""
-    from torch import nn
-
     return nn.Sequential(nn.InstanceNorm1d(channels), *conv_blocks(channels, samples, outputs, conv_width=16))
 
 
