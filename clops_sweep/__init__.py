@@ -230,6 +230,8 @@ def sweep(
     shard: str | None = None,
     no_ray: bool = False,
     stop_after: str | float | None = None,
+    device: Literal["auto", "cpu", "gpu"] = "auto",
+    nice: int = 0,
 ) -> Outcome:
     """Compute the unfinished runs of a search space, as `clops-sweep SPACE.py` does.
 
@@ -248,7 +250,7 @@ def sweep(
         address: of a running Ray cluster (``auto`` or ``HOST:PORT``); by default one is started on this machine, unless
             this process is connected to one already.
         cpus_per_trial: CPUs reserved for a job.
-        gpus_per_trial: GPUs, or the share of one, reserved for a job.
+        gpus_per_trial: GPUs, or the share of one, reserved for a job; by default GPU memory decides.
         lockstep: how many runs of a job are computed together.
         max_retries: how often a run that raised, or whose worker died, is taken up again.
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
@@ -260,6 +262,8 @@ def sweep(
         shard: only part i of n of the runs, as ``"3/16"``, for n processes on one store; not with a search.
         no_ray: whether this process alone computes the runs, one after another.
         stop_after: checkpoint and stop after so many seconds, or a duration such as ``"3h55m"``.
+        device: compute on CPUs or GPUs; ``"auto"`` takes the faster ones, and stays with those of finished runs.
+        nice: niceness of the workers of a Ray that is started here.
 
     Returns:
         How everything that was asked for stands; `Outcome.complete` says whether it is all finished.
@@ -284,7 +288,10 @@ def sweep(
     selection = Selection.of(space, settings=changes, seeds=seeds, limit=limit, where=where)
     runs = None if isinstance(lockstep, str) and lockstep == "auto" else lockstep
     resources = Resources(
-        address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe, no_ray
+        *(address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe),
+        no_ray=no_ray,
+        device=device,
+        nice=nice,
     )
     part = None if shard is None else _parsed("shard", shard, Shard.parsed)
     stop_at = None if stop_after is None else time.monotonic() + _parsed("stop_after", stop_after, seconds_in)

@@ -12,12 +12,14 @@ import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from clops_sweep.errors import UsageError
 
 _LIMITS = Path("/sys/fs/cgroup")
 _NVIDIA = Path("/proc/driver/nvidia/gpus")
+_GPU_DRIVERS = (str(_NVIDIA), "/dev/kfd", "/dev/dxg")
+"""Where the drivers of NVIDIA, AMD and Windows' Linux show GPUs."""
 
 
 def available_cores(limits: Path = _LIMITS) -> int:
@@ -40,9 +42,27 @@ def _quota(limits: Path) -> int:
     return sys.maxsize
 
 
-def gpus() -> int:
-    """Return the number of GPUs that the driver reports, without loading PyTorch; 0 if unknown."""
-    return len(list(_NVIDIA.iterdir())) if _NVIDIA.is_dir() else 0
+class Gpu(NamedTuple):
+    """A GPU that PyTorch can use: its name, and its memory in bytes."""
+
+    name: str
+    memory: int
+
+
+def usable_gpus() -> tuple[Gpu, ...]:
+    """Return the GPUs that PyTorch can use. PyTorch is loaded only if there is a driver."""
+    if not any(map(os.path.exists, _GPU_DRIVERS)):
+        return ()
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    found = (torch.cuda.get_device_properties(index) for index in range(count))
+    return tuple(Gpu(it.name, it.total_memory) for it in found)
+
+
+def gpus_of_driver() -> int:
+    """Return the number of GPUs of this machine, whether PyTorch can use them or not."""
+    return max(len(list(_NVIDIA.iterdir())) if _NVIDIA.is_dir() else 0, len(usable_gpus()))
 
 
 def check_gpu(option: str, wanted: float = 1) -> None:

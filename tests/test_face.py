@@ -81,6 +81,8 @@ def test_what_is_wrong_is_said_before_anything_is_written(tmp_path: Path, monkey
         ("lockstep", [0, -2, 2.5, True, "Auto", math.nan, [2]]),
         ("cpus_per_trial", [0, -1, math.nan, math.inf, True, "1", None, 10**400]),
         ("gpus_per_trial", [-1, 1.5, 0.001, math.nan, math.inf, True, "1", None]),
+        ("device", ["GPU", "cuda", "", 1, None, []]),
+        ("nice", [-1, 20, 0.5, True, "2", None]),
         ("max_retries", [-5, 0.5, True, "2", math.nan, None]),
         ("checkpoint_every", [-1, 0.5, True, "2", math.nan, None]),
         ("epoch_timeout", [0, -1, math.nan, math.inf, True, "5"]),

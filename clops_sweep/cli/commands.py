@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from clops_sweep.cli.check import check
+from clops_sweep.cli.checklist import checklist
 from clops_sweep.cli.claims import claims
 from clops_sweep.cli.dashboard import dashboard
 from clops_sweep.cli.data import data
@@ -18,7 +19,7 @@ from clops_sweep.cli.group import SectionedGroup
 from clops_sweep.cli.launch import launch
 from clops_sweep.cli.logs import logs
 from clops_sweep.cli.new import new
-from clops_sweep.cli.options import cpus_option, gpus_option, json_option, print_json
+from clops_sweep.cli.options import cpus_option, device_option, gpus_option, json_option, print_json
 from clops_sweep.cli.plan import Facts, plan_as_data, print_plan, say_plan
 from clops_sweep.cli.report import report
 from clops_sweep.cli.request_options import request_options
@@ -27,6 +28,7 @@ from clops_sweep.cli.runs import compact, rerun
 from clops_sweep.cli.search import studies_in_words, study_counts
 from clops_sweep.cli.show import show
 from clops_sweep.errors import several, shown
+from clops_sweep.experiment.limits import Device
 from clops_sweep.planning.request import Request
 from clops_sweep.search.standing import failed_runs
 from clops_sweep.store.rows import failure_reason
@@ -71,10 +73,14 @@ def command() -> None:
 @request_options(keep=True)
 @cpus_option
 @gpus_option
+@device_option
 @json_option
-def plan_command(asked: Request, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
+def plan_command(asked: Request, cpus_per_trial: float, gpus_per_trial: float, device: Device, as_json: bool) -> None:
     """Count finished, pending and failed runs and estimate the cost. Records nothing."""
-    print_plan(asked, cpus_per_trial, gpus_per_trial, as_json)
+    from clops_sweep.execution.jobs import Resources
+
+    resources = Resources(cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial, device=device)
+    print_plan(asked, resources, as_json)
 
 
 @click.command()
@@ -119,7 +125,7 @@ def status(asked: Request, as_json: bool) -> None:
 
 SECTIONS: Mapping[str, Sequence[click.Command]] = {
     "Run": (new, plan_command, launch, status, logs),
-    "Results": (report, dashboard, show, claims, rerun, export),
+    "Results": (report, dashboard, show, claims, checklist, rerun, export),
     "Data and machine": (data, doctor),
     "Store": (check, compact, merge, delete, migrate),
 }

@@ -21,6 +21,7 @@ from clops_sweep.cli.options import (
     Number,
     Parsed,
     cpus_option,
+    device_option,
     gpus_option,
     json_option,
     print_json,
@@ -30,7 +31,15 @@ from clops_sweep.cli.report import render
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.search import print_searches, search_as_data
 from clops_sweep.errors import UsageError, masked, several
-from clops_sweep.experiment.limits import CHECKPOINT_EVERY, EPOCH_TIMEOUT, LOCKSTEP, MAX_RETRIES, seconds_in
+from clops_sweep.experiment.limits import (
+    CHECKPOINT_EVERY,
+    EPOCH_TIMEOUT,
+    LOCKSTEP,
+    MAX_RETRIES,
+    NICE,
+    Device,
+    seconds_in,
+)
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.search.launch import Outcome
@@ -48,6 +57,14 @@ from clops_sweep.search.launch import launch as launched
 @click.option("--no-ray", is_flag=True, help="Compute in this process alone, one run after another.")
 @cpus_option
 @gpus_option
+@device_option
+@click.option(
+    "--nice",
+    type=Number(NICE),
+    default=0,
+    show_default=True,
+    help="Niceness of workers: on a machine that others use, 10 lets them go first.",
+)
 @click.option(
     "--lockstep",
     type=Number(LOCKSTEP, auto=True),
@@ -97,6 +114,8 @@ def launch(
     no_ray: bool,
     cpus_per_trial: float,
     gpus_per_trial: float,
+    device: Device,
+    nice: int,
     lockstep: int | None,
     max_retries: int,
     checkpoint_every: int,
@@ -114,18 +133,21 @@ def launch(
     from clops_sweep.execution.jobs import Resources
 
     resources = Resources(
-        address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every, epoch_timeout, observe, no_ray
+        *(address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every, epoch_timeout, observe),
+        no_ray=no_ray,
+        device=device,
+        nice=nice,
     )
     if dry_run:
-        print_plan(asked, cpus_per_trial, gpus_per_trial, as_json)
+        print_plan(asked, resources, as_json)
         return
 
-    def starting(plan: Plan, runs: Sequence[PlannedRun]) -> None:
-        if not (address or gpus_per_trial):
+    def starting(plan: Plan, runs: Sequence[PlannedRun], resources: Resources) -> None:
+        if not (address or resources.gpus_per_trial):
             _say_if_slow()
         say_first(plan)
         say_kinds(asked, plan)
-        say_cost(asked, plan, runs, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
+        say_cost(asked, plan, runs, resources)
 
     stop_at = None if stop_after is None else time.monotonic() + stop_after
     report = None

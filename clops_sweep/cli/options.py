@@ -6,12 +6,12 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from clops_sweep.errors import shown
-from clops_sweep.experiment.limits import CPUS_PER_TRIAL, GPUS_PER_TRIAL, Limit
+from clops_sweep.experiment.limits import CPUS_PER_TRIAL, GPUS_PER_TRIAL, Device, Limit
 
 EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -142,7 +142,18 @@ def _load_plugins(context: click.Context, parameter: click.Parameter, files: tup
 
 cpus_option = click.option("--cpus-per-trial", type=Number(CPUS_PER_TRIAL), default=1, show_default=True)
 gpus_option = click.option(
-    "--gpus-per-trial", type=Number(GPUS_PER_TRIAL), default=0, show_default=True, help="May be a fraction."
+    "--gpus-per-trial",
+    type=Number(GPUS_PER_TRIAL),
+    default=0,
+    metavar="SHARE",
+    help="Share of a GPU, such as 0.25, where its memory cannot be measured: on a cluster that starts GPUs later.",
+)
+device_option = click.option(
+    "--device",
+    type=click.Choice(get_args(Device)),
+    default="auto",
+    show_default=True,
+    help="Compute on CPUs or GPUs; auto takes the faster ones, and stays with those of finished runs.",
 )
 plugins_option = click.option(
     "--plugins",

@@ -14,17 +14,18 @@ from clops_sweep.cli.search import print_searches, search_as_data
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_encoders, plugins_of
-from clops_sweep.machine import available_cores, gpus
+from clops_sweep.machine import available_cores, usable_gpus
 from clops_sweep.planning.memories import memories
 from clops_sweep.search.fit import check_fit
 from clops_sweep.search.model_sizes import disk_for_models, models_in_words
-from clops_sweep.search.standing import Standing, check_samplers, runs_to_come, standings, unprepared
+from clops_sweep.search.standing import Standing, check_samplers, finished_runs, runs_to_come, standings, unprepared
 
 _FEW_HOURS = 0.01  # shorter times are printed in seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from clops_sweep.execution.jobs import Resources
     from clops_sweep.planning.estimate import Estimate
     from clops_sweep.planning.plan import Plan, PlannedRun
     from clops_sweep.planning.request import Request
@@ -49,12 +50,16 @@ class Facts:
         changed: a sentence for each plug-in whose code changed since finished runs.
         unprepared: data sets that are not prepared on this machine.
         pending: the pending runs, including those that searches may still request.
+        resources: of a trial.
+        device: the device that the pending runs will be computed on, and the reason; None if it was left out.
     """
 
     searches: list[Standing]
     changed: list[str]
     unprepared: list[str]
     pending: list[PlannedRun]
+    resources: Resources
+    device: str | None
     _estimated: Callable[[], Estimate | None]
 
     @cached_property
@@ -63,37 +68,44 @@ class Facts:
         return self._estimated()
 
     @classmethod
-    def of(cls, asked: Request, plan: Plan, gpus_per_trial: float = 0) -> Facts:
+    def of(cls, asked: Request, plan: Plan, resources: Resources | None = None) -> Facts:
         """Collect the facts from store and studies.
 
         Args:
             asked: the request.
             plan: its plan.
-            gpus_per_trial: share of a GPU that a trial takes.
+            resources: of a trial, as requested; None leaves out the choice of a device.
         """
         check_samplers(asked)
         searches = standings(asked)  # report an invalid sampler first
         pending = [*plan.of("pending", "waiting"), *runs_to_come(asked)]
         not_here = list(dict.fromkeys((*plan.unprepared, *unprepared(asked))))
 
+        from clops_sweep.execution.devices.choice import choose
+        from clops_sweep.execution.jobs import Resources
+
+        taken, device = resources or Resources(), None
+        if resources is not None and pending:
+            choice = choose(asked, resources, finished_runs(asked, plan), len(pending), may_measure=False)
+            taken, device = choice.resources, choice.words
+
         def estimated() -> Estimate | None:
-            return _estimated(asked, plan, pending, gpus_per_trial) if pending else None
+            return _estimated(asked, plan, pending, taken) if pending else None
 
         changed = [*changed_since(asked, plan), *_changed_encoders(asked)]
-        return cls(searches, changed, not_here, pending, estimated)
+        return cls(searches, changed, not_here, pending, taken, device, estimated)
 
 
-def print_plan(asked: Request, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
+def print_plan(asked: Request, resources: Resources, as_json: bool) -> None:
     """Print the output of `plan` and `launch --dry-run`, in words or as JSON.
 
     Args:
         asked: the request.
-        cpus_per_trial: CPUs that a trial takes.
-        gpus_per_trial: share of a GPU that a trial takes.
+        resources: of a trial, as requested.
         as_json: whether as JSON.
     """
     plan = asked.plan()
-    facts = Facts.of(asked, plan, gpus_per_trial)
+    facts = Facts.of(asked, plan, resources)
     check_fit(asked, plan)
     held = memories(asked)
     if as_json:
@@ -104,7 +116,7 @@ def print_plan(asked: Request, cpus_per_trial: float, gpus_per_trial: float, as_
             {"results": asked.store.files.shown, **plan_as_data(plan, facts), "memories": held_by, "models": models}
         )
         return
-    say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
+    say_plan(plan, facts)
     for of_runs in held:
         click.echo(of_runs.words)
     say_kinds(asked, plan)
@@ -120,15 +132,8 @@ def say_kinds(asked: Request, plan: Plan) -> None:
         click.echo(line)
 
 
-def say_plan(plan: Plan, facts: Facts, *, cpus_per_trial: float = 1, gpus_per_trial: float = 0) -> None:
-    """Print the state of the runs and the pending ones.
-
-    Args:
-        plan: the plan.
-        facts: further facts.
-        cpus_per_trial: CPUs that a trial takes.
-        gpus_per_trial: share of a GPU that a trial takes.
-    """
+def say_plan(plan: Plan, facts: Facts) -> None:
+    """Print the state of the runs and the pending ones."""
     if plan.asked:
         click.echo(counts(plan))
     print_searches(facts.searches)
@@ -137,11 +142,13 @@ def say_plan(plan: Plan, facts: Facts, *, cpus_per_trial: float = 1, gpus_per_tr
     for name in facts.unprepared:
         click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
     say_first(plan)
+    if facts.device:
+        click.echo(f"device: {facts.device}")
     cost = facts.cost
     if cost is None:
         return
     if cost.known:
-        click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
+        click.echo(_in_words(cost, facts.resources))
     if cost.unknown:
         of, kind = ("it", "its") if len(facts.pending) == 1 else ("them", "their")
         which = f"{len(cost.unknown)} of them" if cost.known else of
@@ -153,6 +160,7 @@ def say_plan(plan: Plan, facts: Facts, *, cpus_per_trial: float = 1, gpus_per_tr
 def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
     """Return the plan as data: counts, searches, and hours of a core or GPU for pending runs."""
     cost = facts.cost
+    hours = {} if cost is None else _hours(cost, facts.resources)
     return {
         "asked": len(plan.asked),
         "cells_and_seeds": plan.places,
@@ -167,8 +175,11 @@ def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
         if cost is None or not cost.known
         else {
             **{name: getattr(cost, name) for name in ("hours", "low", "high", "longest")},
+            "core_hours": hours.get("core"),
+            "gpu_hours": hours.get("GPU"),
             "devices": sorted(cost.devices),
         },
+        "device": facts.device,
         "runs_estimated": cost.known if cost else 0,
         "runs_without_estimate": len(cost.unknown) if cost else 0,
     }
@@ -211,42 +222,49 @@ def say_first(plan: Plan) -> None:
         )
 
 
-def say_cost(
-    asked: Request, plan: Plan, to_do: Sequence[PlannedRun], *, cpus_per_trial: float, gpus_per_trial: float
-) -> None:
+def say_cost(asked: Request, plan: Plan, to_do: Sequence[PlannedRun], resources: Resources) -> None:
     """Print the cost of the runs that are about to start, if it is known for all of them."""
     try:
-        cost = _estimated(asked, plan, to_do, gpus_per_trial)
+        cost = _estimated(asked, plan, to_do, resources)
     except DamagedStore as error:  # a damaged part hides finished runs from the estimate, nothing else
         click.echo(f"no estimate: {error}", err=True)
         return
     if cost.known and not cost.unknown:
-        click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
+        click.echo(_in_words(cost, resources))
 
 
-def _estimated(asked: Request, plan: Plan, pending: Sequence[PlannedRun], gpus_per_trial: float) -> Estimate:
+def _estimated(asked: Request, plan: Plan, pending: Sequence[PlannedRun], resources: Resources) -> Estimate:
     """Estimate the cost of runs from finished ones."""
     from clops_sweep.planning.estimate import estimate
 
-    return estimate(pending, plan.of("finished"), asked.store, "cuda" if gpus_per_trial else None)
+    return estimate(pending, plan.of("finished"), asked.store, "cuda" if resources.gpus_per_trial else None)
 
 
-def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> str:
+def _hours(cost: Estimate, resources: Resources) -> dict[str, float]:
+    """Return GPU-hours and core-hours by unit."""
+    if len(cost.devices) > 1:
+        return {"core- or GPU": cost.hours}
+    found = {"core": cost.hours * resources.cpus_per_trial}
+    if cost.devices <= {"cuda"}:
+        found = {"GPU": cost.hours * (resources.gpus_per_trial or 1), **found}
+    return found | ({"GPU": 0.0} if cost.devices <= {"cpu"} else {})
+
+
+def _in_words(cost: Estimate, resources: Resources) -> str:
     """Describe cost and interval, wall-clock time on this machine, and the basis of the estimate."""
     from clops_sweep.planning.estimate import CONFIDENCE
 
-    if cost.devices == {"cuda"}:
-        unit, each, there, what = "GPU", gpus_per_trial or 1, gpus(), "GPU"
-    elif cost.devices == {"cpu"}:
-        unit, each, there, what = "core", cpus_per_trial or 1, available_cores(), "core"
-    else:
-        unit, each, there, what = "core- or GPU", 1.0, 0, ""
-    scale, time = (each, "hours") if each * cost.hours >= _FEW_HOURS else (3600 * each, "seconds")
-    words = f"about {_number(scale * cost.hours)} {unit}-{time} ({CONFIDENCE:.0%} interval: "
-    words += f"{_number(scale * cost.low)} to {_number(scale * cost.high)})"
-    if there:
-        hours = max(cost.hours / max(1, int(there / each)), cost.longest)  # at least its longest run
-        words += f", {_clock(hours)} by the clock on {several(there, what)}"
+    (unit, hours), *others = ((unit, hours) for unit, hours in _hours(cost, resources).items() if hours)
+    scale, time = (1, "hours") if hours >= _FEW_HOURS else (3600, "seconds")
+    low, high = (_number(scale * hours * bound / cost.hours) for bound in (cost.low, cost.high))
+    words = f"about {_number(scale * hours)} {unit}-{time} ({CONFIDENCE:.0%} interval: {low} to {high})"
+    words += "".join(f" and {_number(scale * more)} {of}-{time}" for of, more in others)
+    each, there = resources.cpus_per_trial, available_cores()
+    if unit == "GPU":
+        each, there = resources.gpus_per_trial or 1, len(usable_gpus())
+    if there and len(cost.devices) == 1:
+        by_clock = max(cost.hours / max(1, int(there / each)), cost.longest)  # nothing ends before its longest run
+        words += f", {_clock(by_clock)} by the clock on {several(there, unit)} without other load"
     return f"{words}; from {several(cost.finished, 'finished run')} of the same kind"
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from clops_sweep.data.catalog import DataKey, DatasetInfo
 from clops_sweep.data.origins import Origin
@@ -21,6 +21,8 @@ from clops_sweep.experiment.limits import (
     GPUS_PER_TRIAL,
     LOCKSTEP,
     MAX_RETRIES,
+    NICE,
+    Device,
     Limit,
     check_limits,
 )
@@ -105,9 +107,10 @@ _LIMITS: Mapping[str, Limit] = {
     "max_retries": MAX_RETRIES,
     "checkpoint_every": CHECKPOINT_EVERY,
     "epoch_timeout": EPOCH_TIMEOUT,
+    "nice": NICE,
 }
 
-_RUNS_ON_A_GPU = 40  # beyond that, a step takes proportionally longer, and the death of a worker costs more
+RUNS_ON_A_GPU = 40  # beyond that, a step takes proportionally longer, and the death of a worker costs more
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ class Resources:
     Attributes:
         address: of a running Ray cluster; None starts one on this machine for the time of the sweep.
         cpus_per_trial: CPUs reserved for a trial, which computes on one.
-        gpus_per_trial: share of a GPU reserved for a trial.
+        gpus_per_trial: share of a GPU reserved for a trial; 0 leaves the device and the share to `devices.choice`.
         lockstep: maximum number of runs computed together; None for 1 on a CPU, where lockstep gains nothing, and 40 on
             a GPU.
         max_retries: number of retries of a run that raised or whose worker died.
@@ -125,10 +128,12 @@ class Resources:
         epoch_timeout: time limit of an epoch in seconds, after which its run fails; None for no limit.
         observe: observers of its runs, as NAME or NAME:TARGET.
         no_ray: whether this process alone computes the jobs, one after another.
+        device: "cpu", "gpu", or "auto" for the faster one.
+        nice: niceness of the workers of a Ray that the launch starts.
 
     Raises:
-        UsageError: a number is out of bounds, `address` is not text, an observer is unknown, or `no_ray` is combined
-            with a feature of Ray.
+        UsageError: a number is out of bounds, `address` is not text, an observer is unknown, two devices are given,
+            `no_ray` is combined with a feature of Ray, or `nice` with workers that the launch does not start.
     """
 
     address: str | None = None
@@ -140,6 +145,8 @@ class Resources:
     epoch_timeout: float | None = None
     observe: Sequence[str] = ()
     no_ray: bool = False
+    device: Device = "auto"
+    nice: int = 0
 
     def __post_init__(self) -> None:
         check_limits(self, _LIMITS)
@@ -152,6 +159,15 @@ class Resources:
             raise UsageError("--no-ray and --address are both given; expected one of them")
         if self.no_ray and self.epoch_timeout is not None:
             raise UsageError("--epoch-timeout ends a worker of Ray, and --no-ray has none; expected one of them")
+        if self.device not in get_args(Device):
+            raise UsageError(f"device = {shown(self.device)}: expected auto, cpu or gpu")
+        if self.device == "cpu" and self.gpus_per_trial:
+            raise UsageError(
+                f"--device cpu and --gpus-per-trial {self.gpus_per_trial:g} are both given; expected one of them"
+            )
+        if self.nice and (self.no_ray or self.address):
+            how = "start the command with nice -n" if self.no_ray else "set RAY_worker_niceness where `ray start` runs"
+            raise UsageError(f"--nice is for the workers of a Ray that the launch starts; instead, {how}")
 
     def check(self) -> None:
         """Check that the resources exist, as far as possible before Ray starts.
@@ -174,11 +190,13 @@ class Resources:
             )
         if self.gpus_per_trial:
             check_gpu("--gpus-per-trial", self.gpus_per_trial)
+        elif self.device == "gpu":
+            check_gpu("--device gpu")
 
     @property
     def runs_in_lockstep(self) -> int:
         """Maximum number of runs computed together."""
-        return self.lockstep or (_RUNS_ON_A_GPU if self.gpus_per_trial else 1)
+        return self.lockstep or (RUNS_ON_A_GPU if self.gpus_per_trial else 1)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ Limit = FloatOption | IntOption
 Keep = Literal["predictions", "models", "models:all"]
 """Optional results of a run, in addition to the four tables."""
 
+Device = Literal["auto", "cpu", "gpu"]
+"""What a launch may be told to compute on."""
+
 SEEDS = IntOption(5, ge=1, le=100_000)
 LIMIT = IntOption(1, ge=1)
 LOCKSTEP = IntOption(1, ge=1)
@@ -39,6 +42,7 @@ GPUS_PER_TRIAL = _GpuOption(0)
 MAX_RETRIES = IntOption(2, ge=0)
 CHECKPOINT_EVERY = IntOption(0, ge=0)
 EPOCH_TIMEOUT = FloatOption(60, gt=0)
+NICE = IntOption(0, ge=0, le=19)
 
 
 _UNITS = {"d": 86_400, "h": 3600, "m": 60, "min": 60, "s": 1}

@@ -1,4 +1,4 @@
-"""Which runs may be trained in lockstep: those whose batches have the same sizes at every step."""
+"""Runs that may be trained in lockstep: those with equal batch sizes at every step."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 
 
 def computed_alone(strategy: str) -> bool:
-    """Whether a strategy is written as a loss, and computes one run at a time."""
+    """Return whether a strategy is defined by a loss, and computes one run at a time."""
     added = STRATEGIES.added.get(strategy)
     return strategy in BY_LOSS or (added is not None and callable(getattr(added.member, "loss", None)))
 
 
 def free_fields(strategy: str) -> frozenset[str]:
-    """The fields in which runs of a strategy may differ in lockstep: the seeds, what it declares; none of a loss."""
+    """Return the fields in which runs in lockstep may differ: seeds and declared options; none for a loss."""
     if computed_alone(strategy):
         return frozenset()
     return frozenset({"seed", "weight_seed", *STRATEGIES.declaration(strategy).lockstep})
 
 
 def lockstep_key(config: RunConfig) -> str:
-    """What runs of a lockstep have in common: equal for configs that may be trained together.
+    """Return a key that is equal for configs that may be trained in lockstep.
 
-    A run with early stopping is computed alone: only its own losses say when its tasks end.
+    A run with early stopping is computed alone, because its own losses decide when its tasks end.
     """
     free = free_fields(config.strategy) if config.early_stopping is None else ()
     return config.model_dump_json(exclude=set(free))

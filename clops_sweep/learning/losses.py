@@ -9,7 +9,7 @@ from clops_sweep.data.scenarios import LossKind
 
 
 def instance_losses(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """The loss l_i of each instance.
+    """Return the loss l_i of each instance.
 
     Binary cross-entropy for `binary`, averaged over the C labels for `multilabel`; categorical cross-entropy
     -sum_c y_c log softmax(z)_c for `softmax`, whose targets are one-hot.
@@ -36,16 +36,16 @@ def loss_gradient(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -
 
 
 def predicted_right(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Whether the prediction is that of the targets, with several labels of all of them: [..., C] to bool [...]."""
+    """Return whether the prediction equals the targets, in all labels if several: [..., C] to bool [...]."""
     if kind == "softmax":
         return logits.argmax(-1) == targets.argmax(-1)
     return ((logits > 0) == (targets > 0.5)).all(-1)
 
 
 def log_odds(logits: torch.Tensor) -> torch.Tensor:
-    """log(p_c / (1 - p_c)) = z_c - log sum_{k != c} exp(z_k), p being the softmax of z.
+    """Return log(p_c / (1 - p_c)) = z_c - log sum_{k != c} exp(z_k), where p is the softmax of z.
 
-    In the order of the probabilities, but where those are all 1 to the last digit these still differ.
+    It has the order of the probabilities, without ties where these saturate at 1.
 
     Args:
         logits: [..., C], C >= 2.
@@ -59,5 +59,5 @@ def log_odds(logits: torch.Tensor) -> torch.Tensor:
 
 
 def probabilities(kind: LossKind, logits: torch.Tensor) -> torch.Tensor:
-    """Class probabilities (`softmax`) or the probability of each label (`binary`, `multilabel`): [..., C]."""
+    """Return class probabilities (`softmax`) or the probability of each label (`binary`, `multilabel`): [..., C]."""
     return torch.softmax(logits, dim=-1) if kind == "softmax" else torch.sigmoid(logits)

@@ -43,7 +43,7 @@ from clops_sweep.learning.threads import one_thread
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run is: `task` and `epoch` of the task, both counted from 1, that it has just finished or comes to."""
+    """Position in a run: `task` and `epoch` of the task, both counted from 1, just finished or next."""
 
     task: int
     tasks: int
@@ -52,7 +52,7 @@ class Progress:
 
 
 class ContinualRun:
-    """A network trained on one task after another, evaluated on all of them all the time.
+    """A network trained on a sequence of tasks and evaluated on all of them after every epoch.
 
     Three lines run one::
 
@@ -61,15 +61,15 @@ class ContinualRun:
         result.runs["auc"]
 
     Args:
-        config: one config, or several that differ in nothing but `lockstep.free_fields` of their strategy.
+        config: one config, or several that differ only in `lockstep.free_fields` of their strategy.
         frames: the data set, opened with the config's `split_seed` and `normalize`.
-        device: where to compute. On a CPU a run takes one thread, whatever PyTorch is set to.
-        keep_predictions: whether the probabilities of every test instance after every task are part of the result.
-        keep_models: whether the networks after the last task, or after all tasks, are part of the result.
-        bank_of: makes the frame bank; a `LastBank` shares it among several runs.
+        device: the device. On a CPU, a run uses one thread, whatever PyTorch is set to.
+        keep_predictions: whether the result includes the probabilities of every test instance after every task.
+        keep_models: whether the result includes the networks after the last task, or after all tasks.
+        bank_of: creates the frame bank; a `LastBank` shares it among runs.
 
     Raises:
-        UsageError: the configs cannot be trained in lockstep, the data fit neither scenario nor network, or the network
+        UsageError: the configs cannot be trained in lockstep, the data do not fit scenario or network, or the network
             cannot be trained.
     """
 
@@ -155,35 +155,35 @@ class ContinualRun:
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing left to train."""
+        """Whether training has ended."""
         return self._task == len(self._stages)
 
     @property
     def at_task_end(self) -> bool:
-        """Whether a task has just been finished: the natural moment for a checkpoint."""
+        """Whether a task has just been finished, the natural moment for a checkpoint."""
         return self._epoch == 0 and self._task > 0
 
     @property
     def tasks_trained(self) -> int:
-        """How many tasks have been trained to their end."""
+        """Number of finished tasks."""
         return self._task
 
     @property
     def comes_to(self) -> Progress:
-        """The epoch that is trained next."""
+        """The next epoch."""
         return Progress(self._task + 1, len(self._stages), self._epoch + 1, self._epochs)
 
     def so_far(self, tasks: int) -> tuple[dict[str, float], ...]:
-        """The average of every measure over the first `tasks` tasks after training on them, for each run.
+        """Return the average of every measure over the first `tasks` tasks after training on them, for each run.
 
-        That is the mean of R[k][j] over j <= k for k = `tasks` on the validation split, also of a run that is further.
+        It is the mean of R[k][j] over j <= k for k = `tasks` on the validation split, also if the run is further.
         """
         evaluation = self._r["validation"][tasks - 1]
         means = {measure: getattr(evaluation, measure)[:, :tasks].mean(axis=1) for measure in MEASURES}
         return tuple({name: float(it[run]) for name, it in means.items()} for run in range(len(self.configs)))
 
     def epoch_metrics(self) -> list[dict[str, float]]:
-        """What the curves have after the epoch that has just been finished, for each run; nothing without curves."""
+        """Return the curves' values after the last epoch, for each run; empty without curves."""
         if not self._curves:
             return [{} for _ in self.configs]
         stage = self._task if self.at_task_end else self._task + 1
@@ -193,25 +193,25 @@ class ContinualRun:
         ]
 
     def task_metrics(self) -> list[dict[str, float]]:
-        """The metrics of R after the task that has just been finished, for each run."""
+        """Return the metrics of R after the last task, for each run."""
         return [result.metrics_of_task(run, self.scenario, self._r) for run in range(len(self.configs))]
 
     @property
     def task_names(self) -> tuple[str, ...]:
-        """What is trained on, one after the other."""
+        """Names of the tasks in training order."""
         return (result.ALL_TASKS,) if self._strategy.joint else tuple(task.name for task in self.scenario.tasks)
 
     def run(self) -> result.RunResult:
-        """Everything that is left to train, and the result."""
+        """Train to the end, and return the result."""
         while not self.finished:
             self.advance()
         return self.result()
 
     def advance(self) -> Progress:
-        """Trains one epoch and evaluates it; at the end of a task, stores and fills a row of R.
+        """Train one epoch and evaluate; at the end of a task, store instances and fill a row of R.
 
         Raises:
-            Diverged: some of the runs have; what the others would have come to is lost as well.
+            Diverged: some of the runs diverged; the progress of the others is lost.
         """
         task, epoch = self._task, self._epoch
         with self._timed("seconds"), one_thread():
@@ -262,12 +262,12 @@ class ContinualRun:
                 self._curves.append(self._evaluators[self._curves_of].evaluate(seen))
 
     def _trained_state(self) -> dict[str, Any]:
-        """Copies of everything that training changes."""
+        """Return copies of the training state."""
         state = {"learner": self._training.learner.state(), "strategy": self._strategy.state()}
         return dict(_mapped(state, torch.Tensor.clone))
 
     def _return_to_best(self, task: int, seen: int) -> None:
-        """Make the run the one whose task ended with the epoch of its lowest validation loss."""
+        """Return to the epoch of the task's lowest validation loss."""
         assert self._stopping is not None
         trained = self._epoch
         self._epoch, state = self._stopping.best()
@@ -291,7 +291,7 @@ class ContinualRun:
             dropout_keys = streams.keys(training.seeds, "training dropout", task, epoch).to(self.device)
             self._strategy.train_epoch(task, epoch, replay, order, dropout_keys)
             self._strategy.end_epoch()
-        # A kernel may turn what is not a number into zero on its way to an output, so the parameters are looked at.
+        # Kernels may turn NaN into zero before the output, so the parameters are checked.
         if not training.learner.parameters.flat.abs().amax().isfinite():
             raise Diverged(
                 f"the network has diverged in epoch {epoch + 1} of task {task + 1}: a parameter is not finite; "
@@ -300,7 +300,7 @@ class ContinualRun:
             )
 
     def result(self) -> result.RunResult:
-        """The tables of a finished run."""
+        """Return the tables of a finished run."""
         if not self.finished:
             raise RuntimeError("the run is not finished")
         with self._timed("seconds"):
@@ -329,14 +329,14 @@ class ContinualRun:
         return found
 
     def _records(self) -> list[InstanceRecord]:
-        """What is known about each task's instances; a joint run knows it of all tasks in one piece."""
+        """Return the records of each task's instances; a joint run records all tasks together."""
         records = [self._strategy.record(stage) for stage in range(len(self._stages))]
         if not self._strategy.joint:
             return records
         return records[0].split([len(task.train.rows) for task in self.scenario.tasks])
 
     def _model_bytes(self) -> dict[str, dict[int, bytes]]:
-        """The models of each run by id, and by the number of tasks that they were trained on."""
+        """Return the models of each run by id and number of tasks trained."""
         tasks, found = len(self.scenario.tasks), dict[str, dict[int, bytes]]()
         for run, config in enumerate(self.configs if self._models else ()):
             of_run = {}
@@ -347,7 +347,7 @@ class ContinualRun:
         return found
 
     def state(self) -> dict[str, Any]:
-        """All that has happened so far, as tensors, numbers and text; between two calls of `advance`."""
+        """Return the complete state as tensors, numbers and text; call it between two calls of `advance`."""
         return {
             "task": self._task,
             "epoch": self._epoch,
@@ -364,11 +364,11 @@ class ContinualRun:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from a state of the same configs; what follows is what would have followed then.
+        """Restore a state of the same configs; the run continues exactly as it would have.
 
         Raises:
-            KeyError: predictions or models are to be kept, and the run was begun without.
-            ValueError: there is no such task or epoch.
+            KeyError: predictions or models are to be kept, but the state is without them.
+            ValueError: an invalid task or epoch.
         """
         if state["task"] not in range(len(self._stages) + 1) or state["epoch"] not in range(self._epochs):
             raise ValueError(f"task {state['task']!r}, epoch {state['epoch']!r}: not of this run")
@@ -409,18 +409,18 @@ class ContinualRun:
 
 
 def _not_finite(parameters: Parameters) -> list[int]:
-    """The runs of which a parameter is not finite."""
+    """Return the runs with a parameter that is not finite."""
     finite = parameters.by_run(parameters.flat).isfinite().all(1)
     return [run for run, whole in enumerate(finite.tolist()) if not whole]
 
 
 def _on_device(state: Any, device: torch.device) -> Any:
-    """A state with all its tensors on a device; whatever device they were saved from."""
+    """Return a state with all its tensors on a device."""
     return _mapped(state, lambda tensor: tensor.to(device))
 
 
 def _mapped(state: Any, function: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """A state with a function of each of its tensors in their place."""
+    """Apply a function to all tensors of a state."""
     if isinstance(state, torch.Tensor):
         return function(state)
     if isinstance(state, dict):
@@ -431,7 +431,7 @@ def _mapped(state: Any, function: Callable[[torch.Tensor], torch.Tensor]) -> Any
 
 
 def _stacked(evaluations: Sequence[Evaluation]) -> dict[str, torch.Tensor]:
-    """Each array of some evaluations as one tensor: saving thousands of small tensors takes tenths of a second."""
+    """Stack the arrays of evaluations into one tensor each: saving thousands of small tensors is slow."""
     names = [field.name for field in fields(Evaluation)] if evaluations else []
     return {name: torch.from_numpy(np.stack([getattr(it, name) for it in evaluations])) for name in names}
 

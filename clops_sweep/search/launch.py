@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from math import isnan, nan
@@ -17,7 +17,14 @@ from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.search.fit import check_fit, fitting_frames
-from clops_sweep.search.standing import Standing, check_samplers, data_hashes, standings
+from clops_sweep.search.standing import (
+    Standing,
+    check_samplers,
+    data_hashes,
+    finished_runs,
+    runs_to_come,
+    standings,
+)
 from clops_sweep.store.rows import failure_reason, storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep.rewriting import finish_interrupted
@@ -32,8 +39,8 @@ if TYPE_CHECKING:
 MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
 """Creates a display, a context manager that shows progress."""
 
-Starting = Callable[[Plan, Sequence[PlannedRun]], None]
-"""Called with the plan and the runs that are about to start, before Ray starts."""
+Starting = Callable[[Plan, Sequence[PlannedRun], "Resources"], None]
+"""Called with the plan, the runs that are about to start and what they take, before Ray starts."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,7 @@ def launch(
     make_display: MakeDisplay,
     *,
     retry_failed: bool = False,
-    starting: Starting = lambda plan, runs: None,
+    starting: Starting = lambda plan, runs, resources: None,
     warn: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
     """Compute the unfinished runs of a request, on this machine or a cluster.
@@ -120,11 +127,17 @@ def launch(
     plan = _plan_without_damage(asked, warn)
     pending, ran = _to_do(plan, retry_failed), False
     check_fit(asked, plan)
+    if pending or not all(it.complete for it in standings(asked)):
+        from clops_sweep.execution.devices.choice import choose
+
+        count = len(pending) + sum(1 for _ in runs_to_come(asked))
+        choice = choose(asked, resources, finished_runs(asked, plan), max(1, count))
+        resources, make_display = choice.resources, partial(_saying, [f"device: {choice.words}"], make_display)
     if pending:
         frames = fitting_frames(asked, [run.config for run in pending])
         _check_start(resources)
         asked.store.open_for_writing()
-        starting(plan, pending)
+        starting(plan, pending, resources)
         from clops_sweep.execution.driver import run_sweep
 
         rounds, runs = _rounds(asked, pending, retry_failed), [*pending, *plan.of("waiting")]
@@ -154,6 +167,15 @@ def launch(
             return _outcome(asked, plan, ran=True, left=searched)
         ran = ran or searched
     return _outcome(asked, plan, ran=ran)
+
+
+@contextmanager
+def _saying(lines: list[str], make_display: MakeDisplay) -> Iterator[Display]:
+    """Enter a display; the first one prints the lines."""
+    with make_display() as display:
+        while lines:
+            display.warn(lines.pop())
+        yield display
 
 
 def _results_of(store: RunStore, plan: Plan) -> Iterator[tuple[str, dict[str, float]]]:
@@ -285,15 +307,7 @@ def _plan_without_damage(asked: Request, warn: Callable[[str], None]) -> Plan:
     except DamagedStore:  # a part of unknown content, or one that a task order depends on
         without_damage(asked.store, None, warn)
         plan = asked.plan()
-    return asked.plan() if without_damage(asked.store, _finished(asked, plan), warn) else plan
-
-
-def _finished(asked: Request, plan: Plan) -> set[str]:
-    """Return the runs that count as finished, including those of trials."""
-    found = {str(run.run_id) for run in plan.of("finished")}
-    found |= {str(run.run_id) for run in plan.of("pending")} & asked.store.without_kept()
-    records = [it.record for it in standings(asked) if it.record is not None]
-    return found.union(*(trial.run_ids for record in records for trial in record.trials))
+    return asked.plan() if without_damage(asked.store, finished_runs(asked, plan), warn) else plan
 
 
 def _to_do(plan: Plan, retry_failed: bool) -> list[PlannedRun]:

@@ -9,7 +9,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
-from clops_sweep.planning.plan import PlannedRun
+from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.search.records import StudyRecord, TrialState
 
@@ -97,6 +97,14 @@ def runs_to_come(asked: Request) -> Iterator[PlannedRun]:
         of_a_trial = [PlannedRun(None, base.replace(seed=seed), "pending") for seed in standing.space.seeds]
         for _ in range(standing.left):
             yield from of_a_trial
+
+
+def finished_runs(asked: Request, plan: Plan) -> set[str]:
+    """Return the runs that count as finished, including those of trials."""
+    found = {str(run.run_id) for run in plan.of("finished")}
+    found |= {str(run.run_id) for run in plan.of("pending")} & asked.store.without_kept()
+    records = [it.record for it in standings(asked) if it.record is not None]
+    return found.union(*(trial.run_ids for record in records for trial in record.trials))
 
 
 def failed_runs(asked: Request) -> set[str]:

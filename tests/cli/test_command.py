@@ -179,11 +179,10 @@ def test_wrong_options_are_refused(
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a PyTorch that can use no GPU")
 def test_a_gpu_that_pytorch_cannot_use_is_not_waited_for(command: Command, space: Path, tmp_path: Path) -> None:
-    _refused(
-        command(space.name, "--gpus-per-trial", "0.5"),
-        f"--gpus-per-trial: PyTorch {torch.__version__} can use no GPU",
-        tmp_path,
-    )
+    for option, value in (("--gpus-per-trial", "0.5"), ("--device", "gpu")):
+        asked = option if option == "--gpus-per-trial" else "--device gpu"
+        refused = command(space.name, option, value)
+        _refused(refused, f"{asked}: PyTorch {torch.__version__} can use no GPU", tmp_path)
 
 
 def test_files_that_are_not_there_are_refused(command: Command, tmp_path: Path) -> None:
@@ -290,10 +289,10 @@ def test_plan_counts_what_is_asked_for(
 ) -> None:
     before = clops_sweep("plan", space.name)
     assert (before.returncode, before.stderr) == (0, "")
-    assert before.stdout.splitlines() == [
-        "12 runs asked for, 0 finished, 12 pending, 0 failed",
-        "no estimate for them: no run of their kind is finished",
-    ]
+    first, device, cost = before.stdout.splitlines()
+    assert first == "12 runs asked for, 0 finished, 12 pending, 0 failed"
+    assert device.startswith("device: cpu")
+    assert cost == "no estimate for them: no run of their kind is finished"
     assert not (tmp_path / "results").exists()
 
     content = data_hash("synthetic", prepared_root=prepared_root)
@@ -309,11 +308,11 @@ def test_plan_counts_what_is_asked_for(
     for command in (["plan", space.name], [space.name, "--dry-run"]):
         after = clops_sweep(*command)
         assert after.returncode == 0
-        first, second = after.stdout.splitlines()
+        first, _, second = after.stdout.splitlines()
         assert first == "12 runs asked for, 1 finished, 10 pending, 1 failed"
         assert re.fullmatch(
-            r"about \d+ core-seconds \(90% interval: \d+ to \d+\), \d+ (s|min) by the clock on \d+ cores?; "
-            "from 1 finished run of the same kind",
+            r"about \d+ core-seconds \(90% interval: \d+ to \d+\), \d+ (s|min) by the clock on \d+ cores? "
+            "without other load; from 1 finished run of the same kind",
             second,
         ), second
     assert clops_sweep("status").stdout.splitlines() == [

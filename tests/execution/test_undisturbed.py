@@ -33,8 +33,9 @@ def finished(
 
 
 def test_a_sweep_says_what_it_does_and_where_the_results_are(finished: Sweep) -> None:
-    lines = finished.output.splitlines()
+    device, *lines = finished.output.splitlines()
     assert (finished.returncode, finished.errors) == (0, "")
+    assert device.startswith("device: cpu")
     assert lines[0].startswith(f"{RUNS} runs to do; log: {finished.folder}/results/.work/logs/")
     assert Path(lines[0].partition("log: ")[2]).is_file()
     assert lines[1:3] == ["starting Ray", "starting workers"]

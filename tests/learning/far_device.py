@@ -26,6 +26,7 @@ from torch.utils._pytree import tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from clops_sweep import ContinualRun
+from clops_sweep.execution.devices.speed import measure
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import run as run_module
 from clops_sweep.learning.learners.backend import make_learner
@@ -177,6 +178,15 @@ def distances(strategy: str, acquisition: str, kind: str, network: str) -> dict[
     return dict(differing(found, expected))
 
 
+def timed(network: str) -> dict[str, float]:
+    """What a network gains from the device, which is none."""
+    before = torch.get_rng_state()
+    with Near():
+        speed = measure(tiny_config("class_il", network=network), tiny_frames("class_il"), DEVICE)
+    assert torch.equal(torch.get_rng_state(), before)
+    return vars(speed)
+
+
 def differing(found: RunResult, expected: RunResult) -> Iterator[tuple[str, float]]:
     for name, table in expected.tables.items():
         for column in table.columns:
@@ -203,4 +213,5 @@ if __name__ == "__main__":
     page = (Path(__file__).resolve().parents[2] / "docs" / "own_method.md").read_text()
     exec("\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:4]))
     for case in sys.argv[1:]:
-        print(json.dumps(distances(*case.split())), flush=True)
+        found = timed(case.partition(" ")[2]) if case.startswith("speed ") else distances(*case.split())
+        print(json.dumps(found), flush=True)

@@ -34,6 +34,7 @@ CASES = [
 ]
 
 
+NETWORKS = ("clops_cnn", "own")
 HERE = Path(__file__).parent
 PROGRAM = """
 import runpy, warnings
@@ -44,9 +45,10 @@ runpy.run_path("far_device.py", run_name="__main__")
 
 @pytest.fixture(scope="module")
 def distances(environment: dict[str, str], commands: Preloaded) -> dict[tuple[str, ...], dict[str, float]]:
-    done = commands.run(HERE, environment | {native.ENVIRONMENT: "off"}, *map(" ".join, CASES), program=PROGRAM)
+    cases = [*CASES, *(("speed", network) for network in NETWORKS)]
+    done = commands.run(HERE, environment | {native.ENVIRONMENT: "off"}, *map(" ".join, cases), program=PROGRAM)
     assert done.returncode == 0, done.stderr[-2000:]
-    return dict(zip(CASES, map(json.loads, done.stdout.splitlines()), strict=True))
+    return dict(zip(cases, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)
@@ -54,3 +56,11 @@ def test_a_run_elsewhere_is_that_of_the_cpu(
     case: tuple[str, ...], distances: dict[tuple[str, ...], dict[str, float]]
 ) -> None:
     assert {column: distance for column, distance in distances[case].items() if not distance < 1e-5} == {}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_network_is_timed_there(network: str, distances: dict[tuple[str, ...], dict[str, float]]) -> None:
+    speed = distances["speed", network]
+    assert speed["run_bytes"] == 0  # which only CUDA tells
+    assert 0 < speed["cpu"] < 1
+    assert 0 < speed["gpu"] < 2 * speed["cpu"]  # runs in lockstep share what the device costs: every operation is seen

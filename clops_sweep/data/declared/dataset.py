@@ -58,7 +58,7 @@ def dataset(
     resample_to: float | None = None,
     rules: Rules | None = None,
 ) -> Callable[[Member], Member]:
-    """Declare a data set: a function from the data root to `Recordings`, or a generator of `Recording`s.
+    """Declare a data set: a function from the data root to `Recordings`, or a generator of `Recording` objects.
 
     Example::
 

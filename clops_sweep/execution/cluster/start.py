@@ -32,11 +32,12 @@ from clops_sweep.execution.cluster_address import running_cluster, temporary_fol
 from clops_sweep.execution.jobs import Resources
 from clops_sweep.execution.start_check import object_store_bytes
 from clops_sweep.execution.worker.scratch import private_folder
-from clops_sweep.machine import available_cores
+from clops_sweep.machine import available_cores, usable_gpus
 
 _SECONDS_BETWEEN_LOOKS = 5.0
 _MISSED_LOOKS = 2
 _SECONDS_BETWEEN_LOOKS_HERE = 0.5
+_NICENESS = "RAY_worker_niceness"
 _LONGEST_TEMPORARY_FOLDER = 28
 """Longest path of the folder: paths of Ray's sockets have at most 107 characters, and TMPDIR may be long."""
 
@@ -89,7 +90,7 @@ def cluster(
                 if address:
                     ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
                 else:
-                    _start_here(frames, str(folder), warn or warnings.warn)
+                    _start_here(resources, frames, str(folder), warn or warnings.warn)
             except SystemExit:  # from Ray's handler of SIGTERM, which has replaced the sweep's
                 raise KeyboardInterrupt from None
             except TimeoutError:
@@ -121,7 +122,9 @@ def _base() -> Path:
     return base if str(base).isascii() and len(str(base)) <= _LONGEST_TEMPORARY_FOLDER else Path("/tmp")
 
 
-def _start_here(frames: Mapping[DataKey, FrameSet], folder: str, warn: Callable[[str], object]) -> None:
+def _start_here(
+    resources: Resources, frames: Mapping[DataKey, FrameSet], folder: str, warn: Callable[[str], object]
+) -> None:
     """Start a cluster on this machine with all ports on the loopback interface and all files in a folder.
 
     Raises:
@@ -132,10 +135,15 @@ def _start_here(frames: Mapping[DataKey, FrameSet], folder: str, warn: Callable[
     # Tune starts its own workers; those that Ray prestarts, one per core, would be idle.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "180")
-    with ray_internals.loopback(warn) as on_loopback, ray_internals.without_dashboard(warn):
+    with (
+        ray_internals.loopback(warn) as on_loopback,
+        ray_internals.without_dashboard(warn),
+        _worker_niceness(resources.nice),
+    ):
         ray.init(
             address="local",
             num_cpus=available_cores(),
+            num_gpus=len(usable_gpus()) if resources.gpus_per_trial else None,
             include_dashboard=False,
             log_to_driver=True,
             logging_level=logging.ERROR,
@@ -145,6 +153,20 @@ def _start_here(frames: Mapping[DataKey, FrameSet], folder: str, warn: Callable[
     address = ray.util.get_node_ip_address()
     if on_loopback and not ipaddress.ip_address(address).is_loopback:
         warn(f"Ray {ray.__version__} listens at {address}, where other machines can reach it, and not at 127.0.0.1")
+
+
+@contextmanager
+def _worker_niceness(nice: int) -> Iterator[None]:
+    """Give workers of a Ray that starts in the block this niceness instead of 15; a variable that is set stays."""
+    before = os.environ.get(_NICENESS)
+    if nice or before is None:
+        os.environ[_NICENESS] = str(nice)
+    try:
+        yield
+    finally:
+        os.environ.pop(_NICENESS)
+        if before is not None:
+            os.environ[_NICENESS] = before
 
 
 @contextmanager
@@ -175,7 +197,8 @@ def check_fits(resources: Resources, warn: Callable[[str], None] | None = None) 
 
     Args:
         resources: the resources of a trial.
-        warn: called if none can but the cluster may add machines, as one at an address may.
+        warn: called if none can but the cluster may add machines, as one at an address may, and if the GPUs of such a
+            cluster stay idle.
 
     Raises:
         UsageError: no machine can, and none will be added.
@@ -187,6 +210,9 @@ def check_fits(resources: Resources, warn: Callable[[str], None] | None = None) 
             raise UsageError(sentence)
         if needed > most and warn:
             warn(f"{sentence}; waiting for one that has")
+    idle = 0 if resources.gpus_per_trial or not resources.address else ray.cluster_resources().get("GPU", 0)
+    if idle and warn:
+        warn(f"the cluster's GPUs ({idle:g}) stay idle; --device gpu uses them")
 
 
 @contextmanager

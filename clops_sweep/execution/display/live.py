@@ -304,7 +304,7 @@ class SweepDisplay:
         elif 0 < self._pending <= self._done:
             summary.append("; finishing")
         elif self._ends_at is not None:
-            summary.append(f"; about {duration(self._ends_at - time.monotonic())} left")
+            summary.append(f"; about {duration(self._ends_at - time.monotonic())} left at this pace")
         lines: list[RenderableType] = [self._progress, summary]
         if best := self._best_trial or str(self._best):
             lines.append(Text(f"best so far: {best}"))

@@ -19,8 +19,8 @@ class Adam:
     Elementwise, so that the parameters of S runs are advanced by one call, each as if it were alone.
 
     Args:
-        values: what is optimised, changed in place by `step`.
-        learning_rate: lr, a number, or one for each row of `values`, [S, n].
+        values: the optimised tensor, modified in place by `step`.
+        learning_rate: lr, a number, or one per row of `values`, [S, n].
     """
 
     def __init__(self, values: torch.Tensor, learning_rate: float | Sequence[float]) -> None:
@@ -32,17 +32,17 @@ class Adam:
         """t, the steps that have been taken."""
 
     def set_rate(self, learning_rate: float | Sequence[float]) -> None:
-        """Take another learning rate for the next steps."""
+        """Set the learning rate of the next steps."""
         self.learning_rate = learning_rate
         self._rates: torch.Tensor | None = None
         if not isinstance(learning_rate, float | int):
             self._rates = torch.tensor(learning_rate, dtype=torch.float64, device=self.values.device)[:, None]
 
     def step(self, gradient: torch.Tensor) -> None:
-        """One step along `gradient`, of the same shape as `values`."""
+        """Take one step along `gradient`, of the same shape as `values`."""
         self.steps += 1
         root = float(np.float32((1 - SECOND_DECAY**self.steps) ** 0.5))
-        rate: float | torch.Tensor  # rounded to float32 once, whichever it is
+        rate: float | torch.Tensor  # rounded to float32 once, in either case
         if self._rates is None:
             assert isinstance(self.learning_rate, float | int)
             rate = float(np.float32(self.learning_rate / (1 - FIRST_DECAY**self.steps)))
@@ -54,17 +54,17 @@ class Adam:
         self.values.sub_((self.first * rate).div_(denominator))
 
     def forget(self) -> None:
-        """Is as it was before the first step; the values stay."""
+        """Reset the state to that before the first step; the values are kept."""
         self.first.zero_()
         self.second.zero_()
         self.steps = 0
 
     def state(self) -> dict[str, torch.Tensor | int]:
-        """What a checkpoint needs besides `values`."""
+        """Return the state for a checkpoint, without `values`."""
         return {"first": self.first, "second": self.second, "steps": self.steps}
 
     def restore(self, state: dict[str, torch.Tensor | int]) -> None:
-        """Takes up a state that `state` returned."""
+        """Restore a state from `state`."""
         self.first.copy_(torch.as_tensor(state["first"]))
         self.second.copy_(torch.as_tensor(state["second"]))
         self.steps = int(state["steps"])
@@ -118,7 +118,7 @@ class SGD(Adam):
 
 
 def make_optimizer(name: str, values: torch.Tensor, learning_rate: float, weight_decay: float) -> Adam:
-    """The optimiser that `optimizer` and `weight_decay` of a config name."""
+    """Return the optimiser of a config's `optimizer` and `weight_decay`."""
     if name == "sgd":
         return SGD(values, learning_rate, weight_decay)
     if weight_decay:
@@ -127,10 +127,10 @@ def make_optimizer(name: str, values: torch.Tensor, learning_rate: float, weight
 
 
 def scheduled(schedule: str, epoch: int, epochs: int) -> float:
-    """The factor of the learning rate in an epoch, counted from 0, of a task's `epochs`.
+    """Return the factor of the learning rate in an epoch, from 0, of a task with `epochs` epochs.
 
-    constant: 1. cosine: (1 + cos(pi epoch / epochs)) / 2 (Loshchilov and Hutter, 2017). step: 1, from half of the
-    epochs on 0.1, from three quarters on 0.01.
+    constant: 1. cosine: (1 + cos(pi epoch / epochs)) / 2 (Loshchilov and Hutter, 2017). step: 1, then 0.1 after half
+    and 0.01 after three quarters of the epochs.
     """
     if schedule == "cosine":
         return (1 + math.cos(math.pi * epoch / epochs)) / 2

@@ -1,4 +1,4 @@
-"""AUC of S runs at once, where their scores are: nothing leaves a GPU but the result."""
+"""AUC of S runs at once on the device of their scores."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from clops_sweep.errors import UsageError
 
 
 class TaskAucs:
-    """The AUC of one split of each task: of the one score, or the mean over classes (one against the rest) or labels.
+    """The AUC on one split of each task: of a single score, or the mean over classes (one against the rest) or labels.
 
     An AUC is the share of (positive, negative) pairs in the right order; ties count half. Pairs are counted exactly, as
-    whole numbers. A class or label that has only one value in the split is left out and counted.
+    integers. A class or label with a single value in the split is left out and counted.
 
     Args:
-        targets: of each task, [n, C] of zeros and ones; the tasks' instances follow one another.
-        where: names each task and the split in an error.
-        device: where scores will be.
-        own: of each task, how many of the C may be its own; all where it is 0.
-        undefined: whether a task without any such class has nan for its AUC.
+        targets: targets of each task, [n, C] of zeros and ones; the tasks' instances are concatenated.
+        where: name of each task and the split, for errors.
+        device: device of the scores.
+        own: number of the C outputs that belong to each task; 0 for all.
+        undefined: whether the AUC of a task without such a class is nan.
 
     Attributes:
-        left_out: how many classes or labels of each task have no AUC.
-        classes: of each task, those that have one, ascending.
+        left_out: number of classes or labels of each task without an AUC.
+        classes: classes of each task with an AUC, ascending.
 
     Raises:
-        UsageError: of a task no class is left, and that is not `undefined`.
+        UsageError: a task has no class with an AUC, unless `undefined`.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class TaskAucs:
         self._pairs = torch.from_numpy(2 * sizes[0] * sizes[1]).to(device)
 
     def __call__(self, scores: torch.Tensor) -> torch.Tensor:
-        """The AUC of each run on each task: scores [S, n of all tasks, C], judged by their order, to float64 [S, N]."""
+        """Return the AUC of each run on each task: scores [S, n of all tasks, C] to float64 [S, N]."""
         found = self.by_class(scores)
         if set(self._kept) == {1}:
             return found
         return torch.stack([part.mean(1) for part in found.split(self._kept, dim=1)], dim=1)
 
     def by_class(self, scores: torch.Tensor) -> torch.Tensor:
-        """The AUC of each class or label of `classes`, those of all tasks in a row: float64 [S, classes]."""
+        """Return the AUC of each class or label of `classes`, concatenated over tasks: float64 [S, classes]."""
         flat = torch.cat([scores.flatten(1), scores.new_full((len(scores), 1), torch.inf)], dim=1)
         negative, positive = flat[:, self._negative].sort(-1).values, flat[:, self._positive]
         twice = torch.searchsorted(negative, positive) + torch.searchsorted(negative, positive, right=True)
@@ -79,17 +79,17 @@ class TaskAucs:
 
 
 class SeenAucs:
-    """The AUC over all classes seen so far, where every task has classes of its own.
+    """The AUC over all classes seen so far, if every task has its own classes.
 
-    Each class seen so far is compared with all other classes seen so far: its AUC is that of one against the
-    rest among the instances of all tasks trained so far (`roc_auc_score` of scikit-learn with `multi_class="ovr"`). A
-    task has the mean over its classes. A class that does not occur in the split is left out.
+    Each class seen so far is compared with all others seen so far, one against the rest, among the instances of all
+    tasks trained so far (`roc_auc_score` of scikit-learn with `multi_class="ovr"`). The AUC of a task is the mean over
+    its classes. A class that does not occur in the split is left out.
 
     Args:
-        targets: of each task in the order of training, one-hot [n, C].
-        own: the positions of each task's classes.
-        where: names the tasks and the split in an error.
-        device: where scores will be.
+        targets: targets of each task in training order, one-hot [n, C].
+        own: indices of each task's classes.
+        where: name of the tasks and the split, for errors.
+        device: device of the scores.
     """
 
     def __init__(
@@ -99,14 +99,14 @@ class SeenAucs:
         self._made: tuple[int, TaskAucs] | None = None
 
     def __call__(self, scores: torch.Tensor, seen: int) -> torch.Tensor:
-        """The AUC of each run on each task: scores [S, n of all tasks, C] to float64 [S, N]; nan for tasks to come.
+        """Return the AUC of each run on each task, float64 [S, N]; nan for later tasks.
 
         Args:
-            scores: judged by their order.
-            seen: how many tasks have been trained.
+            scores: scores of the classes, [S, n of all tasks, C].
+            seen: number of tasks trained.
         """
         targets = np.concatenate(self._targets[:seen])
-        if self._made is None or self._made[0] != seen:  # places in the scores, which take room: of one stage alone
+        if self._made is None or self._made[0] != seen:  # kept for one stage, to save memory
             self._made = seen, TaskAucs([targets], [self._where], self._device)
         aucs = self._made[1]
         by_class = aucs.by_class(scores[:, : len(targets)])
@@ -117,7 +117,7 @@ class SeenAucs:
 
 
 def _padded(rows: Sequence[NDArray[np.int64]], value: int) -> NDArray[np.int64]:
-    """Rows of different lengths as one array."""
+    """Combine rows of different lengths into one array."""
     found = np.full((len(rows), max(map(len, rows), default=0)), value)
     for row, values in zip(found, rows, strict=True):
         row[: len(values)] = values

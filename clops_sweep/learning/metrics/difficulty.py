@@ -1,6 +1,6 @@
-"""How difficult tasks are and how alike, from the s of their instances, and the curricula that follow.
+"""Difficulty and similarity of tasks, from the s of their instances, and curricula.
 
-NumPy alone, so that a plan can be made without torch.
+Uses only NumPy, so that plans do not need torch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class TaskDistribution:
 
     @classmethod
     def of(cls, s: ArrayLike) -> TaskDistribution:
-        """The fit to values of s, [n]."""
+        """Return the fit to values of s, [n]."""
         values = np.asarray(s, dtype=np.float64)
         return cls(float(values.mean()), float(values.std()))
 
@@ -30,7 +30,7 @@ class TaskDistribution:
     def difficulty(self) -> float:
         """1 / mean: an instance that is easy to learn has a large area under its beta (CLOPS, section 6.5).
 
-        Infinite where the area is 0, as it is after a single epoch.
+        Infinite if the area is 0, as after a single epoch.
         """
         return 1 / self.mean if self.mean else math.inf
 
@@ -40,8 +40,8 @@ def hellinger_similarity(mean: float, deviation: float, other_mean: float, other
 
         D_H = sqrt(1 - sqrt(2 s0 s1 / (s0^2 + s1^2)) exp(-(m0 - m1)^2 / (4 (s0^2 + s1^2)))).
 
-    The paper prints products where the distance has sums; equal Gaussians would then not be at distance 0. A Gaussian
-    without spread is a point: similar to the same point alone.
+    The paper prints products instead of sums; equal Gaussians would then not have distance 0. A Gaussian without spread
+    is a point, which is similar only to the same point.
     """
     variances = deviation**2 + other_deviation**2
     if variances == 0:
@@ -52,17 +52,17 @@ def hellinger_similarity(mean: float, deviation: float, other_mean: float, other
 
 
 def similarity(one: TaskDistribution, other: TaskDistribution) -> float:
-    """S of two tasks."""
+    """Return S of two tasks."""
     return hellinger_similarity(one.mean, one.standard_deviation, other.mean, other.standard_deviation)
 
 
 def similarity_matrix(tasks: Sequence[TaskDistribution]) -> NDArray[np.float64]:
-    """S of every pair of tasks, [N, N]; symmetric, with ones on the diagonal."""
+    """Return S of every pair of tasks, [N, N]; symmetric, with ones on the diagonal."""
     return np.array([[similarity(one, other) for other in tasks] for one in tasks])
 
 
 def chain(similarities: ArrayLike, start: int) -> tuple[int, ...]:
-    """From a task on, always the one most similar to the last that is not yet taken; ties go to the lower position.
+    """Order tasks greedily: the next is the most similar to the last among the remaining; ties go to the lower index.
 
     Args:
         similarities: [N, N].
@@ -80,7 +80,7 @@ def chain(similarities: ArrayLike, start: int) -> tuple[int, ...]:
 
 
 def curriculum(tasks: Sequence[TaskDistribution], *, easiest_first: bool = True) -> tuple[int, ...]:
-    """An order of the tasks: a chain of similar ones that starts at the easiest, or at the hardest.
+    """Return an order of the tasks: a chain of similar tasks that starts at the easiest, or at the hardest.
 
     Returns:
         A permutation of 0 .. N - 1.

@@ -24,17 +24,17 @@ SplitName = Literal["validation", "test"]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How S runs do on one split. N counts the tasks, and `Scenario.unseen` behind them on the test split, if there.
+    """Scores of S runs on one split, for N tasks; on the test split followed by `Scenario.unseen`, if any.
 
     Attributes:
         auc: float64 [S, N], on each task.
         accuracy: float64 [S, N].
         balanced_accuracy: float64 [S, N].
         f1: float64 [S, N]; see `TaskHits`.
-        auc_seen: float64 [S, N]; see `SeenAucs`. nan for tasks to come, and where tasks have no classes of their own.
+        auc_seen: float64 [S, N]; see `SeenAucs`. nan for later tasks, and if tasks do not have their own classes.
         loss: float64 [S, N], mean loss on each task.
-        left_out: int64 [S, N], classes or labels without an AUC.
-        union: float64 [S, 5], the `MEASURES` on all tasks' instances together; nan unless asked for.
+        left_out: int64 [S, N], number of classes or labels without an AUC.
+        union: float64 [S, 5], the `MEASURES` on all tasks' instances together; nan unless requested.
     """
 
     auc: NDArray[np.float64]
@@ -52,12 +52,12 @@ class Evaluator:
 
     Args:
         scenario: the tasks.
-        split: which of their splits.
+        split: the split to evaluate.
         learner: the networks.
         runs: S.
-        joint: whether the networks are trained on all tasks at once. The measures over the union of the tasks are then
-            computed too, and where each task is a group of the softmax's classes, those of a task are of telling its
-            own classes apart: of their logits alone, of a pair of the difference of the two.
+        joint: whether the networks are trained on all tasks at once. Measures over the union of the tasks are then also
+            computed, and if each task is a group of the softmax's classes, those of a task use only the logits of its
+            own classes (of a pair, their difference).
     """
 
     def __init__(self, scenario: Scenario, split: SplitName, learner: RunNetworks, runs: int, *, joint: bool) -> None:
@@ -105,24 +105,24 @@ class Evaluator:
         self._targets = torch.from_numpy(together).to(device).expand(runs, -1, -1)
 
     def evaluate(self, seen: int | None = None) -> Evaluation:
-        """Every task of the split, for every run, with the networks as they are.
+        """Evaluate the current networks of all runs on every task of the split.
 
         Args:
-            seen: how many tasks have been trained; None for all.
+            seen: number of tasks trained; None for all.
 
         Raises:
-            Diverged: some networks' outputs are no numbers any more.
+            Diverged: outputs of some networks are not finite.
         """
         return self._evaluation(self._learner.logits(self._rows), seen)
 
     def evaluate_and_predict(self, seen: int | None = None) -> tuple[Evaluation, NDArray[np.float32]]:
-        """The same, and the probabilities of every instance, float32 [S, n of all tasks, outputs].
+        """Evaluate, and return the probabilities of every instance, float32 [S, n of all tasks, outputs].
 
         Args:
-            seen: how many tasks have been trained; None for all.
+            seen: number of tasks trained; None for all.
 
         Raises:
-            Diverged: some networks' outputs are no numbers any more.
+            Diverged: outputs of some networks are not finite.
         """
         logits = self._learner.logits(self._rows)
         probabilities = losses.probabilities(self._kind, logits).cpu().numpy()
@@ -147,7 +147,7 @@ class Evaluator:
             aucs, hits = self._union
             of_tasks = logits[:, : self._of_tasks]
             found += [aucs(_scores(self._kind, of_tasks)), hits.counts(of_tasks).flatten(1)]
-        # One transfer for everything: on a GPU this is where the host waits for the epoch.
+        # A single transfer: on a GPU, the host waits here for the epoch.
         arrived = torch.cat([part.double() for part in found], dim=1).cpu().numpy()
         ends = list(accumulate(part.shape[1] for part in found))
         parts = [arrived[:, first:last] for first, last in pairwise([0, *ends])]
@@ -186,7 +186,7 @@ class Evaluator:
         return slice(self._group * task, self._group * (task + 1))
 
     def _of_own_classes(self, logits: torch.Tensor) -> torch.Tensor:
-        """The logits of the classes of each instance's task, [S, n, g]; of a pair by how much the second is larger."""
+        """Return the logits of the classes of each instance's task, [S, n, g]; for a pair, their difference."""
         parts = [part[:, :, self._own(task)] for task, part in enumerate(logits.split(self._sizes, dim=1))]
         return torch.cat([part.diff() for part in parts] if self._group == 2 else parts, dim=1)
 

@@ -1,4 +1,4 @@
-"""Accuracy, balanced accuracy and macro F1 of S runs at once, from hits that are counted where the logits are."""
+"""Accuracy, balanced accuracy and macro F1 of S runs at once, from counts on the device of the logits."""
 
 from __future__ import annotations
 
@@ -23,25 +23,23 @@ class HitScores(NamedTuple):
 
 
 class TaskHits:
-    """The metrics of predicted classes on one split of each task, as scikit-learn defines them.
+    """Metrics of predicted classes on one split of each task, as in scikit-learn.
 
-    A sigmoid predicts its class above a probability of 1/2 (a logit of 0), a softmax its most probable class. With
+    A sigmoid predicts its class above a probability of 1/2 (a logit of 0), a softmax the most probable class. Let tp_c
+    be the number of instances of class c that are predicted as c, p_c those of class c, and n_c those predicted as c.
 
-        tp_c, p_c, n_c: instances that are of class c and predicted so, of class c, predicted to be of it,
+    - Accuracy is the share of correct predictions (`accuracy_score`); with several labels, all must be correct.
+    - Balanced accuracy is the mean of tp_c / p_c over the classes that occur (`balanced_accuracy_score`); with several
+      labels, the mean over labels of the balanced accuracy of presence and absence.
+    - Macro F1 is the mean of 2 tp_c / (p_c + n_c) over the classes that occur (`f1_score` with `average="macro"` and
+      `labels` those that occur); with several labels, the mean F1 of their presence.
 
-    - accuracy is the share of instances that are predicted right, of several labels all at once
-      (`accuracy_score`: exact match);
-    - balanced accuracy is the mean of tp_c / p_c over the classes that occur (`balanced_accuracy_score`); of several
-      labels, the mean over labels of that of telling its presence from its absence;
-    - macro F1 is the mean of 2 tp_c / (p_c + n_c) over the classes that occur (`f1_score` with `average="macro"` and
-      `labels` those that occur); of several labels, over labels, of the presence of each.
-
-    Labels with only one value in the split are left out, as they are of the AUC; nan where none is left.
+    Labels with a single value in the split are left out, as for the AUC; nan if none is left.
 
     Args:
-        kind: of the outputs.
-        targets: of each task, [n, C] of zeros and ones; the tasks' instances follow one another.
-        device: where logits will be.
+        kind: kind of the outputs.
+        targets: targets of each task, [n, C] of zeros and ones; the tasks' instances are concatenated.
+        device: device of the logits.
     """
 
     def __init__(self, kind: LossKind, targets: Sequence[NDArray[np.floating]], device: torch.device) -> None:
@@ -53,11 +51,11 @@ class TaskHits:
         self._kept = (self._positive > 0) & ((kind == "softmax") | (self._positive < self._count[:, None]))
         self._truth = torch.from_numpy(truth).to(device)
         task_of = np.repeat(np.arange(len(sizes)), sizes)
-        # Sums of zeros and ones are exact in float32 up to 2^24 of them, in whatever order.
+        # Sums of zeros and ones are exact in float32 up to 2^24, in any order.
         self._member = torch.from_numpy((task_of == np.arange(len(sizes))[:, None]).astype(np.float32)).to(device)
 
     def counts(self, logits: torch.Tensor) -> torch.Tensor:
-        """Logits [S, n of all tasks, C] to counts [S, N, 2 C]: tp_c, n_c; of labels also, right in all."""
+        """Return counts [S, N, 2 C] of logits [S, n of all tasks, C]: tp_c, n_c; with labels also exact matches."""
         if self._kind == "softmax":
             predicted = torch.zeros_like(logits, dtype=torch.bool).scatter_(2, logits.argmax(2, keepdim=True), True)
         else:
@@ -68,11 +66,11 @@ class TaskHits:
         return torch.matmul(self._member, torch.cat(each, dim=2).to(torch.float32))
 
     def scores(self, counts: Floats) -> HitScores:
-        """The metrics of counts that have come to the host."""
+        """Return the metrics of counts on the host."""
         classes = self._positive.shape[1]
         hits, predicted = counts[..., :classes], counts[..., classes : 2 * classes]
         count, positive, kept = self._count[:, None], self._positive, self._kept
-        misses = count - positive - predicted + hits  # absent and predicted so
+        misses = count - positive - predicted + hits  # absent and predicted absent
         recall = hits / np.maximum(positive, 1)
         f1 = 2 * hits / np.maximum(positive + predicted, 1)
         right = counts[..., -1] if self._kind == "multilabel" else hits.sum(2)

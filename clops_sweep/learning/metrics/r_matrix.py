@@ -25,7 +25,7 @@ def backward_transfer_after(r: ArrayLike, t: int = 1) -> float:
 
     Args:
         r: [N, N].
-        t: how many tasks later; nan from N on.
+        t: number of tasks later; the result is nan from N on.
     """
     matrix = np.asarray(r, dtype=np.float64)
     return _mean(np.diag(matrix, -t) - np.diag(matrix)[: max(0, len(matrix) - t)])
@@ -40,7 +40,7 @@ def backward_transfer_overall(r: ArrayLike) -> float:
 def forward_transfer(r: ArrayLike, chance: float = 0.5) -> float:
     """FWT = mean_{j>1} (R[j-1][j] - chance) (Lopez-Paz and Ranzato, 2017).
 
-    Chance stands for the untrained network, whose expected AUC is 0.5; see `chance_of`.
+    Chance replaces the untrained network, whose expected AUC is 0.5; see `chance_of`.
     """
     matrix = np.asarray(r, dtype=np.float64)
     return _mean(np.diag(matrix, 1) - chance)
@@ -62,11 +62,10 @@ def average_incremental(r: ArrayLike) -> float:
 
 
 def chance_of(measure: str, kind: LossKind, outputs: int) -> float:
-    """What guessing is worth, each class as often as any other.
+    """Return the score of guessing uniformly.
 
-    1/2 for AUC; 1/C for the others where C >= 2 classes exclude each other, a sigmoid's two being C = 2. Of C labels,
-    each guessed by a fair coin, 2^-C of the instances are right in all of them, and 1/2 is balanced accuracy and, of
-    labels that are present in half of the instances, F1.
+    1/2 for AUC. For the others, 1/C with C >= 2 exclusive classes (C = 2 for a sigmoid). With C labels guessed by fair
+    coins, accuracy is 2^-C, balanced accuracy 1/2 and, for labels present in half of the instances, F1 1/2.
     """
     if measure.startswith("auc") or kind == "binary":
         return 0.5
@@ -76,7 +75,7 @@ def chance_of(measure: str, kind: LossKind, outputs: int) -> float:
 
 
 def all_metrics(r: ArrayLike, measure: str = "auc", chance: float = 0.5) -> dict[str, float]:
-    """Every metric of the `runs` table that is made of one measure, by its column name."""
+    """Return all metrics of one measure by column of the `runs` table."""
     values = (
         average(r),
         backward_transfer(r),

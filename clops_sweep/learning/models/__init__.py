@@ -1,1 +1,1 @@
-"""Trained networks as files: what is known of them, loading, and ONNX."""
+"""Trained networks as files: their description, loading, and ONNX."""

@@ -1,4 +1,4 @@
-"""ModelFacts: what a stored model is and what it expects. Needs no PyTorch."""
+"""ModelFacts: the description of a stored model. Does not need PyTorch."""
 
 from __future__ import annotations
 
@@ -16,31 +16,30 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 
 FACTS: Final = "clops_sweep"
-"""Of the entry in a file's metadata that holds the `ModelFacts` as JSON."""
+"""Key of the file metadata with the `ModelFacts` as JSON."""
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What a stored model is, and what it expects.
+    """The description of a stored model and its input.
 
     Attributes:
-        run_id: of the run that trained it.
-        dataset: what it was trained on.
-        data_hash: content hash of these frames.
-        scenario: their division into tasks.
+        run_id: id of the run that trained it.
+        dataset: data set that it was trained on.
+        data_hash: content hash of its frames.
+        scenario: scenario of the run.
         tasks: names of the tasks trained so far, in order.
         network: name of the network.
         network_options: its options.
         kind: "binary", "softmax" or "multilabel"; the last also for one sigmoid per class, as with head="per_class".
-        classes: what each output stands for. Where an output is a position within a task, the classes of all tasks at
-            that position, joined by "|".
-        channels: names of the channels of a frame, in order; joined by "|" where a frame is any one of several leads.
+        classes: class of each output. If outputs are class positions within a task, the classes of all tasks at that
+            position, joined by "|".
+        channels: names of the channels of a frame, in order; joined by "|" if a frame is any one of several leads.
         samples: samples per channel.
-        sampling_rate: in Hz; None if unknown.
-        normalize: how frames are normalised: "none", "minmax" or "zscore", per frame and channel.
-        unit: of frames that are not normalised.
-        people: the people in the training and validation splits, and those that the encoder has seen, by
-            `leaks.person_hash`.
+        sampling_rate: sampling rate in Hz; None if unknown.
+        normalize: normalisation of frames: "none", "minmax" or "zscore", per frame and channel.
+        unit: unit of frames that are not normalised.
+        people: people in the training and validation splits, and those seen by the encoder, by `leaks.person_hash`.
         encoder: name of the encoder whose features the network takes; None for signals.
         encoder_hash: SHA-256 of its code, weights and declaration.
         features: channels and samples of a frame of features, or of signals adapted to an encoder that the run trained
@@ -70,12 +69,12 @@ class ModelFacts:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Channels and samples of what the network takes."""
+        """Channels and samples of the network's input."""
         return self.features or (len(self.channels), self.samples)
 
     @classmethod
     def of(cls, config: RunConfig, frames: FrameSet, scenario: Scenario, trained: int) -> ModelFacts:
-        """Facts about a run's network after its first `trained` tasks."""
+        """Return the facts about a run's network after its first `trained` tasks."""
         seen = np.concatenate([part.rows for task in scenario.tasks for part in (task.train, task.validation)])
         names = {frames.patient_names[person] for person in np.unique(frames.patients[seen])}
         people = {person_hash(frames.name, name) for name in names}
@@ -105,10 +104,10 @@ class ModelFacts:
 
 
 def facts_in(content: bytes) -> ModelFacts:
-    """The facts in a file that `model_bytes` made.
+    """Return the facts in a file of `model_bytes`.
 
     Raises:
-        UsageError: the content is something else.
+        UsageError: the file has another format.
     """
     try:
         size = int.from_bytes(content[:8], "little")

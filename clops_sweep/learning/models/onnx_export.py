@@ -1,4 +1,4 @@
-"""Models as ONNX, checked with onnxruntime before anybody relies on them."""
+"""Export of models to ONNX, verified with onnxruntime."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LARGEST_DIFFERENCE = 1e-5
 
 
 def onnx_bytes(model: TrainedModel) -> bytes:
-    """A model as the content of an ONNX file, with its facts as metadata.
+    """Return a model as ONNX, with its facts as metadata.
 
-    The file is run with onnxruntime on random frames, in batches of another size than it was exported with.
+    It is verified with onnxruntime on random frames, with other batch sizes than in the export.
 
     Raises:
         UsageError: the packages of `clops-sweep[onnx]` are missing, the network has a layer that ONNX does not

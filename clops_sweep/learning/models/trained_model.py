@@ -25,11 +25,11 @@ from clops_sweep.learning.networks.run_module import made
 
 @dataclass(frozen=True)
 class UsedEncoder:
-    """The encoder below a network.
+    """The encoder of a network.
 
     Attributes:
-        module: from signals [B, channels, samples] to features.
-        adapted: from frames of the data set to signals that it takes, float32 [B, channels, samples] both.
+        module: maps signals [B, channels, samples] to features.
+        adapted: maps frames of the data set to the encoder's signals, both float32 [B, channels, samples].
         shape: channels and samples of these signals.
     """
 
@@ -39,21 +39,21 @@ class UsedEncoder:
 
 
 class TrainedModel(nn.Module):
-    """The network of a run after a task: from frames to probabilities.
+    """The network of a run after a task: maps frames to probabilities.
 
-    Called with float32 [B, channels, samples], normalised as `normalize` says and adapted to its encoder, if it has
-    one (`normalized` does both), it returns float32 [B, outputs]: what the run's `predictions` hold, to 1e-5. `network`
-    is the module itself, with the encoder below it, whose outputs are logits. Both are in evaluation mode.
+    The input, float32 [B, channels, samples], must be normalised as in `normalize` and adapted to the encoder, if any
+    (`normalized` does both). The output, float32 [B, outputs], equals the run's `predictions` to 1e-5. `network` is the
+    module with its encoder, whose outputs are logits. Both are in evaluation mode.
 
     Args:
-        network: the module, with its weights.
-        facts: what it is and expects.
-        encoder: the encoder below it, which an `OnFeatures` has already.
+        network: the module with its weights.
+        facts: description of the model.
+        encoder: its encoder; part of the network if that is an `OnFeatures`.
 
     Attributes:
-        network: the module, from frames to logits.
-        facts: everything that is known of the model.
-        input_shape: channels and samples of what it is called with.
+        network: the module from frames to logits.
+        facts: description of the model.
+        input_shape: channels and samples of the input.
         classes, channels, sampling_rate, normalize: as in `facts`.
     """
 
@@ -69,14 +69,14 @@ class TrainedModel(nn.Module):
         self.eval()
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Probabilities [B, outputs] of frames [B, channels, samples]."""
+        """Return probabilities [B, outputs] of frames [B, channels, samples]."""
         return losses.probabilities(self.facts.kind, self.network(frames))
 
     def normalized(self, signal: NDArray[np.floating[Any]]) -> torch.Tensor:
-        """Frames of the data set in `unit`, [B, channels, samples], as the model expects them.
+        """Normalise and adapt frames of the data set in `unit`, [B, channels, samples].
 
         Raises:
-            UsageError: the shape is not that of frames, or a sample is not finite.
+            UsageError: a wrong shape, or samples that are not finite.
         """
         shape = (len(self.facts.channels), self.facts.samples)
         frames = np.asarray(signal, dtype=np.float32)
@@ -92,20 +92,20 @@ class TrainedModel(nn.Module):
 
 
 def model_bytes(weights: Mapping[str, torch.Tensor], facts: ModelFacts) -> bytes:
-    """A model as the content of a safetensors file, the same for the same weights and facts."""
+    """Return a model as safetensors, with equal bytes for equal weights and facts."""
     return save({name: weights[name] for name in sorted(weights)}, {FACTS: json.dumps(asdict(facts))})
 
 
 def model_from(content: bytes, encoder_of: Callable[[ModelFacts], UsedEncoder] | None = None) -> TrainedModel:
-    """The model in a file that `model_bytes` made. Nothing in the file is executed.
+    """Return the model in a file of `model_bytes`. Nothing in the file is executed.
 
     Args:
-        content: of the file.
-        encoder_of: finds the encoder of a model on features.
+        content: content of the file.
+        encoder_of: returns the encoder of a model on features.
 
     Raises:
-        UsageError: the content is something else, its network is not declared, the weights do not fit the network, or
-            its encoder is not the same any more.
+        UsageError: the file has another format, its network is not declared, the weights do not fit, or its encoder has
+            changed.
     """
     facts = facts_in(content)
     if facts.network not in NETWORKS:

@@ -15,14 +15,14 @@ from clops_sweep.experiment.config import RunConfig
 
 
 class OnFeatures(nn.Module):
-    """A network on the features of an encoder: from signals to logits."""
+    """An encoder followed by a network: maps signals to logits."""
 
     def __init__(self, encoder: nn.Module, network: nn.Module) -> None:
         super().__init__()
         self.encoder, self.network = encoder, network
 
     def forward(self, signals: torch.Tensor) -> torch.Tensor:
-        """Logits [B, C] of signals [B, channels, samples]."""
+        """Return logits [B, C] of signals [B, channels, samples]."""
         features = self.encoder(signals).to(torch.float32)
         logits: torch.Tensor = self.network(features[:, None] if features.ndim == 2 else features)
         return logits

@@ -1,1 +1,1 @@
-"""Strategies: what is stored, what is replayed, and how a step is taken."""
+"""Continual-learning methods."""

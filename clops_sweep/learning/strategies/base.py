@@ -1,4 +1,4 @@
-"""What a strategy decides, and everything it may look at."""
+"""The base class of strategies, and the facts that they may use."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from clops_sweep.learning.learners.learner import Learner
 
 @dataclass(frozen=True)
 class Training:
-    """The runs that a strategy works for.
+    """The runs that a strategy trains.
 
     Attributes:
-        configs: one a run. They differ in nothing but the strategy's `lockstep.free_fields`.
+        configs: one config per run. They differ only in the strategy's `lockstep.free_fields`.
         learner: their networks.
-        tasks: each task's training instances, in the order of training; the same rows for every run.
+        tasks: each task's training instances in training order, with equal rows for all runs.
         by_position: whether an output means another class in each task; see `ScenarioTasks`.
     """
 
@@ -32,17 +32,17 @@ class Training:
 
     @property
     def config(self) -> RunConfig:
-        """What the runs have in common; not to be asked for their seeds."""
+        """The common config of the runs; its seeds are meaningless."""
         return self.configs[0]
 
     @property
     def seeds(self) -> list[int]:
-        """One a run."""
+        """Seeds of the runs."""
         return [config.seed for config in self.configs]
 
     @cached_property
     def groups(self) -> list[tuple[RunConfig, list[int]]]:
-        """Runs that differ in nothing but the seed: their common config, and their places in the lockstep."""
+        """Groups of runs that differ only in the seed: their config, and their indices in the lockstep."""
         found: dict[RunConfig, list[int]] = {}
         for run, config in enumerate(self.configs):
             found.setdefault(config.replace(seed=0), []).append(run)
@@ -51,14 +51,14 @@ class Training:
 
 @dataclass(frozen=True)
 class InstanceRecord:
-    """What a run has to say about the training instances of a task that has ended; nan or zero where it says nothing.
+    """Facts about the training instances of a finished task; nan or zero if not applicable.
 
     Attributes:
         s: float64 [S, n], area under beta's trajectory.
         beta: float32 [S, n], final value.
         stored: bool [S, n].
         times_replayed: int64 [S, n].
-        trajectories: float32 [S, n, tau], beta after each epoch; tau is 0 where there is no beta.
+        trajectories: float32 [S, n, tau], beta after each epoch; tau is 0 without beta.
     """
 
     s: torch.Tensor
@@ -68,23 +68,23 @@ class InstanceRecord:
     trajectories: torch.Tensor
 
     def split(self, sizes: Sequence[int]) -> list[InstanceRecord]:
-        """The record of instances that follow one another, cut into pieces of the given sizes."""
+        """Split the record of concatenated instances into parts of given sizes."""
         parts = zip(*(values.split(list(sizes), dim=1) for values in vars(self).values()), strict=True)
         return [InstanceRecord(*part) for part in parts]
 
 
 Stores = Literal["raw", "features", "statistics", "nothing"]
-"""What a method keeps of past data: their signals, features of them, statistics computed from them, or nothing."""
+"""What a method stores of past data: raw signals, features, statistics, or nothing."""
 
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """What the replay memory of each run holds: one number a run.
+    """Use of the replay memory, one number per run.
 
     Attributes:
-        instances: stored instances; one that is stored twice counts twice.
-        instance_bytes: bytes of one of them.
-        other_bytes: bytes of what is kept of past data beside instances.
+        instances: number of stored instances; duplicates count.
+        instance_bytes: bytes per instance.
+        other_bytes: bytes of other stored data.
     """
 
     instances: Sequence[int]
@@ -93,7 +93,7 @@ class MemoryUse:
 
 
 class LockstepStrategy:
-    """Plain training on one task after another; other strategies change one or more of its decisions.
+    """Plain training on a sequence of tasks; subclasses override its decisions.
 
     Args:
         training: the runs.
@@ -118,14 +118,14 @@ class LockstepStrategy:
         """Called before the first epoch on a task."""
 
     def replay(self, task: int, epoch: int) -> Replay | None:
-        """The instances to train on beside the current task's in an epoch (from 0)."""
+        """Return the instances to replay in an epoch (from 0)."""
         del task, epoch
         return None
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """One epoch on a task's instances and the replayed ones, in the given order (see `Epoch.load`)."""
+        """Train one epoch on a task's instances and the replayed ones, in a given order (see `Epoch`)."""
         del epoch
         training = self.training
         training.learner.train_epoch(training.tasks[task], replay, order, training.config.batch_size, dropout_keys)
@@ -136,14 +136,14 @@ class LockstepStrategy:
     def end_training(self, task: int) -> None:
         """Called after the last epoch on a task, before the networks are evaluated.
 
-        With early stopping only then it is known which epoch was the last.
+        With early stopping, the last epoch is known only then.
         """
 
     def end_task(self, task: int) -> None:
         """Called after the last epoch on a task, when the networks have been evaluated on the validation set."""
 
     def record(self, task: int) -> InstanceRecord:
-        """What is known about the instances of a task that has ended."""
+        """Return the facts about the instances of a finished task."""
         rows = self.training.tasks[task].rows
         unknown = torch.full(rows.shape, torch.nan, device=rows.device)
         return InstanceRecord(
@@ -155,27 +155,27 @@ class LockstepStrategy:
         )
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """What the replay memory holds; by default the instances that the records of all tasks call stored.
+        """Return the use of the replay memory; by default the stored instances in the records of all tasks.
 
-        An instance takes the bytes of its signal, as the frame cache holds it, and of its float32 targets. A memory
-        that keeps more of an instance for its losses adds the bytes of that.
+        An instance takes the bytes of its signal in the frame cache and of its float32 targets. A memory that stores
+        more per instance adds these bytes.
         """
         stored = torch.stack([record.stored.sum(1) for record in records]).sum(0)
         return MemoryUse(stored.tolist(), [self.instance_bytes] * len(self.training.configs))
 
     @property
     def instance_bytes(self) -> int:
-        """Bytes of the signal and the targets of a stored instance."""
+        """Return the bytes of the signal and the targets of a stored instance."""
         return self.training.learner.bank.instance_bytes + 4 * self.training.learner.outputs
 
     def counts(self) -> dict[str, list[int]]:
-        """Columns of the table `runs` that this strategy alone fills, one value a run."""
+        """Return columns of `runs` that only this strategy fills, one value per run."""
         return {}
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint needs beside the learner."""
+        """Return the state for a checkpoint, without the learner."""
         return {}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Takes up a state that `state` returned during the given task."""
+        """Restore a state from `state` during the given task."""
         del state, task

@@ -142,7 +142,7 @@ def test_an_address_that_other_machines_reach_is_reported(
     monkeypatch.setattr(ray, "init", lambda **_: None)
     monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: address)
     warnings: list[str] = []
-    cluster._start_here({}, "/tmp/ray", warnings.append)
+    cluster._start_here(cluster.Resources(), {}, "/tmp/ray", warnings.append)
     assert [address in warning for warning in warnings] == [True] * warned
 
 

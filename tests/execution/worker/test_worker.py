@@ -324,7 +324,12 @@ def test_a_trial_that_no_machine_can_hold_is_refused(cluster: Any) -> None:
         check_fits(Resources(cpus_per_trial=3))
     warnings: list[str] = []
     check_fits(Resources(cpus_per_trial=3, address="auto"), warnings.append)
-    assert warnings == ["--cpus-per-trial 3: no machine of this cluster has more than 2 CPUs; waiting for one that has"]
+    assert warnings == [
+        "--cpus-per-trial 3: no machine of this cluster has more than 2 CPUs; waiting for one that has",
+        "the cluster's GPUs (1) stay idle; --device gpu uses them",
+    ]
+    check_fits(Resources(gpus_per_trial=0.5, address="auto"), warnings.append)
+    assert len(warnings) == 2
 
 
 def test_a_lockstep_that_is_too_large_is_halved_when_it_is_to_pause_as_well(

@@ -1,0 +1,80 @@
+"""`clops-sweep checklist`: the REFORMS checklist of a study, filled in as far as the store knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clops_sweep.cli.options import NotEmptyPath, json_option, plugins_option, print_json
+from clops_sweep.cli.request_options import request_options
+from clops_sweep.errors import UsageError
+from clops_sweep.planning.claim_seal import seal_in_words
+from clops_sweep.planning.request import Request
+from clops_sweep.search.standing import finished_runs, standings
+
+if TYPE_CHECKING:
+    from clops_sweep.data.prepared.manifest import Manifest
+
+
+@click.command()
+@request_options(required=False)
+@plugins_option
+@click.option(
+    "-o", "--output", type=NotEmptyPath(), metavar="FILE", help="Markdown file to write; otherwise it is printed."
+)
+@json_option
+def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
+    """Write the REFORMS checklist (32 items) as Markdown, filled in from the finished runs.
+
+    Without a search-space file: from everything in the store. What only the authors know is marked "To be filled in".
+    """
+    from clops_sweep.analysis.report.checklist import Study
+    from clops_sweep.analysis.report.checklist import checklist as written
+
+    store = asked.store
+    store.files.check_is_there()
+    given = bool(asked.selection.given)
+    found = finished_runs(asked, asked.plan()) if given else None
+    runs = store.read("runs", None if found is None else sorted(found))
+    runs = runs[runs["status"] == "finished"]
+    if runs.empty:
+        raise UsageError(f"{store.files.shown}: no such run is finished there, so nothing can be filled in")
+    first = str(runs["run_id"].iloc[0])
+    study = Study(
+        store.files.shown,
+        runs,
+        files=[str(file) for file in asked.selection.files],
+        seal=seal_in_words(asked) if asked.selection.claims else "",
+        manifests=_manifests(asked, runs.drop_duplicates("dataset").to_dict("records")),
+        studies=[it.record for it in standings(asked) if it.record is not None] if given else [],
+        keeps_predictions=not store.read("predictions", first, "run_id").empty,
+    )
+    text = written(study)
+    if output is not None:
+        try:
+            output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{output}: cannot be written ({error.strerror})") from None
+    if as_json:
+        print_json({"results": store.files.shown, "file": output, "checklist": text})
+    else:
+        click.echo(text.rstrip() if output is None else f"checklist: {output}")
+
+
+def _manifests(asked: Request, rows: Iterable[Mapping[Any, Any]]) -> dict[str, Manifest]:
+    """Return the manifests of data sets that are prepared here, with the data of some runs."""
+    from clops_sweep.data.prepared.prepared_folder import know, prepared_set
+    from clops_sweep.experiment.columns import config_from_row
+
+    found = {}
+    for row in rows:
+        know(row["dataset"], asked.data.root)
+        with suppress(UsageError):  # nothing here registers what the run used
+            prepared = prepared_set(row["dataset"], asked.data.root, asked.data.source)
+            if prepared is not None and asked.data_hash(config_from_row(row)) == row["data_hash"]:
+                found[row["dataset"]] = prepared.manifest
+    return found
