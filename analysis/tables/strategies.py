@@ -22,7 +22,7 @@ TRAINING = (
     *("dataset", "scenario", "task_classes", "domain", "split_within", "people_per_task", "people_order"),
     *("encoder", "leads", "normalize", "task_order", "first_tasks", "network", "norm", "head"),
     *("epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
-    *("precision", "early_stopping", "stream", "steps_per_batch", "blurry"),
+    *("precision", "early_stopping", "lora_rank", "stream", "steps_per_batch", "blurry"),
 )
 """Fields that must be equal to compare strategies, in addition to the network's options."""
 

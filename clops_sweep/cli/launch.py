@@ -26,7 +26,7 @@ from clops_sweep.cli.options import (
     json_option,
     print_json,
 )
-from clops_sweep.cli.plan import counts, print_plan, say_cost, say_first
+from clops_sweep.cli.plan import counts, print_plan, say_cost, say_first, say_kinds
 from clops_sweep.cli.report import render
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
@@ -44,7 +44,6 @@ from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.search.launch import Outcome
 from clops_sweep.search.launch import launch as launched
-from clops_sweep.search.model_sizes import models_in_words
 
 
 @click.command()
@@ -147,8 +146,7 @@ def launch(
         if not (address or resources.gpus_per_trial):
             _say_if_slow()
         say_first(plan)
-        if line := models_in_words(asked, plan):
-            click.echo(line)
+        say_kinds(asked, plan)
         say_cost(asked, plan, runs, resources)
 
     stop_at = None if stop_after is None else time.monotonic() + stop_after

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -121,6 +122,15 @@ def print_plan(asked: Request, resources: Resources, as_json: bool) -> None:
     say_plan(plan, facts)
     for of_runs in held:
         click.echo(of_runs.words)
+    say_kinds(asked, plan)
+
+
+def say_kinds(asked: Request, plan: Plan) -> None:
+    """Print which pending runs do not train on cached features, and the disk space of models to keep."""
+    tuned = Counter(run.config.encoder for run in plan.of("pending", "waiting") if run.config.lora_rank)
+    for name, count in tuned.items():
+        trains = "trains" if count == 1 else "train"
+        click.echo(f"{several(count, 'run')} {trains} adapters of encoder {name!r}: on frames, not on cached features")
     if line := models_in_words(asked, plan):
         click.echo(line)
 

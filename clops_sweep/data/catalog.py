@@ -31,21 +31,25 @@ class DataKey(NamedTuple):
     validation: float | None = None
     encoder: str | None = None
     split_within: str = "people"
+    is_adapted: bool = False
+    """Whether the frames are signals adapted to the encoder, which runs train further, and not its features."""
 
     @property
     def view(self) -> dict[str, Any]:
         """Arguments of `open_frames`; an encoder is applied afterwards."""
-        return {name: value for name, value in self._asdict().items() if name not in ("dataset", "encoder")}
+        others = ("dataset", "encoder", "is_adapted")
+        return {name: value for name, value in self._asdict().items() if name not in others}
 
     @property
     def words(self) -> str:
         """The data set and the encoder, for messages."""
-        return self.dataset if self.encoder is None else f"{self.dataset}, encoded by {self.encoder},"
+        done = "adapted to" if self.is_adapted else "encoded by"
+        return self.dataset if self.encoder is None else f"{self.dataset}, {done} {self.encoder},"
 
     @property
     def signals(self) -> DataKey:
         """Key of the frames that the encoder takes."""
-        return self._replace(encoder=None)
+        return self._replace(encoder=None, is_adapted=False)
 
 
 EPOCHS_PER_TASK: Final[Mapping[ScenarioName, int]] = {"class_il": 20, "time_il": 20, "domain_il": 40}

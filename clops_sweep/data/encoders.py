@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from clops_sweep.data.frames import FrameSet
 
 @dataclass(frozen=True)
 class Computing:
-    """Features that are about to be computed.
+    """Features, or adapted signals, that are about to be computed.
 
     Attributes:
-        shape: shape of the features of an instance, (F,) or (tokens, F).
+        shape: shape of the features of an instance, (F,) or (tokens, F), or of its signals, (channels, samples).
         device: the device that computes them.
         batches: float32 [m, *shape], in the order of the instances.
         count: number of batches.
@@ -54,4 +54,18 @@ class Encoders(Protocol):
 
         Raises:
             UsageError: the module cannot be created or is not a valid encoder.
+        """
+
+    def adapt(self, encoder: str, frames: FrameSet) -> Computing:
+        """Start to adapt all instances to the signals that the encoder takes.
+
+        Raises:
+            UsageError: the signals do not fit, or the module cannot be created or is not a valid encoder.
+        """
+
+    def module(self, encoder: str) -> Callable[[], Any]:
+        """Return a function that creates the `torch.nn.Module` in any process on a machine with the weights.
+
+        Raises:
+            UsageError: the code or weights are missing.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,14 +26,17 @@ SPLIT_NAMES: Final = ("training", "validation", "test")
 class Encoded:
     """The encoder of features, and the signals that they were computed from.
 
+    If a run trains adapters of the encoder, the frames are these signals, adapted to the encoder.
+
     Attributes:
         encoder: name of the encoder, or ``run:RUN_ID``.
         encoder_hash: SHA-256 of its code, weights and declaration.
-        features_hash: SHA-256 of the features.
+        features_hash: SHA-256 of the features, or of the adapted signals.
         people: people seen in pretraining, by `leaks.person_hash`, if a stored run records them.
         channels: channels of a frame of signals.
         samples: samples per channel.
         unit: unit of the signals.
+        module: creates the encoder's `torch.nn.Module` in any process; None if the frames are its features.
     """
 
     encoder: str
@@ -43,6 +46,7 @@ class Encoded:
     channels: int
     samples: int
     unit: str
+    module: Callable[[], Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +69,7 @@ class FrameSet:
     `data_hash` is a hex SHA-256 over everything that a run's numbers depend on: the arrays above, the classes and the
     normalisation. `frame_seconds` is the duration of a frame, None if unknown; numbers depend on it, on recordings and
     on start only through `split`. `info` holds facts about the data set, so that workers need no catalogue; None to use
-    the catalogue. `encoded` names the encoder if the rows are features instead of signals.
+    the catalogue. `encoded` names the encoder if the rows are features, or signals adapted to an encoder.
     """
 
     name: str

@@ -56,6 +56,7 @@ RUN_ID_LENGTH = 24
 
 PositiveInt = Annotated[int, BeforeValidator(IntOption(1, ge=1, le=LARGEST).checked)]
 PositiveFloat = Annotated[float, BeforeValidator(FloatOption(1, gt=0).checked)]
+NonNegativeInt = Annotated[int, BeforeValidator(IntOption(0, ge=0, le=LARGEST).checked)]
 NonNegativeFloat = Annotated[float, BeforeValidator(FloatOption(0, ge=0).checked)]
 Share = Annotated[float, BeforeValidator(FloatOption(0.2, gt=0, lt=1).checked)]
 ShareOrNone = Annotated[float, BeforeValidator(FloatOption(0, ge=0, lt=1).checked)]
@@ -86,8 +87,8 @@ _NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_O
 
 _MOST_TASKS = 10_000
 
-REPLACED = frozenset({"norm", "head", "projection", "scales"})
-"""Entries of `RunConfig.network_options` that replace layers of the network, rather than being its options."""
+REPLACED = frozenset({"norm", "head", "projection", "scales", "encoder"})
+"""Entries of `network_options` besides the network's options: replaced layers, and the encoder that is trained too."""
 
 
 class RunConfig(BaseModel):
@@ -176,6 +177,9 @@ class RunConfig(BaseModel):
     )
     encoder: str | None = Field(
         None, description="a frozen encoder, or run:RUN_ID; its features, computed once, take the place of the signals"
+    )
+    lora_rank: NonNegativeInt = Field(
+        0, description="of trainable adapters on the encoder, which then sees the frames in every step; 0 for none"
     )
     network: str = PAPER_NETWORK
     norm: Literal["batch", "layer", "group", "none"] = Field(
@@ -332,12 +336,18 @@ class RunConfig(BaseModel):
 
     @model_validator(mode="after")
     def _changes_no_features(self) -> Self:
-        if self.encoder is None:
-            return self
-        if self.augment is not None:
+        if self.lora_rank:
+            if self.encoder is None:
+                raise ValueError(f"lora_rank = {self.lora_rank}: adapts an encoder; name one, or leave lora_rank out")
+            if STRATEGIES.declaration(self.strategy).fixed_features:
+                raise ValueError(
+                    f"lora_rank = {self.lora_rank}: strategy {self.strategy!r} needs features that stay as they are, "
+                    "and adapters change them in every step; expected another strategy, or lora_rank = 0"
+                )
+        elif self.encoder is not None and self.augment is not None:
             raise ValueError(
                 f"augment = {self.augment!r} changes signals, and features are computed once; leave out augment or "
-                "encoder"
+                "encoder, or set lora_rank"
             )
         return self
 
@@ -370,10 +380,10 @@ class RunConfig(BaseModel):
 
     @model_validator(mode="after")
     def _options_fit(self) -> Self:
-        if self.encoder is not None and "perturbation_std" in self.options:
+        if self.encoder is not None and not self.lora_rank and "perturbation_std" in self.options:
             raise ValueError(
                 f"acquisition = {self.options['acquisition']!r} perturbs signals, and features are computed once; "
-                "expected another acquisition function, such as 'bald_mcd', or no encoder"
+                "expected another acquisition function, such as 'bald_mcd', no encoder, or lora_rank"
             )
         effective(self.strategy, self.options, [getattr(self, kind) for kind in USERS])
         for name, value in self.options.items() if self.stream == "online" else ():
@@ -454,7 +464,8 @@ class RunConfig(BaseModel):
         """Key of the frames that this config runs on."""
         view = (self.split_seed, self.normalize, self.leads, self.split, self.validation)
         by_time = "split_within" in SCENARIOS.declaration(self.scenario).fields and self.split_within == "time"
-        return DataKey(self.dataset, *view, self.encoder, "time" if by_time else "people")
+        within = "time" if by_time else "people"
+        return DataKey(self.dataset, *view, self.encoder, within, is_adapted=self.lora_rank > 0)
 
     @property
     def tasks_key(self) -> tuple[Any, ...]:

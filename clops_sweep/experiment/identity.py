@@ -11,7 +11,8 @@ from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STRAT
 
 LEFT_OUT: Mapping[str, Any] = {
     **{"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "norm": "batch", "head": "linear"},
-    **{"precision": "float32", "blurry": 0.0, "stream": "epochs", "steps_per_batch": 1, "prequential_window": 500},
+    **{"precision": "float32", "lora_rank": 0, "blurry": 0.0},
+    **{"stream": "epochs", "steps_per_batch": 1, "prequential_window": 500},
 }
 """Fields that are left out of the identity at these values, because runs were stored before the fields existed."""
 

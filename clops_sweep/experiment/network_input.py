@@ -10,7 +10,8 @@ from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK
 
 def is_tried(config: RunConfig) -> bool:
     """Whether a network may turn out to be unfit: it is the user's, or layers are replaced that it may not have."""
-    return config.network in NETWORKS.added or config.norm != "batch" or config.head == "cosine"
+    replaced = config.norm != "batch" or config.head == "cosine"
+    return config.network in NETWORKS.added or replaced or config.lora_rank > 0
 
 
 def check_frames(config: RunConfig, frames: FrameSet) -> None:
@@ -20,17 +21,20 @@ def check_frames(config: RunConfig, frames: FrameSet) -> None:
         UsageError: it is the paper's, and they are not 1 x 2,500; or the frames are not features of the config's
             encoder.
     """
-    encoder = None if frames.encoded is None else frames.encoded.encoder
-    if encoder != config.encoder:
-        what = "signals" if encoder is None else f"features of encoder {encoder!r}"
+    encoded = frames.encoded
+    encoder, adapted = (None, False) if encoded is None else (encoded.encoder, encoded.module is not None)
+    if (encoder, adapted) != (config.encoder, config.lora_rank > 0):
+        what = "signals" if encoder is None else f"{'adapted to' if adapted else 'features of'} encoder {encoder!r}"
         how = "open_frames" if config.encoder is None else "encode(config)"
-        raise UsageError(f"encoder = {config.encoder!r}: the frames are {what}; open them with {how}")
-    if config.network != PAPER_NETWORK or (frames.channels, frames.samples) == (1, FRAME_LENGTH):
+        with_adapters = f", lora_rank = {config.lora_rank}" * (config.lora_rank > 0)
+        raise UsageError(f"encoder = {config.encoder!r}{with_adapters}: the frames are {what}; open them with {how}")
+    if config.network != PAPER_NETWORK or ((frames.channels, frames.samples) == (1, FRAME_LENGTH) and not adapted):
         return
     if config.encoder is not None:
+        size = "" if adapted else f" of {frames.channels} x {frames.samples:,}"
         raise UsageError(
-            f"network {PAPER_NETWORK!r} takes signals, and those of encoder {config.encoder!r} are features of "
-            f"{frames.channels} x {frames.samples:,}; set network = 'linear', 'mlp' or one of your own"
+            f"network {PAPER_NETWORK!r} takes signals, and those of encoder {config.encoder!r} are features{size}; set "
+            "network = 'linear', 'mlp' or one of your own"
         )
     one = ", or leads = 'single'" if frames.channels > 1 and frames.samples == FRAME_LENGTH else ""
     raise UsageError(

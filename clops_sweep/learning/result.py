@@ -155,7 +155,7 @@ def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario,
     common = _people(frames, scenario) | _encoded(frames)
     for run, config in enumerate(configs):
         row = _runs_row(run, config, scenario, history, len(configs))
-        if frames.encoded is not None and row["stores"] == "raw":
+        if frames.encoded is not None and frames.encoded.module is None and row["stores"] == "raw":
             row["stores"] = "features"
         found: dict[str, Columns] = {
             "runs": {name: [value] for name, value in (row | common).items()},

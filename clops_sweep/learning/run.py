@@ -35,6 +35,7 @@ from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator, Split
 from clops_sweep.learning.models.model_facts import ModelFacts
 from clops_sweep.learning.models.trained_model import model_bytes
 from clops_sweep.learning.networks.multitask import joint_scenario
+from clops_sweep.learning.networks.on_features import network_options
 from clops_sweep.learning.parameters import Parameters
 from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
 from clops_sweep.learning.strategies.online import OnlineStream
@@ -115,7 +116,7 @@ class ContinualRun:
             common.learning_rate,
             bank,
             common.network,
-            common.network_options,
+            network_options(common, frames),
             optimizer=common.optimizer,
             weight_decay=common.weight_decay,
             precision=common.precision,

@@ -16,7 +16,7 @@ _USUAL_TASKS = 5
 
 
 Settings = tuple[str | int | None, ...]
-"""Scenario, data set, strategy, batch size, network, leads, early stopping and stream of a run."""
+"""Scenario, data set, strategy, batch size, network, leads, early stopping, adapters and stream of a run."""
 
 
 class Kind(NamedTuple):
@@ -31,7 +31,7 @@ def settings_of(fields: Fields) -> Settings:
     scenario = fields["scenario"]
     if scenario == "domain_il" and fields["domain"] != LEAD:
         scenario += f" by {fields['domain']}"
-    names = ("dataset", "strategy", "batch_size", "network", "leads", "early_stopping", "stream")
+    names = ("dataset", "strategy", "batch_size", "network", "leads", "early_stopping", "lora_rank", "stream")
     return scenario, *(fields[name] for name in names)
 
 

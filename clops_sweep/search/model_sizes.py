@@ -27,7 +27,8 @@ def disk_for_models(asked: Request, plan: Plan) -> tuple[int, int]:
         config = run.config
         if asked.data_hash(config) is None:
             continue
-        key = config.data_key, config.network, *config.network_options.items(), config.strategy, *config.tasks_key
+        of_network = config.network, config.lora_rank, *config.network_options.items()
+        key = config.data_key, *of_network, config.strategy, *config.tasks_key
         if key not in sizes:
             sizes[key] = _of_run(asked, config)
         tasks, each = sizes[key]
@@ -48,7 +49,8 @@ def models_in_words(asked: Request, plan: Plan) -> str | None:
 def _of_run(asked: Request, config: RunConfig) -> tuple[int, int]:
     """Return the number of models of a run if all are kept, and the bytes of one."""
     from clops_sweep.learning.networks.multitask import joint_scenario
-    from clops_sweep.learning.networks.run_module import made
+    from clops_sweep.learning.networks.on_features import network_options
+    from clops_sweep.learning.networks.run_module import made, weights_of
 
     frames = asked.data.frames(config.data_key)
     in_order = config.replace(task_order="sequential") if config.task_order in BY_DIFFICULTY else config
@@ -56,6 +58,6 @@ def _of_run(asked: Request, config: RunConfig) -> tuple[int, int]:
     joint = STRATEGIES[config.strategy].joint
     outputs = (joint_scenario(scenario) if joint else scenario).outputs
     shape = (frames.channels, frames.samples)
-    module = made(config.network, NETWORKS[config.network], 0, shape, outputs, config.network_options)
-    weights = sum(value.numel() * value.element_size() for value in module.state_dict().values())
+    module = made(config.network, NETWORKS[config.network], 0, shape, outputs, network_options(config, frames))
+    weights = sum(value.numel() * value.element_size() for value in weights_of(config.network, module).values())
     return 1 if joint else len(scenario.tasks), weights

@@ -19,6 +19,7 @@ from clops_sweep.testing import tiny_config, tiny_frames
 from tests.cli.documented import documented
 from tests.learning.encoders.conftest import forgotten
 from tests.learning.encoders.place import Place, config
+from tests.learning.encoders.test_stored_encoders import kept
 
 Run = Callable[..., Result]
 
@@ -34,6 +35,19 @@ class WithFFT(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         spectrum = torch.linalg.svdvals(x[:, 0, :64].unflatten(1, (8, 8)))
         logits: torch.Tensor = self.last(spectrum.detach())
+        return logits
+
+
+@network("with_len")
+class WithLen(torch.nn.Module):
+    """`len(x)` is a number, so an export holds for that number of instances alone."""
+
+    def __init__(self, channels: int, samples: int, outputs: int) -> None:
+        super().__init__()
+        self.last = torch.nn.Linear(samples, outputs)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.last(x.view(len(x), -1))
         return logits
 
 
@@ -70,7 +84,9 @@ def test_an_exported_model_gives_the_same_probabilities(ask: Run, tmp_path: Path
 
 def test_a_model_on_features_is_loaded_and_exported_with_its_encoder(ask: Run, tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="needs clops-sweep[onnx]")
-    place, of = Place(tmp_path), config("tokens")
+    place = Place(tmp_path)
+    below, *_ = kept(place, config("tokens", lora_rank=2, network="mlp", mlp_width=3, epochs_per_task=1))
+    of = config(f"run:{below}", dataset="other")
     frames = place.frames(of)
     result = ContinualRun(of, frames, keep_models="last").run()
     place.store.open_for_writing()
@@ -80,7 +96,7 @@ def test_a_model_on_features_is_loaded_and_exported_with_its_encoder(ask: Run, t
     done = ask("export", run_id[:8], file, "--results", store.uri)
     assert done.exit_code == 0, done.exception
     model = load_model(store.uri, run_id)
-    signals = model.normalized(place.frames(config(None)).signal(slice(0, 3)))
+    signals = model.normalized(place.frames(config(None, dataset="other")).signal(slice(0, 4)))
     session = onnxruntime.InferenceSession(file.read_bytes(), providers=["CPUExecutionProvider"])
     with torch.no_grad():
         expected = model(signals).numpy()
@@ -91,11 +107,14 @@ def test_a_model_on_features_is_loaded_and_exported_with_its_encoder(ask: Run, t
     forgotten()
 
 
-def test_a_layer_that_onnx_does_not_support_is_named(ask: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "fault"), [("with_fft", "svd"), ("with_len", "instead of len(x)")])
+def test_what_onnx_does_not_support_is_named(ask: Run, tmp_path: Path, name: str, fault: str) -> None:
     pytest.importorskip("onnxruntime", reason="needs clops-sweep[onnx]")
-    run_id = stored(tmp_path, network="with_fft")
+    run_id = stored(tmp_path, network=name)
     done = ask("export", run_id, tmp_path / "model.onnx", "--results", tmp_path)
-    assert "network 'with_fft' cannot be exported to ONNX" in str(done.exception)
+    assert isinstance(done.exception, UsageError)
+    assert f"network '{name}' cannot be exported to ONNX" in str(done.exception)
+    assert fault in str(done.exception)
     assert not (tmp_path / "model.onnx").exists()
 
 

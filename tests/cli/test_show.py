@@ -26,7 +26,8 @@ Tables = Callable[..., dict[str, pa.Table]]
 ALWAYS = [
     *("scenario", "dataset", "strategy", "task_order", "blurry", "stream", "epochs_per_task", "batch_size"),
     *("learning_rate", "optimizer"),
-    *("weight_decay", "schedule", "precision", "normalize", "leads", "network", "norm", "head", "split_seed", "seed"),
+    *("weight_decay", "schedule", "precision", "normalize", "leads", "lora_rank", "network", "norm", "head"),
+    *("split_seed", "seed"),
 ]
 
 

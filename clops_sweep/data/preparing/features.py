@@ -1,7 +1,8 @@
 """Cached features: what a frozen encoder makes of the prepared frames of a data set, computed once.
 
-They lie in `features/KEY/` in the prepared folder, as `features.npy` [n, F] or [n, tokens, F] and `features.json`. KEY
-follows from the frames' content, normalisation and leads and from the encoder. The split plays no part.
+For runs that train the encoder further, the frames adapted to what it takes are cached in their place. They lie in
+`features/KEY/` in the prepared folder, as `features.npy` [n, F] or [n, tokens, F] and `features.json`. KEY follows from
+the frames' content, normalisation and leads and from the encoder. The split plays no part.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class FeatureFacts:
     """What `features.json` holds.
 
     Attributes:
-        encoder: name of the encoder.
+        encoder: name of the encoder; of adapted frames that says so.
         encoder_hash: its identity.
         device: that computed the features.
         shape: of the whole array.
@@ -78,9 +79,12 @@ class CachedFeatures:
     def __init__(self, prepared: PreparedSet, key: DataKey, encoders: Encoders) -> None:
         assert key.encoder is not None
         self._encoder, self._encoders, self._name = key.encoder, encoders, key.dataset
+        self._adapted = key.is_adapted
         self._identity = encoders.identity(key.encoder)
         leads = key.leads if len(prepared.manifest.lead_names) > 1 else "single"
         of = {"content": prepared.manifest.content_hash, "normalize": key.normalize, "leads": leads}
+        if self._adapted:
+            of["what"] = "adapted frames"
         place = hash_of(**of, encoder=self._identity, version=_VERSION)[:24]
         self._folder = prepared.folder / FEATURES / place
 
@@ -122,16 +126,17 @@ class CachedFeatures:
         if self.facts() is not None:
             return
         with terminated_like_interrupted(), appearing_folder(self._folder) as staging:
-            computing = self._encoders.compute(self._encoder, frames)
+            begin = self._encoders.adapt if self._adapted else self._encoders.compute
+            computing, what = begin(self._encoder, frames), "adapted frames" if self._adapted else "features"
             shape = (len(frames), *computing.shape)
             needed, free = int(np.prod(shape)) * _DTYPE.itemsize, shutil.disk_usage(staging).free
             if needed > free:
                 raise UsageError(
-                    f"encoder {self._encoder!r}: its features of {self._name!r} take {needed / 1e9:,.1f} GB, and "
+                    f"encoder {self._encoder!r}: its {what} of {self._name!r} take {needed / 1e9:,.1f} GB, and "
                     f"{free / 1e9:,.1f} GB are free in {self._folder.parent}; free some, or choose another "
                     "--prepared-root"
                 )
-            digest, title = digest_of_array(_DTYPE, shape), f"{self._name}: features of {self._encoder}"
+            digest, title = digest_of_array(_DTYPE, shape), f"{self._name}: {what} of {self._encoder}"
             with open(staging / _ARRAY, "xb") as file:
                 file.write(npy_header(_DTYPE, shape))
                 for batch in with_progress(computing.batches, computing.count, title, progress):
@@ -140,12 +145,13 @@ class CachedFeatures:
                 size = file.tell()
             if self._encoders.identity(self._encoder) != self._identity:
                 raise UsageError(f"encoder {self._encoder!r}: its weights changed while it computed; start again")
-            facts = FeatureFacts(self._encoder, self._identity, computing.device, shape, digest.hexdigest(), size)
+            name = f"{self._encoder} (adapted frames)" if self._adapted else self._encoder
+            facts = FeatureFacts(name, self._identity, computing.device, shape, digest.hexdigest(), size)
             write_file(staging / _FACTS, json.dumps(asdict(facts), indent=1).encode())
         array_written(self._folder, _ARRAY, facts.record)
 
     def frames(self, signals: FrameSet) -> FrameSet:
-        """The features as a frame set, mapped from the disk, with the labels, patients and split of the signals.
+        """The features, or adapted frames, as a frame set mapped from the disk, with labels, patients and split.
 
         Raises:
             UsageError: they are not computed, or the encoder was trained on the same people.
@@ -155,8 +161,10 @@ class CachedFeatures:
         facts = self.facts()
         if facts is None:
             raise UsageError(
-                f"dataset {self._name!r}: the features of encoder {self._encoder!r} are not computed; run 'clops-sweep "
-                f"data encode {self._name} --encoder {self._encoder}' first"
+                f"dataset {self._name!r}: its frames are not adapted to encoder {self._encoder!r}; a launch does that"
+                if self._adapted
+                else f"dataset {self._name!r}: the features of encoder {self._encoder!r} are not computed; run "
+                f"'clops-sweep data encode {self._name} --encoder {self._encoder}' first"
             )
         try:
             check_array(self._folder, _ARRAY, facts.record)
@@ -177,7 +185,7 @@ class CachedFeatures:
             frames=rows,
             gain=np.ones(len(rows), np.float32),
             offset=np.zeros(len(rows), np.float32),
-            unit="features",
+            unit=signals.unit if self._adapted else "features",
             members=members,
             data_hash=self._data_hash(signals.data_hash, facts),
             encoded=Encoded(
@@ -188,6 +196,7 @@ class CachedFeatures:
                 signals.channels,
                 signals.samples,
                 signals.unit,
+                self._encoders.module(self._encoder) if self._adapted else None,
             ),
         )
 

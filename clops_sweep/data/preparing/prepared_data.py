@@ -82,7 +82,10 @@ class PreparedData:
         for key in keys:
             seeds.setdefault(key.dataset, set()).update([key.split_seed] if key.split is None else [])
             if key.encoder is not None:  # whatever the split
-                encoded[DataKey(key.dataset, 0, key.normalize, key.leads, encoder=key.encoder)] = None
+                whole = DataKey(
+                    key.dataset, 0, key.normalize, key.leads, encoder=key.encoder, is_adapted=key.is_adapted
+                )
+                encoded[whole] = None
         for key in encoded:
             if self.encoders is not None and key.encoder is not None:
                 self.encoders.identity(key.encoder)  # what is wrong with it is said before anything is prepared

@@ -56,6 +56,8 @@ def is_alone(config: RunConfig) -> bool:
 def speed_key(config: RunConfig, frames: FrameSet) -> str:
     """Return the name of what is timed, such as "clops_cnn, batch 16, 1 x 2500"."""
     options = [f"{name}={value}" for name, value in sorted(config.network_options.items())]
+    if frames.encoded is not None and config.lora_rank:
+        options += [f"encoder={frames.encoded.encoder_hash[:8]}", f"lora_rank={config.lora_rank}"]
     shape = f"batch {config.batch_size}, {frames.channels} x {frames.samples}"
     more = [config.precision] * (config.precision != "float32") + ["one run at a time"] * is_alone(config)
     origin = ORIGINS.get(("network", config.network))  # a network of the user's whose code changes is another one
@@ -114,6 +116,7 @@ def _step(
     from clops_sweep.learning.frame_bank import FrameBank
     from clops_sweep.learning.global_streams import GlobalStreams
     from clops_sweep.learning.learners.backend import make_learner
+    from clops_sweep.learning.networks.on_features import network_options
     from clops_sweep.learning.process_state import torch_state_kept
     from clops_sweep.learning.threads import one_thread
 
@@ -131,7 +134,7 @@ def _step(
             config.learning_rate,
             bank,
             config.network,
-            config.network_options,
+            network_options(config, frames),
             optimizer=config.optimizer,
             weight_decay=config.weight_decay,
             precision=config.precision,

@@ -86,6 +86,7 @@ class Declaration:
         per_class_outputs: strategies: whether it needs one class per output and one class per instance.
         heads: strategies: the values of `head` that it supports.
         online: strategies: whether it works without knowing where tasks begin and end.
+        fixed_features: strategies: whether it computes its head from features that no longer change.
         canonical: built-in strategies: maps options to those with an effect. Raises ValueError for values that are
             invalid together.
         encoder: encoders: the signals that it takes and its weights.
@@ -99,6 +100,7 @@ class Declaration:
     per_class_outputs: bool = False
     heads: tuple[str, ...] = HEADS
     online: bool = False
+    fixed_features: bool = False
     canonical: Canonical = dict
     encoder: DeclaredEncoder | None = None
 
@@ -171,9 +173,9 @@ def _er(options: Values) -> Values:
     return options
 
 
-def _with_own_head(options: Options, *, online: bool = False) -> Declaration:
+def _with_own_head(options: Options, *, online: bool = False, fixed_features: bool = True) -> Declaration:
     """Declare a strategy that computes the weights of the network's last linear layer."""
-    return Declaration(options, per_class_outputs=True, heads=("linear",), online=online)
+    return Declaration(options, per_class_outputs=True, heads=("linear",), online=online, fixed_features=fixed_features)
 
 
 def _ewc(options: Values) -> Values:
@@ -251,7 +253,7 @@ STRATEGIES: Mapping[str, Declaration] = {
         _using("memory_fraction", "memory_size") | {"agem_batch_size": IntOption(256, ge=1)}, online=True
     ),
     "gdumb": Declaration(_using("memory_fraction", "memory_size")),
-    "icarl": _with_own_head(_using("memory_fraction", "memory_size")),
+    "icarl": _with_own_head(_using("memory_fraction", "memory_size"), fixed_features=False),
     "ncm": _with_own_head({}),
     "slda": _with_own_head({"slda_shrinkage": FloatOption(1e-4, gt=0, le=1, log=True)}, online=True),
     "ranpac": _with_own_head(

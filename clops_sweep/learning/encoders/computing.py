@@ -85,6 +85,22 @@ def computing(
     return Computing(shape, device.type, encoding.batches(shape, threads), count)
 
 
+def adapting(name: str, module: nn.Module, adapter: Adapter, frames: FrameSet) -> Computing:
+    """Start to adapt all instances of a data set to an encoder, after a trial of the encoder on some of them.
+
+    Raises:
+        UsageError: the module is not a valid encoder.
+    """
+    computing(name, module, adapter, frames)
+
+    def batch(begin: int) -> NDArray[np.float32]:
+        found = frames.signal(slice(begin, begin + BATCH))
+        return adapter(found.reshape(len(found), frames.channels, -1))
+
+    begins = range(0, len(frames), BATCH)
+    return Computing((len(adapter.picked), adapter.samples), "cpu", map(batch, begins), len(begins))
+
+
 class _Encoding:
     def __init__(self, name: str, module: nn.Module, adapter: Adapter, frames: FrameSet, device: torch.device) -> None:
         self._name, self._module, self._adapter = name, module, adapter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +105,44 @@ class Encoders:
         fitting = adapter(encoder, found.takes, Signals.of(frames))
         return computing(encoder, self._module(encoder, found), fitting, frames)
 
+    def adapt(self, encoder: str, frames: FrameSet) -> Computing:
+        """Start to adapt all instances to the signals that the encoder takes.
+
+        Raises:
+            UsageError: the signals do not fit, or the module cannot be created or is not a valid encoder.
+        """
+        from clops_sweep.learning.encoders.computing import adapting
+
+        found = self._found(encoder)
+        fitting = adapter(encoder, found.takes, Signals.of(frames))
+        return adapting(encoder, self._module(encoder, found), fitting, frames)
+
+    def module(self, encoder: str) -> EncoderModule:
+        """Return a function that creates the module in any process on a machine with the weights.
+
+        Raises:
+            UsageError: the encoder is not declared, or its weights or model are missing.
+        """
+        identity, models, below = self.identity(encoder), dict[str, bytes](), encoder
+        while stored := STORED_RUN.fullmatch(below):  # whose own encoder may be a stored run
+            self._found(below)
+            models[stored[1]], facts = self._models[stored[1]]
+            below = facts.encoder or ""
+        return EncoderModule(encoder, identity, self._data_root, models)
+
+    def made(self, encoder: str, identity: str) -> nn.Module:
+        """Create the module, frozen and in evaluation mode.
+
+        Raises:
+            UsageError: the encoder has another identity in this process, or the module cannot be created.
+        """
+        found = self._found(encoder)
+        if found.identity != identity:
+            raise UsageError(
+                f"encoder {encoder!r}: its code, weights or declaration changed after the launch; start again"
+            )
+        return self._module(encoder, found)
+
     def of_model(self, facts: ModelFacts) -> UsedEncoder:
         """Return the encoder whose features a stored model takes.
 
@@ -124,9 +162,7 @@ class Encoders:
                 f"run {facts.run_id}: the code, weights or declaration of encoder {facts.encoder!r} changed after the "
                 "run; restore what the run used"
             )
-        rate = facts.sampling_rate
-        signals = Signals(facts.dataset, facts.channels, facts.samples, rate, facts.normalize, facts.unit)
-        fitting = adapter(facts.encoder, found.takes, signals)
+        fitting = adapter(facts.encoder, found.takes, _signals(facts))
         return UsedEncoder(self._module(facts.encoder, found), fitting, (len(fitting.picked), fitting.samples))
 
     def _module(self, name: str, found: _Encoder) -> nn.Module:
@@ -193,8 +229,43 @@ class Encoders:
             facts.normalize,
             facts.unit if facts.normalize == "none" else None,
         )
+        if facts.encoder is not None:  # frames are adapted to the encoder below, as those of the run were
+            below = self._found(facts.encoder).takes
+            takes = replace(
+                takes,
+                channels=below.channels,
+                sampling_rate=below.sampling_rate or facts.sampling_rate,
+                samples=adapter(facts.encoder, below, _signals(facts)).samples,
+                adapt=_OF_RUNS | below.adapt,
+            )
         identity = hash_of(model=hashlib.sha256(content).hexdigest(), network=origin.code or origin.sha256)
         return _Encoder(takes, identity, make, people=frozenset(facts.people))
+
+
+def _signals(facts: ModelFacts) -> Signals:
+    rate = facts.sampling_rate
+    return Signals(facts.dataset, facts.channels, facts.samples, rate, facts.normalize, facts.unit)
+
+
+@dataclass(frozen=True)
+class EncoderModule:
+    """Creates the module of an encoder, also in a worker, which gets the code from the plug-ins of the launch.
+
+    Attributes:
+        encoder: name of the encoder.
+        identity: SHA-256 of its code, weights and declaration; verified before use.
+        data_root: folder of the weights.
+        models: models of the stored runs that the encoder consists of, by run id.
+    """
+
+    encoder: str
+    identity: str
+    data_root: str | os.PathLike[str] | None
+    models: Mapping[str, bytes] = field(repr=False)
+
+    def __call__(self) -> nn.Module:
+        """As `Encoders.made`."""
+        return Encoders(self.models.__getitem__, self.data_root).made(self.encoder, self.identity)
 
 
 def _sha256(file: Path) -> str:

@@ -6,8 +6,9 @@ import torch
 from torch import nn
 
 from clops_sweep.errors import UsageError
-from clops_sweep.learning.models.trained_model import OnFeatures, TrainedModel
+from clops_sweep.learning.models.trained_model import TrainedModel
 from clops_sweep.learning.networks.head import head_of
+from clops_sweep.learning.networks.on_features import OnFeatures
 
 
 def without_head(encoder: str, model: TrainedModel) -> nn.Module:
@@ -41,6 +42,6 @@ class _Features(nn.Module):
     def forward(self, signals: torch.Tensor) -> torch.Tensor:
         """Return features [B, F] of signals [B, channels, samples]."""
         features: torch.Tensor = self.network(signals)
-        if list(features.shape) != [len(signals), self._size]:
+        if features.ndim != 2 or features.shape[1] != self._size:  # len(signals) would fix the batch in an export
             raise ValueError(f"returns {list(features.shape)} without its last nn.Linear; expected [B, {self._size}]")
         return features

@@ -42,7 +42,9 @@ class ModelFacts:
         people: people in the training and validation splits, and those seen by the encoder, by `leaks.person_hash`.
         encoder: name of the encoder whose features the network takes; None for signals.
         encoder_hash: SHA-256 of its code, weights and declaration.
-        features: channels and samples of a frame of features; None for signals.
+        features: channels and samples of a frame of features, or of signals adapted to an encoder that the run trained
+            further; None for signals.
+        lora_rank: of the adapters of such an encoder.
     """
 
     run_id: str
@@ -63,6 +65,7 @@ class ModelFacts:
     encoder: str | None = None
     encoder_hash: str | None = None
     features: tuple[int, int] | None = None
+    lora_rank: int = 0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -96,6 +99,7 @@ class ModelFacts:
             encoder=None if encoded is None else encoded.encoder,
             encoder_hash=None if encoded is None else encoded.encoder_hash,
             features=None if encoded is None else (frames.channels, frames.samples),
+            lora_rank=config.lora_rank,
         )
 
 

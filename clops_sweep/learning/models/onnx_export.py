@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import warnings
 from dataclasses import asdict
 
@@ -22,7 +23,8 @@ def onnx_bytes(model: TrainedModel) -> bytes:
 
     Raises:
         UsageError: the packages of `clops-sweep[onnx]` are missing, the network has a layer that ONNX does not
-            support, or onnxruntime computes probabilities that differ by more than 1e-5.
+            support or code that fixes the batch size, or onnxruntime computes probabilities that differ by more than
+            1e-5.
     """
     try:
         import onnx
@@ -30,6 +32,7 @@ def onnx_bytes(model: TrainedModel) -> bytes:
         import onnxscript  # noqa: F401  torch.onnx needs it
     except ImportError as error:
         raise UsageError(f"export needs {error.name}: install it with pip install 'clops-sweep[onnx]'") from None
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of packages that no network here needs
     facts = model.facts
     frames = torch.randn(3, *model.input_shape, generator=torch.Generator().manual_seed(0))
     try:
@@ -47,13 +50,21 @@ def onnx_bytes(model: TrainedModel) -> bytes:
             assert program is not None
             exported = program.model_proto
     except Exception as error:  # the exporter raises errors of many kinds
+        first: BaseException = error
+        while first.__cause__ is not None:  # which names the layer or operator; those around it explain the exporter
+            first = first.__cause__
         raise UsageError(
-            f"network {facts.network!r} cannot be exported to ONNX ({reason(error)}); use load_model instead"
+            f"network {facts.network!r} cannot be exported to ONNX ({reason(first)}); use load_model instead"
         ) from None
     described = {key: value for key, value in asdict(facts).items() if key != "people"}
     onnx.helper.set_model_props(exported, {"clops_sweep": json.dumps(described)})
     content: bytes = exported.SerializeToString()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    if isinstance(session.get_inputs()[0].shape[0], int):
+        raise UsageError(
+            f"network {facts.network!r} cannot be exported to ONNX: its code fixes the number of instances of a batch; "
+            "write x.shape[0] instead of len(x)"
+        )
     for part in (frames, frames[:1]):
         with torch.no_grad():
             expected = model(part).numpy()

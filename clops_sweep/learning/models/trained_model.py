@@ -19,6 +19,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import losses
 from clops_sweep.learning.models.model_facts import FACTS, ModelFacts, facts_in
+from clops_sweep.learning.networks.on_features import OnFeatures, TunedEncoder
 from clops_sweep.learning.networks.run_module import made
 
 
@@ -37,20 +38,6 @@ class UsedEncoder:
     shape: tuple[int, int]
 
 
-class OnFeatures(nn.Module):
-    """A frozen encoder followed by a network: maps signals to logits."""
-
-    def __init__(self, encoder: nn.Module, network: nn.Module) -> None:
-        super().__init__()
-        self.encoder, self.network = encoder, network
-
-    def forward(self, signals: torch.Tensor) -> torch.Tensor:
-        """Return logits [B, C] of signals [B, channels, samples]."""
-        features = self.encoder(signals).to(torch.float32)
-        logits: torch.Tensor = self.network(features[:, None] if features.ndim == 2 else features)
-        return logits
-
-
 class TrainedModel(nn.Module):
     """The network of a run after a task: maps frames to probabilities.
 
@@ -61,7 +48,7 @@ class TrainedModel(nn.Module):
     Args:
         network: the module with its weights.
         facts: description of the model.
-        encoder: its encoder.
+        encoder: its encoder; part of the network if that is an `OnFeatures`.
 
     Attributes:
         network: the module from frames to logits.
@@ -72,7 +59,8 @@ class TrainedModel(nn.Module):
 
     def __init__(self, network: nn.Module, facts: ModelFacts, encoder: UsedEncoder | None = None) -> None:
         super().__init__()
-        self.network = network if encoder is None else OnFeatures(encoder.module, network)
+        below = None if encoder is None or isinstance(network, OnFeatures) else encoder.module
+        self.network = network if below is None else OnFeatures(below, network)
         self._adapted = None if encoder is None else encoder.adapted
         self.input_shape = facts.shape if encoder is None else encoder.shape
         self.facts = facts
@@ -130,9 +118,13 @@ def model_from(content: bytes, encoder_of: Callable[[ModelFacts], UsedEncoder] |
             raise UsageError(f"run {facts.run_id}: its network takes features of encoder {facts.encoder!r}")
         encoder = encoder_of(facts)
     outputs = len(facts.classes)
-    network = made(facts.network, NETWORKS[facts.network], 0, facts.shape, outputs, facts.network_options)
+    options = dict(facts.network_options)
+    if encoder is not None and facts.lora_rank:
+        module = encoder.module
+        options["encoder"] = TunedEncoder(lambda: module, str(facts.encoder_hash), facts.lora_rank)
+    network = made(facts.network, NETWORKS[facts.network], 0, facts.shape, outputs, options)
     try:
-        network.load_state_dict(load(content))
+        network.load_state_dict((network.frozen() if isinstance(network, OnFeatures) else {}) | load(content))
     except (RuntimeError, SafetensorError) as error:
         first = str(error).strip().splitlines()[-1].strip()
         raise UsageError(

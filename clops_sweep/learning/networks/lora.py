@@ -54,11 +54,11 @@ def lora(module: nn.Module, rank: int) -> nn.Module:
 
     Example::
 
-        @network("tuned", options={"lora_rank": IntOption(8, ge=1)})
-        def tuned(channels, samples, outputs, *, lora_rank):
+        @network("tuned", options={"rank": IntOption(8, ge=1)})
+        def tuned(channels, samples, outputs, *, rank):
             module = Pretrained()
             module.load_state_dict(torch.load("/models/pretrained.pth", weights_only=True))
-            return nn.Sequential(lora(module, lora_rank), nn.Linear(512, outputs))
+            return nn.Sequential(lora(module, rank), nn.Linear(512, outputs))
 
     Args:
         module: from signals to features; changed in place.

@@ -21,6 +21,7 @@ from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.networks.head import head_of
 from clops_sweep.learning.networks.multitask import joint_scenario
+from clops_sweep.learning.networks.on_features import network_options
 from clops_sweep.learning.networks.run_module import MakeModule, Mode, RunModule, made, trained
 from clops_sweep.learning.process_state import torch_state_kept
 from clops_sweep.learning.threads import one_thread
@@ -70,7 +71,7 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
         UsageError: one cannot be trained, in a sentence that names the layer or parameter at fault.
     """
     own = [config for config in configs if is_tried(config)]
-    fields = ("network", "data_key", "tasks_key", "task_order", "strategy", "batch_size")
+    fields = ("network", "data_key", "tasks_key", "task_order", "strategy", "batch_size", "lora_rank")
     asked = {
         (*(getattr(config, name) for name in fields), *sorted(config.network_options.items())): config for config in own
     }
@@ -80,11 +81,12 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
         if STRATEGIES[config.strategy].joint:
             scenario = joint_scenario(scenario)
         name, make, shape = config.network, NETWORKS[config.network], (of_config.channels, of_config.samples)
-        if name in NETWORKS.added:
-            found = probed(name, make, shape, scenario.outputs, config.network_options)
+        options = network_options(config, of_config)
+        if name in NETWORKS.added or config.lora_rank:
+            found = probed(name, make, shape, scenario.outputs, options)
             found.check_batch(name, config.batch_size)
         strategy = STRATEGIES[config.strategy]
-        module = made(name, make, 0, shape, scenario.outputs, config.network_options)
+        module = made(name, make, 0, shape, scenario.outputs, options)
         if strategy.needs_head is not None:
             head_of(name, module, scenario.outputs, bias=strategy.needs_head == "write")
 

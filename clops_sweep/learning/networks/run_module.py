@@ -15,7 +15,9 @@ from clops_sweep.experiment.config import REPLACED
 from clops_sweep.learning import streams
 from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.networks.head import MultiScale, add_cosine_head, add_projection
+from clops_sweep.learning.networks.lora import lora
 from clops_sweep.learning.networks.network import PaperNetwork
+from clops_sweep.learning.networks.on_features import OnFeatures, TunedEncoder, shape_of_features
 from clops_sweep.learning.process_state import torch_state_kept
 
 Mode = Literal["training", "training without dropout", "sampling", "evaluation"]
@@ -44,7 +46,8 @@ def made(
         seed: of the run.
         shape: channels and samples of a frame.
         outputs: C.
-        options: the network's own, and those of `REPLACED` if layers of it are to be replaced.
+        options: the network's own, and those of `REPLACED`. With an encoder, the network is made for its features, and
+            the module is both: adapters of the encoder are trained, and the network on top.
         task: for which it is made anew.
 
     Raises:
@@ -54,7 +57,12 @@ def made(
     generators = GlobalStreams(device)
     with torch_state_kept(), generators.kept(), torch.enable_grad():
         generators.seed(int(streams.sequence(seed, "initial parameters", task).generate_state(1, "uint64")[0]))
+        tuned: TunedEncoder | None = options.get("encoder")
+        encoder = None if tuned is None else tuned.make()
+        if encoder is not None:
+            shape = shape_of_features(encoder, shape)
         given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
+        given.pop("encoder", None)
         wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
         with user_code(lambda error: UsageError(f"network {name!r}: raises when made for {wanted} ({reason(error)})")):
             own = {name: value for name, value in options.items() if name not in REPLACED}
@@ -64,6 +72,8 @@ def made(
                     module.eval()(torch.zeros(2, *shape))
         if isinstance(module, nn.Module):
             module = _with_other_head(name, module, shape, outputs, options)
+        if encoder is not None and tuned is not None:
+            encoder = lora(encoder, tuned.rank)
     if not isinstance(module, nn.Module):
         raise UsageError(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
     if "norm" in options:
@@ -71,7 +81,7 @@ def made(
     for part in module.modules():
         if isinstance(part, PaperNetwork):
             part.draw(seed, task)
-    return module
+    return module if encoder is None else OnFeatures(encoder, module)
 
 
 def _with_other_head(
@@ -226,12 +236,13 @@ def trained(module: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def weights_of(network: str, module: nn.Module) -> dict[str, torch.Tensor]:
-    """Copies of a module's state dict on the CPU.
+    """Copies of a module's state dict on the CPU, without the frozen weights of an encoder.
 
     Raises:
         UsageError: it holds something other than tensors.
     """
-    found = module.state_dict()
+    frozen = module.frozen() if isinstance(module, OnFeatures) else {}
+    found = {name: value for name, value in module.state_dict().items() if name not in frozen}
     if wrong := [name for name, value in found.items() if not isinstance(value, torch.Tensor)]:
         raise UsageError(
             f"network {network!r}: its state dict has {wrong[0]!r}, which is no tensor; models of it cannot be kept"

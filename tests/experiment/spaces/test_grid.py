@@ -145,7 +145,8 @@ def plainly(config: RunConfig) -> str:
     if config.task_order == tuple(range(6)) or config.task_order == (0, 1, 2):
         seen["task_order"] = "sequential"
     left_out = {"norm": "batch", "head": "linear", "optimizer": "adam", "weight_decay": 0, "schedule": "constant"}
-    for name, default in {**left_out, "precision": "float32", "blurry": 0, "stream": "epochs"}.items():
+    left_out |= {"precision": "float32", "lora_rank": 0, "blurry": 0, "stream": "epochs"}
+    for name, default in left_out.items():
         if seen[name] == default:
             del seen[name]
     del seen["steps_per_batch"], seen["prequential_window"]  # of online streams

@@ -91,9 +91,9 @@ class Place:
 
     def __init__(self, folder: Path, text: str = FILE) -> None:
         self.folder, self.prepared = folder, folder / "prepared"
-        self.file = folder / "space.py"
+        self.file, self.weights = folder / "space.py", folder / "plain.pth"
         self.store = RunStore(folder / "results")
-        torch.save(trained(2).state_dict(), folder / "plain.pth")
+        torch.save(trained(2).state_dict(), self.weights)
         save_file(trained(1, True).state_dict(), folder / "tokens.safetensors")
         self.declare(text)
 

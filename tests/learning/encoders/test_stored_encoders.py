@@ -117,6 +117,11 @@ def test_a_model_is_loaded_with_the_encoder_that_it_was_trained_with(place: Plac
     assert model_from(content, read.of_model).input_shape == (2, 128)  # type: ignore[union-attr]
 
 
+def test_frames_are_adapted_to_the_encoder_below_a_stored_run(place: Place) -> None:
+    first, *_ = kept(place, config("tokens", network="mlp", mlp_width=3))  # which takes one channel, padded
+    assert place.frames(config(f"run:{first}", dataset="other")).samples == 3
+
+
 def test_a_run_without_a_model_or_a_head_is_named(place: Place) -> None:
     with pytest.raises(UsageError, match=f"run {'a' * 24}: no model is stored; run it again with --keep models"):
         place.frames(config(f"run:{'a' * 24}"))

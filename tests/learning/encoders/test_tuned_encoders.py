@@ -1,0 +1,154 @@
+"""`lora_rank`: runs that train adapters of an encoder, on frames."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load
+from torch import nn
+
+from clops_sweep import ContinualRun, RunConfig, UsageError
+from clops_sweep.execution.devices.speed import measure, speed_key
+from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.learning.models.trained_model import model_from
+from clops_sweep.learning.networks.on_features import network_options
+from clops_sweep.learning.networks.run_module import made, trained
+from tests.learning.encoders.place import FILE, Place, config
+from tests.learning.encoders.place import trained as pretrained
+from tests.learning.encoders.test_stored_encoders import kept, said
+
+
+def network_of(place: Place, of: RunConfig) -> tuple[nn.Module, np.ndarray]:
+    """The network of a run before training, and the frames that it sees."""
+    frames = place.frames(of)
+    shape = (frames.channels, frames.samples)
+    module = made(of.network, NETWORKS[of.network], 0, shape, 4, network_options(of, frames)).eval()
+    return module, frames.signal(slice(None)).reshape(-1, *shape)
+
+
+@pytest.mark.parametrize("encoder", ["plain", "tokens", "run"])
+def test_at_the_start_a_run_computes_what_it_computes_on_cached_features(place: Place, encoder: str) -> None:
+    if encoder == "run":
+        encoder = f"run:{kept(place, config(None, network='inception_time', epochs_per_task=1))[0]}"
+    of = config(encoder, dataset="other", network="mlp", mlp_width=5)
+    head, features = network_of(place, of)
+    whole, signals = network_of(place, of.replace(lora_rank=2))
+    with torch.no_grad():
+        expected = head(torch.from_numpy(features))
+        torch.testing.assert_close(whole(torch.from_numpy(signals)), expected, rtol=0, atol=1e-5)
+
+
+def test_the_network_computes_with_w_and_ba_and_trains_these_and_the_head(place: Place) -> None:
+    whole, signals = network_of(place, config("plain", lora_rank=3))
+    x, before = torch.from_numpy(signals[:5]), pretrained(2).double()
+    parameters = trained(whole)
+    low = "encoder.module.{}.parametrizations.weight.0.{}".format
+    adapters = [low(layer, it) for layer in ("conv", "last") for it in "ab"]
+    assert set(parameters) == {*adapters, "network.1.weight", "network.1.bias"}
+    with torch.no_grad():
+        for name in adapters:
+            parameters[name].copy_(torch.randn(parameters[name].shape))
+    logits = whole.train()(x)
+    logits.square().sum().backward()
+    assert [name for name, it in whole.named_parameters() if it.grad is not None] == list(parameters)
+
+    def weight(layer: str) -> torch.Tensor:
+        own, (a, b) = before.get_submodule(layer).weight, (parameters[low(layer, it)].double() for it in "ab")
+        return own + (b @ a / 3).view(own.shape)
+
+    with torch.no_grad():
+        hidden = before.norm(F.conv1d(x.double(), weight("conv"), before.conv.bias, 4)).relu().mean(2)
+        features = F.linear(hidden, weight("last"), before.last.bias)
+        head = parameters["network.1.weight"].double(), parameters["network.1.bias"].double()
+        torch.testing.assert_close(logits.double(), F.linear(features, *head), rtol=1e-4, atol=1e-5)
+
+
+def test_a_run_stores_adapters_and_head_and_its_model_predicts_from_signals(place: Place) -> None:
+    of = config("tokens", strategy="er", lora_rank=2, network="mlp", mlp_width=5, learning_rate=0.01)
+    run_id, content, result = kept(place, of)
+    row = result.runs.iloc[0]
+    assert (row["stores"], row["encoder_hash"]) == ("raw", place.frames(of.replace(lora_rank=0)).encoded.encoder_hash)
+    assert row["parameters"] == sum(value.numel() for value in load(content).values())
+    model = model_from(content, place.data().encoders.of_model)  # type: ignore[union-attr]
+    assert model.facts.run_id == run_id
+    rows = result.predictions[result.predictions["trained_on"] == 2]
+    signals = place.frames(config(None)).signal(rows["instance"].to_numpy())
+    with torch.no_grad():
+        found = model(model.normalized(signals)).numpy()
+    stored = rows[[name for name in rows if name.startswith("probability_")]].to_numpy()
+    np.testing.assert_allclose(found, stored, rtol=0, atol=1e-5)
+    inner = model.network.encoder.module
+    assert torch.equal(inner.conv.parametrizations.weight.original, pretrained(1, True).conv.weight)
+    assert not torch.equal(inner.conv.weight, pretrained(1, True).conv.weight)
+    further = config(f"run:{run_id}", dataset="other", lora_rank=1)  # adapters on adapters
+    ContinualRun(further, place.frames(further)).run()
+
+
+def test_rank_and_weights_are_part_of_the_identity_and_zero_changes_nothing(place: Place) -> None:
+    def run_id(of: RunConfig) -> str:
+        return of.run_id(place.frames(of).data_hash)
+
+    plain = config("plain")
+    assert plain.replace(lora_rank=0).identity == plain.identity
+    assert "lora_rank" not in plain.identity
+    ids = [run_id(plain.replace(lora_rank=rank)) for rank in (0, 1, 2)]
+    assert len(set(ids)) == 3
+    torch.save(pretrained(1).state_dict() | pretrained(2).state_dict() | {"last.bias": torch.ones(7)}, place.weights)
+    assert run_id(plain.replace(lora_rank=1)) not in ids
+
+
+def test_a_worker_makes_the_encoder_that_was_launched_or_none(place: Place) -> None:
+    frames = place.frames(config("plain", lora_rank=1))
+    module = pickle.loads(pickle.dumps(frames)).encoded.module
+    assert torch.equal(module().conv.weight, pretrained(2).conv.weight)
+    place.weights.write_bytes(place.weights.read_bytes() + b"\0")
+    with pytest.raises(UsageError, match="encoder 'plain': its code, weights or declaration changed after the launch"):
+        module()
+
+
+def test_the_speed_on_a_device_is_that_of_encoder_and_head(place: Place) -> None:
+    cached, tuned = (config("plain", lora_rank=rank) for rank in (0, 2))
+    assert len({speed_key(of, place.frames(of)) for of in (cached, tuned, tuned.replace(lora_rank=3))}) == 3
+    assert measure(tuned, place.frames(tuned), "cpu").cpu > 0
+
+
+def test_what_needs_fixed_features_or_signals_is_refused(place: Place) -> None:
+    for strategy in ("ncm", "slda", "ranpac", "acil", "ts_acl"):
+        with pytest.raises(UsageError, match=f"lora_rank = 2: strategy '{strategy}' needs features that stay"):
+            config("plain", strategy=strategy, scenario="class_il_union", lora_rank=2)
+    with pytest.raises(UsageError, match="lora_rank = 2: adapts an encoder"):
+        config(None, lora_rank=2)
+    with pytest.raises(UsageError, match="lora_rank = -1"):
+        config("plain", lora_rank=-1)
+    tuned, cached = config("plain", lora_rank=2), config("plain")
+    with pytest.raises(UsageError, match="lora_rank = 2: the frames are features of encoder 'plain'; open them with "):
+        ContinualRun(tuned, place.frames(cached))
+    with pytest.raises(UsageError, match="encoder = 'plain': the frames are adapted to encoder 'plain'"):
+        ContinualRun(cached, place.frames(tuned))
+    with pytest.raises(UsageError, match="those of encoder 'plain' are features; set network"):
+        ContinualRun(config("plain", lora_rank=2, network="clops_cnn"), place.frames(tuned))
+    tuned.replace(augment="jitter")  # it sees frames in every step
+
+
+SPACE = """
+from clops_sweep import RunConfig, SearchSpace
+BASE = RunConfig(dataset="small", network="linear", epochs_per_task=1, leads="all", encoder="plain")
+SPACE = SearchSpace("tuned", BASE, {"lora_rank": [0, 2], "batch_size": [8, 16]}, seeds=[0])
+"""
+
+
+def test_a_launch_says_what_it_trains_on_and_tries_the_encoder_first(place: Place) -> None:
+    space = place.folder / "tuned.py"
+    space.write_text(FILE + SPACE)
+    done = said(place, "launch", str(space), "--no-ray", "--no-report")
+    assert done.exception is None, done.output
+    assert "2 runs train adapters of encoder 'plain': on frames, not on cached features" in done.output
+    assert "4 runs asked for, 4 finished" in done.output
+    space.write_text(
+        FILE.replace("module.load_state_dict", "module.last = torch.nn.Identity(); module.load_state_dict") + SPACE
+    )
+    assert "do not fit its module" in str(said(place, "launch", str(space), "--no-ray").exception)
