@@ -54,8 +54,8 @@ def only_sweep(store: RunStore) -> Iterator[bool | None]:
         yield alone
 
 
-Feeds = Callable[[Retries, Path], Generator[Feed, None, None]]
-"""Makes the feeds of a sweep, given what becomes of jobs whose worker has died and the file that Ray prints to."""
+Feeds = Callable[[Retries, Path, RunsUnderWay], Generator[Feed, None, None]]
+"""Makes the feeds of a sweep. It gets the policy for jobs whose worker died, the log file and the runs under way."""
 
 
 def run_sweep(
@@ -65,6 +65,7 @@ def run_sweep(
     store: RunStore,
     resources: Resources,
     display: Display,
+    shard: str = "",
 ) -> None:
     """Runs what is pending, on this machine or a cluster, and what becomes pending by that.
 
@@ -76,25 +77,32 @@ def run_sweep(
         store: where the workers record what they have finished.
         resources: what a trial takes.
         display: shows what happens.
+        shard: the part of the runs that this is, such as "3/16"; empty for all.
 
     Raises:
         UsageError, StoreError: see `run_feeds`.
     """
 
-    def feeds(retries: Retries, log: Path) -> Generator[Feed, None, None]:
+    def feeds(retries: Retries, log: Path, leases: RunsUnderWay) -> Generator[Feed, None, None]:
         display.begin([run.config for run in runs], log)
         with only_sweep(store) as alone:
             for pending in rounds:
                 locksteps = make_jobs(pending, resources.runs_in_lockstep)
                 if not alone:
                     locksteps = shuffled(locksteps, at_least=1 if alone is None else _JOBS_TO_SHUFFLE)
-                yield GridFeed(locksteps, store, retries, display, may_grow=resources.address is not None)
+                may_grow = resources.address is not None
+                yield GridFeed(locksteps, store, retries, display, may_grow=may_grow, leases=leases)
 
-    run_feeds(feeds, frames, store, resources, display)
+    run_feeds(feeds, frames, store, resources, display, shard)
 
 
 def run_feeds(
-    feeds: Feeds, frames: Mapping[DataKey, FrameSet], store: RunStore, resources: Resources, display: Display
+    feeds: Feeds,
+    frames: Mapping[DataKey, FrameSet],
+    store: RunStore,
+    resources: Resources,
+    display: Display,
+    shard: str = "",
 ) -> None:
     """Runs the jobs of some feeds, one feed after another; starts no cluster if they have no jobs.
 
@@ -112,7 +120,8 @@ def run_feeds(
     )
     with storing(store):
         log = new_log(store)
-    with output_to(log), contextlib.closing(feeds(retries, log)) as made:
+    runs_under_way = RunsUnderWay(store, shard)
+    with output_to(log), contextlib.closing(feeds(retries, log, runs_under_way)) as made:
         found = (feed for feed in made if not _is_over(feed))
         if (feed := next(found, None)) is None:
             return
@@ -122,7 +131,7 @@ def run_feeds(
             from clops_sweep.execution.on_ray import workers
         workplace = partial(make_workplace, frames, store, resources, plugins, software)
         working = workers(frames, resources, display, workplace)
-        with working as run_fed, closing(observers, display), RunsUnderWay(store) as under_way:
+        with working as run_fed, closing(observers, display), runs_under_way as under_way:
             while feed is not None:
                 with BackgroundCompaction(store) as compaction:
                     while not (display.interrupted or _is_over(feed)):
