@@ -129,7 +129,8 @@ def run_feeds(
             from clops_sweep.execution.alone import workers
         else:
             from clops_sweep.execution.on_ray import workers
-        workplace = partial(make_workplace, frames, store, resources, plugins, software)
+        witness = str(log) if resources.address and store.files.local else ""
+        workplace = partial(make_workplace, frames, store, resources, plugins, software, witness)
         working = workers(frames, resources, display, workplace)
         with working as run_fed, closing(observers, display), runs_under_way as under_way:
             while feed is not None:
@@ -185,6 +186,7 @@ def make_workplace(
     resources: Resources,
     plugins: Mapping[str, Mapping[str, PackedPlugin]],
     software: Mapping[str, Any],
+    witness: str,
     held: HeldFrames,
 ) -> Workplace:
     """Return what the workers need to know; `held` are the frames, or where they are in Ray's object store."""
@@ -196,6 +198,7 @@ def make_workplace(
         software=software,
         plugins=plugins,
         on_gpu=bool(resources.gpus_per_trial),
+        witness=witness,
         max_retries=resources.max_retries,
         checkpoint_every=resources.checkpoint_every,
         epoch_timeout=resources.epoch_timeout,

@@ -192,6 +192,7 @@ class Workplace:
         store_uri: where results go.
         keep: what goes there beside the four tables of every run.
         on_gpu: whether jobs are computed on a GPU.
+        witness: a file below the results that every node of the cluster must see; empty where none has to.
         software: versions, found out once by the driver.
         plugins: what the search-space file has registered, by registry and name.
         max_retries: how often a run that raises is taken up again from its last checkpoint.
@@ -215,6 +216,7 @@ class Workplace:
     is_observed: bool = False
     keep: frozenset[str] = frozenset()
     on_gpu: bool = False
+    witness: str = ""
 
     def data_hash(self, config: RunConfig) -> str:
         """Content hash of the data that a config runs on."""

@@ -28,7 +28,10 @@ STALE = 60.0
 """Seconds after which a file is ignored: its launch was killed, or its machine failed."""
 
 SECONDS, SECONDS_ELSEWHERE = 2.0, 10.0
-"""Between two writes or looks, in a folder and where each is a request over a network."""
+"""Between two writes without news, in a folder and where each is a request over a network."""
+
+SECONDS_APART = 0.2
+"""Between two writes with news, and at least between two looks."""
 
 _PAUSES_PER_LOOK = 100
 """A look at the files of many launches takes long: it is repeated after so many times what it took."""
@@ -108,7 +111,7 @@ class UnderWayFile:
                         found.update(*(it.run_ids for it in _valid(content)), content["taken"])
             self._elsewhere = frozenset(found)
             ended = time.monotonic()
-            self._next_look = ended + max(self.seconds, _PAUSES_PER_LOOK * (ended - began))
+            self._next_look = ended + max(SECONDS_APART, _PAUSES_PER_LOOK * (ended - began))
         return self._elsewhere
 
     def _names(self) -> list[str]:

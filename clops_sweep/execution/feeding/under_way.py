@@ -11,10 +11,7 @@ from clops_sweep.execution.display.display_lines import called
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Paused, Report, Resumed, Running, WorkerDied, ends
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.under_way import UnderWay, UnderWayFile
-
-_SECONDS_APART = 0.2
-"""A run that is taken is written at once, but not more often than this."""
+from clops_sweep.store.under_way import SECONDS_APART, UnderWay, UnderWayFile
 
 
 class RunsUnderWay:
@@ -92,6 +89,6 @@ class RunsUnderWay:
                 runs, taken = list(self._runs.values()), sorted(self._taken)
             self._file.write(runs, taken)
             self._changed.wait(self._file.seconds)
-            if self._ended.wait(_SECONDS_APART):
+            if self._ended.wait(SECONDS_APART):
                 break
         self._file.remove()
