@@ -194,7 +194,7 @@ class LockstepRunner:
         if self._run is None:
             self._check_shared()
             with storing(self._store):
-                finished = self._store.finished(self._job.run_ids)
+                finished = self._store.finished(self._job.run_ids, lately=True)
             if finished.issuperset(self._job.run_ids):
                 return FoundFinished(elsewhere=True)  # another sweep on the same store was faster
             self._process.restore()  # whatever ran before may have changed what PyTorch and the process go by
