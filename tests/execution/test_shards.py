@@ -60,23 +60,16 @@ class Array:
         return process.returncode
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(7200)
-def test_sixteen_shards_give_what_one_launch_gives(
-    console_script: str, environment: dict[str, str], tmp_path: Path
-) -> None:
-    together = Array(console_script, tmp_path, environment)
-    assert together.wait(together.start("together")) == 0
-    expected = {name: comparable(name, pd.read_parquet(tmp_path / "together" / name)) for name in TABLES}
-
-    array, draw = Array(console_script, tmp_path, environment), random.Random(SEED)
+def run_array(array: Array, results: str) -> None:
+    """Run all shards, some at a time; signal every second task once, and start again what has not ended well."""
+    draw = random.Random(SEED)
     queue = list(range(1, SHARDS + 1))
     signals = dict(zip(queue[::2], [signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1] * SHARDS, strict=False))
     running: list[Task] = []
     while queue or running:
         while queue and len(running) < AT_A_TIME:
             shard = queue.pop(0)
-            process = array.start("sharded", "--shard", f"{shard}/{SHARDS}", "--stop-status", "75")
+            process = array.start(results, "--shard", f"{shard}/{SHARDS}", "--stop-status", "75")
             running.append(Task(shard, process, signals.pop(shard, 0), time.monotonic() + draw.uniform(5, 25)))
         time.sleep(0.1)
         for task in list(running):
@@ -88,6 +81,19 @@ def test_sixteen_shards_give_what_one_launch_gives(
                 assert status in (0, 75, -signal.SIGKILL)
                 if status:
                     queue.append(task.shard)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_sixteen_shards_give_what_one_launch_gives(
+    console_script: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    together = Array(console_script, tmp_path, environment)
+    assert together.wait(together.start("together")) == 0
+    expected = {name: comparable(name, pd.read_parquet(tmp_path / "together" / name)) for name in TABLES}
+
+    array = Array(console_script, tmp_path, environment)
+    run_array(array, "sharded")
     assert_same(tmp_path / "sharded", expected)
 
     idle = Array(console_script, tmp_path, environment)
