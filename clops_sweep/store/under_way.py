@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from clops_sweep.data.files.folder import is_alive
@@ -31,7 +32,7 @@ SECONDS, SECONDS_ELSEWHERE = 2.0, 10.0
 """Between two writes without news, in a folder and where each is a request over a network."""
 
 SECONDS_APART = 0.2
-"""Between two writes with news, and at least between two looks."""
+"""Between two writes with news on an object store."""
 
 _PAUSES_PER_LOOK = 100
 """A look at the files of many launches takes long: it is repeated after so many times what it took."""
@@ -72,6 +73,7 @@ class UnderWayFile:
         part = f".{shard.replace('/', '-of-')}" * bool(shard)
         self._name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}{part}.json"
         self._path = f"{self._folder}/{self._name}"
+        self.is_local = store.files.local
         self.seconds = SECONDS if store.files.local else SECONDS_ELSEWHERE
         self._next_look = -math.inf
         self._elsewhere: frozenset[str] = frozenset()
@@ -83,8 +85,15 @@ class UnderWayFile:
             "written_at": time.time(), "machine": _machine(), "pid": os.getpid(),
             "runs": [asdict(it) for it in runs], "taken": list(taken),
         }  # fmt: skip
+        text = json.dumps(content)
         with suppress(OSError, UsageError):
-            self._files.write(self._path, json.dumps(content).encode())
+            if self.is_local:  # without a flush to the disk: the file is of no use after a power failure
+                self._files.make_folder(self._folder)
+                staging = Path(self._folder, f".{self._name}")
+                staging.write_text(text)
+                os.replace(staging, self._path)
+            else:
+                self._files.write(self._path, text.encode())
 
     def remove(self) -> None:
         """Remove the file, and stale files of killed launches that computed the same runs."""
@@ -111,7 +120,7 @@ class UnderWayFile:
                         found.update(*(it.run_ids for it in _valid(content)), content["taken"])
             self._elsewhere = frozenset(found)
             ended = time.monotonic()
-            self._next_look = ended + max(SECONDS_APART, _PAUSES_PER_LOOK * (ended - began))
+            self._next_look = ended + _PAUSES_PER_LOOK * (ended - began)
         return self._elsewhere
 
     def _names(self) -> list[str]:

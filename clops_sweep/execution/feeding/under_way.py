@@ -28,6 +28,7 @@ class RunsUnderWay:
         self._runs: dict[tuple[str, ...], UnderWay] = {}
         self._since: dict[tuple[str, ...], tuple[float, float]] = {}
         self._lock, self._changed, self._ended = threading.Lock(), threading.Event(), threading.Event()
+        self._writing = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="runs under way", daemon=True)
 
     def __enter__(self) -> Self:
@@ -47,7 +48,10 @@ class RunsUnderWay:
         """Tell other launches that a worker gets a job, so that they postpone its runs."""
         with self._lock:
             self._taken.update(job.run_ids)
-        self._changed.set()
+        if self._file.is_local:  # before the worker begins; a request over a network would keep others waiting
+            self._write()
+        else:
+            self._changed.set()
 
     def give_back(self, job: Job) -> None:
         """A job has ended."""
@@ -82,12 +86,16 @@ class RunsUnderWay:
                     ends_at=0.0 if left is None else now + left,
                 )
 
-    def _work(self) -> None:
-        while True:
-            self._changed.clear()
+    def _write(self) -> None:
+        with self._writing:
             with self._lock:
                 runs, taken = list(self._runs.values()), sorted(self._taken)
             self._file.write(runs, taken)
+
+    def _work(self) -> None:
+        while True:
+            self._changed.clear()
+            self._write()
             self._changed.wait(self._file.seconds)
             if self._ended.wait(SECONDS_APART):
                 break
