@@ -20,13 +20,24 @@ _BAD_INPUT, _INTERRUPTED = 2, 130
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: every foreseen error is one sentence on standard error and exit status 2."""
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        with terminated_like_interrupted(), startup_message(sys.argv[1:] if arguments is None else arguments):
+        with terminated_like_interrupted(), startup_message(given):
             status = _main(arguments)
     except KeyboardInterrupt:  # during imports or printing
         os.write(2, b"interrupted\n")
         status = _INTERRUPTED
-    sys.exit(status)
+    sys.exit(_stop_status(given) if status == _INTERRUPTED else status)
+
+
+def _stop_status(arguments: Sequence[str]) -> int:
+    """Return the exit status of an interrupt, which may come before the launch has read its options."""
+    for option, value in zip(arguments, [*arguments[1:], ""], strict=True):
+        name, is_given, text = option.partition("=")
+        text = text if is_given else value
+        if name == "--stop-status" and text.isdecimal() and 1 <= int(text) <= 255:
+            return int(text)
+    return _INTERRUPTED
 
 
 def _main(arguments: Sequence[str] | None) -> int:

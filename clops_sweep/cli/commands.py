@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import Any
 
 import click
@@ -28,11 +32,15 @@ from clops_sweep.cli.runs import compact, rerun
 from clops_sweep.cli.search import studies_in_words, study_counts
 from clops_sweep.cli.show import show
 from clops_sweep.cli.update_report import update_report
-from clops_sweep.errors import several, shown
+from clops_sweep.errors import UsageError, several, shown
 from clops_sweep.experiment.limits import Device
 from clops_sweep.planning.request import Request
 from clops_sweep.search.standing import failed_runs
-from clops_sweep.store.rows import failure_reason
+from clops_sweep.store.rows import failure_reason, printable
+from clops_sweep.store.under_way import UnderWay, runs_under_way
+
+_SECONDS_BETWEEN_LOOKS, _SECONDS_BETWEEN_LOOKS_ELSEWHERE = 3.0, 15.0
+_RUNNING_SHOWN = 20
 
 
 class _LaunchByDefault(SectionedGroup):
@@ -86,14 +94,46 @@ def plan_command(asked: Request, cpus_per_trial: float, gpus_per_trial: float, d
 
 @click.command()
 @request_options(required=False)
+@click.option("--watch", is_flag=True, help="Print it again as it changes, until nothing is pending.")
 @json_option
-def status(asked: Request, as_json: bool) -> None:
+def status(asked: Request, watch: bool, as_json: bool) -> None:
     """Report how a sweep stands, from the store alone. It may run elsewhere meanwhile."""
+    if watch and as_json:
+        raise UsageError("--watch and --json are both given; expected one of them")
+    if watch:
+        _watch(asked)
+    elif as_json:
+        _say_status(asked, as_json=True)
+    else:
+        _say_status(asked)
+
+
+def _watch(asked: Request) -> None:
+    """Print how a sweep stands whenever that has changed, until none of its runs is pending."""
+    seconds = _SECONDS_BETWEEN_LOOKS if asked.store.files.local else _SECONDS_BETWEEN_LOOKS_ELSEWHERE
+    is_terminal, before = sys.stdout.isatty(), ""
+    while True:
+        with redirect_stdout(StringIO()) as said:
+            pending = _say_status(asked)
+        if (text := said.getvalue()) != before:
+            if is_terminal:
+                click.clear()
+            click.echo(text, nl=False)
+            before = text
+        if not pending:
+            return
+        time.sleep(seconds)
+
+
+def _say_status(asked: Request, *, as_json: bool = False) -> bool:
+    """Print how a sweep stands; return whether runs are pending, or may be where no search space is given."""
     names: dict[str, str] = {}
     data: dict[str, Any] = {}
+    pending = True
     if asked.selection.given:
         plan = asked.plan()
         facts = Facts.of(asked, plan)
+        pending = bool(facts.pending)
         if as_json:
             data = plan_as_data(plan, facts)
         else:
@@ -114,14 +154,37 @@ def status(asked: Request, as_json: bool) -> None:
                 click.echo(line)
     rows = asked.store.rows("runs", ["run_id", "status", "error"], failed) if failed else []
     reasons = {row["run_id"]: failure_reason(row["error"]) for row in rows if row["status"] == "failed"}
+    running = runs_under_way(asked.store)
     if as_json:
         listed = [{"run_id": it, "name": names.get(it), "reason": reason} for it, reason in reasons.items()]
-        print_json(data | {"results": asked.store.files.shown, "failed_runs": listed})
-        return
+        going = [_running_as_data(it) for it in running]
+        print_json(data | {"results": asked.store.files.shown, "failed_runs": listed, "running": going})
+        return pending
+    for it in running[:_RUNNING_SHOWN]:
+        click.echo(f"  running {printable(_running_in_words(it))}")
+    if len(running) > _RUNNING_SHOWN:
+        click.echo(f"  and {len(running) - _RUNNING_SHOWN} more")
     for run_id, reason in reasons.items():
         click.echo(f"  failed {run_id}: {reason}" + (f"  ({names[run_id]})" if run_id in names else ""))
     if reasons:
         click.echo(f"see what a run printed with: {asked.store.command('logs', 'RUN_ID')}")
+    return pending
+
+
+def _running_in_words(it: UnderWay) -> str:
+    from clops_sweep.execution.display.display_lines import duration
+
+    at = f"task {it.task}/{it.tasks}, epoch {it.epoch}/{it.epochs}" if it.tasks else "starting"
+    left = f", about {duration(it.ends_at - time.time())} left" if it.ends_at else ""
+    return f"{it.name}: {at}{left}"
+
+
+def _running_as_data(it: UnderWay) -> dict[str, Any]:
+    left = round(max(0.0, it.ends_at - time.time()), 1) if it.ends_at else None
+    return {
+        "run_ids": list(it.run_ids), "name": it.name, "task": it.task, "tasks": it.tasks, "epoch": it.epoch,
+        "epochs": it.epochs, "seconds_left": left,
+    }  # fmt: skip
 
 
 SECTIONS: Mapping[str, Sequence[click.Command]] = {

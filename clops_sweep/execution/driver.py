@@ -54,8 +54,8 @@ def only_sweep(store: RunStore) -> Iterator[bool | None]:
         yield alone
 
 
-Feeds = Callable[[Retries, Path], Generator[Feed, None, None]]
-"""Creates the feeds of a sweep, given the retry policy and the log file."""
+Feeds = Callable[[Retries, Path, RunsUnderWay], Generator[Feed, None, None]]
+"""Creates the feeds of a sweep, given the retry policy, the log file and the running runs."""
 
 
 def run_sweep(
@@ -65,6 +65,7 @@ def run_sweep(
     store: RunStore,
     resources: Resources,
     display: Display,
+    shard: str = "",
 ) -> None:
     """Run pending runs, and then those that depend on them, on this machine or a cluster.
 
@@ -75,25 +76,32 @@ def run_sweep(
         store: the store that workers write to.
         resources: the resources of a trial.
         display: shows the progress.
+        shard: the shard of the runs, such as "3/16"; empty for all.
 
     Raises:
         UsageError, StoreError: see `run_feeds`.
     """
 
-    def feeds(retries: Retries, log: Path) -> Generator[Feed, None, None]:
+    def feeds(retries: Retries, log: Path, leases: RunsUnderWay) -> Generator[Feed, None, None]:
         display.begin([run.config for run in runs], log)
         with only_sweep(store) as alone:
             for pending in rounds:
                 locksteps = make_jobs(pending, resources.runs_in_lockstep)
                 if not alone:
                     locksteps = shuffled(locksteps, at_least=1 if alone is None else _JOBS_TO_SHUFFLE)
-                yield GridFeed(locksteps, store, retries, display, may_grow=resources.address is not None)
+                may_grow = resources.address is not None
+                yield GridFeed(locksteps, store, retries, display, may_grow=may_grow, leases=leases)
 
-    run_feeds(feeds, frames, store, resources, display)
+    run_feeds(feeds, frames, store, resources, display, shard)
 
 
 def run_feeds(
-    feeds: Feeds, frames: Mapping[DataKey, FrameSet], store: RunStore, resources: Resources, display: Display
+    feeds: Feeds,
+    frames: Mapping[DataKey, FrameSet],
+    store: RunStore,
+    resources: Resources,
+    display: Display,
+    shard: str = "",
 ) -> None:
     """Run the jobs of some feeds, one feed after another; no cluster is started without jobs.
 
@@ -111,7 +119,8 @@ def run_feeds(
     )
     with storing(store):
         log = new_log(store)
-    with output_to(log), contextlib.closing(feeds(retries, log)) as made:
+    runs_under_way = RunsUnderWay(store, shard)
+    with output_to(log), contextlib.closing(feeds(retries, log, runs_under_way)) as made:
         found = (feed for feed in made if not _is_over(feed))
         if (feed := next(found, None)) is None:
             return
@@ -119,9 +128,10 @@ def run_feeds(
             from clops_sweep.execution.alone import workers
         else:
             from clops_sweep.execution.on_ray import workers
-        workplace = partial(make_workplace, frames, store, resources, plugins, software)
+        witness = str(log) if resources.address and store.files.local else ""
+        workplace = partial(make_workplace, frames, store, resources, plugins, software, witness)
         working = workers(frames, resources, display, workplace)
-        with working as run_fed, closing(observers, display), RunsUnderWay(store) as under_way:
+        with working as run_fed, closing(observers, display), runs_under_way as under_way:
             while feed is not None:
                 with BackgroundCompaction(store) as compaction:
                     while not (display.interrupted or _is_over(feed)):
@@ -175,6 +185,7 @@ def make_workplace(
     resources: Resources,
     plugins: Mapping[str, Mapping[str, PackedPlugin]],
     software: Mapping[str, Any],
+    witness: str,
     held: HeldFrames,
 ) -> Workplace:
     """Return the workers' settings; `held` are the frames, or references to them in Ray's object store."""
@@ -186,6 +197,7 @@ def make_workplace(
         software=software,
         plugins=plugins,
         on_gpu=bool(resources.gpus_per_trial),
+        witness=witness,
         max_retries=resources.max_retries,
         checkpoint_every=resources.checkpoint_every,
         epoch_timeout=resources.epoch_timeout,

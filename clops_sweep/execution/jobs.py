@@ -209,6 +209,7 @@ class Workplace:
         store_uri: URI of the store.
         keep: optional results to store, in addition to the four tables.
         on_gpu: whether jobs are computed on a GPU.
+        witness: a file in the results that every node of the cluster must see; empty for none.
         software: software versions, determined by the driver.
         plugins: plug-ins registered by the search-space file, by registry and name.
         max_retries: number of retries of a run that raised, from its last checkpoint.
@@ -232,6 +233,7 @@ class Workplace:
     is_observed: bool = False
     keep: frozenset[str] = frozenset()
     on_gpu: bool = False
+    witness: str = ""
 
     def data_hash(self, config: RunConfig) -> str:
         """Return the content hash of a config's data."""

@@ -16,6 +16,7 @@ import ray
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.execution.cluster.shared_store import check_shared
 from clops_sweep.execution.cluster.start import cluster, start_in_words
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
@@ -39,7 +40,7 @@ def workers(
         make_workplace: creates the workers' settings, given references to the frames.
 
     Raises:
-        UsageError: no cluster at the address, or it cannot hold a single trial.
+        UsageError: no cluster at the address, it cannot hold a single trial, or a node does not see the results.
     """
     display.starting(start_in_words(resources))
     with cluster(resources, frames, display.warn):
@@ -48,6 +49,8 @@ def workers(
         from clops_sweep.execution.tune import run_fed
 
         workplace = make_workplace({key: ray.put(frame_set) for key, frame_set in frames.items()})
+        if workplace.witness:
+            check_shared(workplace.witness, workplace.store_uri)
 
         def run(feed: Feed, compaction: BackgroundCompaction, observers: Observers, under_way: RunsUnderWay) -> None:
             run_fed(feed, workplace, resources, display, compaction, observers, under_way)

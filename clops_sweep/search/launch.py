@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from clops_sweep.execution.display.live import Display
     from clops_sweep.execution.feeding.feed import Feed
     from clops_sweep.execution.feeding.retries import Retries
+    from clops_sweep.execution.feeding.under_way import RunsUnderWay
     from clops_sweep.execution.jobs import Job, Resources
 
 MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
@@ -176,7 +177,7 @@ def _launch_once(
         with make_display() as display:
             try:
                 display.finished_before(partial(_results_of, asked.store, plan))
-                run_sweep(rounds, runs, frames, asked.store, resources, display)
+                run_sweep(rounds, runs, frames, asked.store, resources, display, str(asked.shard or ""))
                 plan = _plan(asked)
             except KeyboardInterrupt:
                 at_once = True
@@ -303,7 +304,8 @@ def _search(
 
         with asked.store.rewriting(shared=True), make_display() as display:
 
-            def feeds(retries: Retries, log: Path) -> Generator[Feed, None, None]:
+            def feeds(retries: Retries, log: Path, leases: RunsUnderWay) -> Generator[Feed, None, None]:
+                del leases  # only one launch at a time runs a search
                 runs = [space.base.replace(**it) for it in space.replicates()] * study.left
                 display.begin(runs, log, f"search {space.name!r}: {several(study.left, 'trial')}, up to ")
                 jobs = partial(make_jobs, runs_in_lockstep=resources.runs_in_lockstep)

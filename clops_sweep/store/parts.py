@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shlex
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +37,8 @@ _ROWS_PER_GROUP = 2**14
 """Rows per row group of a compacted part: the least that is read for one row. Each group enlarges the footer."""
 
 _MANY_ROWS = 10_000
+
+_SECONDS_APART, _PAUSES_PER_LOOK = 0.2, 100
 
 TABLES_AT_A_TIME = 500
 """Tables that are read before they are concatenated: small Arrow tables take much memory each."""
@@ -72,6 +76,7 @@ class PartFolder:
         self._added: dict[str, pa.Field] = {}
         self._schemas: dict[tuple[str, ...], pa.Schema] = {}
         self._failures: set[str | None] = set()
+        self._next_look, self._compacted_lately = -math.inf, frozenset[str]()
         self.convert: Callable[[pa.Table], pa.Table] | None = None
 
     def with_own_columns(self) -> PartFolder:
@@ -180,13 +185,15 @@ class PartFolder:
         """Return the finished runs in this table."""
         return self.finished_in(self.listing())
 
-    def has_finished(self, run_ids: Sequence[str], *, certainly: bool = True) -> set[str]:
+    def has_finished(self, run_ids: Sequence[str], *, certainly: bool = True, lately: bool = False) -> set[str]:
         """Return which of some runs are finished in this table.
 
         Args:
             run_ids: the runs.
             certainly: whether to find runs that are being compacted at this moment. In an object store, it doubles the
                 number of requests.
+            lately: whether runs may be overlooked that were compacted a moment ago, so that the folder is listed for
+                1 % of the time: many processes may share it.
         """
         if not self.files.local:  # one listing covers all of them and the compacted parts
             listing = self.listing() if certainly else self._listed_once("")
@@ -195,8 +202,19 @@ class PartFolder:
         parts = [single("finished", run_id) for run_id in run_ids]
         missing = {str(part.run_id) for part in parts if not self.files.exists(self.path(part))}
         if missing:  # a part that has disappeared is in a compacted part by now
-            missing = missing.difference(*map(self.ids, self.listing(only_compacted=True).compacts))
+            missing -= self._compacted_runs_lately() if lately else self._compacted_runs()
         return set(run_ids) - missing
+
+    def _compacted_runs(self) -> frozenset[str]:
+        return frozenset().union(*map(self.ids, self.listing(only_compacted=True).compacts))
+
+    def _compacted_runs_lately(self) -> frozenset[str]:
+        began = time.monotonic()
+        if began >= self._next_look:
+            self._compacted_lately = self._compacted_runs()
+            ended = time.monotonic()
+            self._next_look = ended + max(_SECONDS_APART, _PAUSES_PER_LOOK * (ended - began))
+        return self._compacted_lately
 
     def finished_in(self, listing: Listing) -> set[str]:
         """Return the finished runs in a listing, including those in its compacted parts."""

@@ -293,22 +293,29 @@ class RunStore:
         lacking = {run_id: [table for table in have if run_id not in have[table]] for run_id in sorted(runs)}
         return {run_id: lacks for run_id, lacks in lacking.items() if lacks}
 
-    def finished(self, run_ids: Sequence[str]) -> set[str]:
+    def finished(self, run_ids: Sequence[str], *, lately: bool = False) -> set[str]:
         """Return which of some runs are finished, by looking up their parts alone.
 
         In an object store, a run that is being compacted may be missed. A driver that then repeats it does not record
         it twice.
+
+        Args:
+            run_ids: the runs.
+            lately: whether runs that were compacted a moment ago may be missed elsewhere too. It saves listings.
         """
-        found = self._in_all(self._needed, run_ids, certainly=False)
+        found = self._in_all(self._needed, run_ids, certainly=False, lately=lately)
         return {run_id for run_id in found if self.models.has(run_id, self.keep_models)} if self.keep_models else found
 
-    def _in_all(self, tables: Sequence[TableName], run_ids: Sequence[str], *, certainly: bool = True) -> set[str]:
+    def _in_all(
+        self, tables: Sequence[TableName], run_ids: Sequence[str], *, certainly: bool = True, lately: bool = False
+    ) -> set[str]:
         attempts = 0
         while True:
             try:
                 found = list(run_ids)
                 for table in tables:
-                    found = sorted(self._parts[table].has_finished(found, certainly=certainly)) if found else []
+                    part_folder = self._parts[table]
+                    found = sorted(part_folder.has_finished(found, certainly=certainly, lately=lately)) if found else []
                 return set(found)
             except FileNotFoundError as error:
                 attempts = self._again(attempts, error)

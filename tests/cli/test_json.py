@@ -161,7 +161,7 @@ def test_show_prints_the_row_and_what_the_documentation_adds(ids: list[str], tol
 
 
 def test_status_of_a_store_prints_fewer_keys(ids: list[str], told: Told) -> None:
-    keys = {"schema_version", "results", "finished", "failed", "searches", "failed_runs"}
+    keys = {"schema_version", "results", "finished", "failed", "searches", "running", "failed_runs"}
     assert set(told("status")) == keys
     assert keys <= documented("status")
 

@@ -47,6 +47,7 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path,
             store: RunStore,
             resources: Any,
             display: Display,
+            shard: str,
         ) -> None:
             for pending in rounds:
                 for run in pending:

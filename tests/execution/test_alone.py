@@ -94,6 +94,30 @@ def test_shards_in_several_processes_give_what_one_sweep_gives(alone_in: Launch,
     assert not list((tmp_path / "results" / ".work" / "checkpoints").glob("*"))
 
 
+def test_a_launch_leaves_a_run_to_another_one_and_takes_it_up_when_that_is_killed(
+    alone_in: Launch, tmp_path: Path
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW.format(folder=str(tmp_path), seconds=600))
+    command = ("slow.py", "--no-ray", "--no-report", "--where", "strategy == 'slow'")
+    first = alone_in(*command)
+    wait_for((tmp_path / "began").exists, "the second task")
+    second = alone_in(*command)
+    second.read_until("waiting for 1 run that another launch on this store computes")
+    (tmp_path / "fast").touch()  # the first one is in a loop that looks for it: whichever ends the run, it ends once
+    first.process.kill()
+    assert second.wait() == 0
+    assert first.wait() in (0, -signal.SIGKILL)
+    assert "1 run asked for, 1 finished" in second.output
+
+
+def test_two_launches_compute_hardly_a_run_twice(alone_in: Launch, alone: Tables, tmp_path: Path) -> None:
+    sweeps = [alone_in("space.py", "--no-ray", "--no-report") for _ in range(2)]
+    assert [sweep.wait() for sweep in sweeps] == [0, 0]
+    assert_same(tmp_path / "results", alone)
+    computed = sum(sweep.output.count("AUC") for sweep in sweeps)
+    assert computed <= RUNS + 2, "both may begin with the same run"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_stopped_sweep_goes_on_from_its_checkpoint(
     alone_in: Launch, tmp_path: Path, prepared_root: Path, number: int

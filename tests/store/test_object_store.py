@@ -24,6 +24,7 @@ from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN
+from clops_sweep.store.under_way import UnderWay, UnderWayFile, runs_under_way
 from clops_sweep.store.upkeep.migration import migrate
 from tests.store.upkeep.test_migration import Old, check_migrated, fill
 
@@ -232,3 +233,18 @@ def test_models_lie_there_too(server: Server, finished_tables: Tables) -> None:
     assert store.models.runs("last") == {_id(1)}
     left = store.files.system.get_file_info(fs.FileSelector(f"{store.files.root}/models", recursive=True))
     assert [info.base_name for info in left if info.is_file] == ["last.json", "task_3.safetensors"]
+
+
+def test_launches_see_the_runs_of_each_other(server: Server) -> None:
+    store = server.store("leases")
+    first, second = UnderWayFile(store), UnderWayFile(store)
+    first.write([UnderWay((_id(0),), "first, seed 0", 1, 2, 3, 4)], [_id(1)])
+    second.write([])
+    server.requests.clear()
+    assert second.taken_elsewhere() == {_id(0), _id(1)}
+    assert server.count() <= 5, "a listing, a file, and at the first look the times of both"
+    assert second.taken_elsewhere() == {_id(0), _id(1)}
+    assert server.count() == 0, "not again at once"
+    assert [it.name for it in runs_under_way(store)] == ["first, seed 0"]
+    first.remove()
+    assert UnderWayFile(store).taken_elsewhere() == set()

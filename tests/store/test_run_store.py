@@ -16,6 +16,7 @@ from preloaded import Preloaded
 from clops_sweep import RunConfig
 from clops_sweep.errors import DamagedStore, UsageError
 from clops_sweep.experiment.columns import config_from_row, config_row
+from clops_sweep.store.files import Files
 from clops_sweep.store.part_names import compacted as part_of
 from clops_sweep.store.part_names import single
 from clops_sweep.store.parts import PartFolder
@@ -295,6 +296,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from clops_sweep import RunConfig
+from clops_sweep.store.files import Files
 from clops_sweep.store.part_names import compacted as part_of, single
 from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
@@ -418,3 +420,25 @@ def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
 def test_a_file_system_that_nobody_knows_is_refused() -> None:
     with pytest.raises(UsageError, match=r"^results 'nothing://x': "):
         RunStore("nothing://x")
+
+
+def test_a_recorded_run_takes_two_listings_however_many_processes_share_the_store(
+    tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process lists a folder that grows with the work of all; a network file system reads it anew each time."""
+    listings: list[str] = []
+    names = Files.names
+    monkeypatch.setattr(
+        Files, "names", lambda self, folder, *beginning: (listings.append(folder), names(self, folder, *beginning))[1]
+    )
+    processes = [RunStore(tmp_path / "results") for _ in range(4)]
+    began = time.monotonic()
+    for number in range(40):
+        store = processes[number % len(processes)]
+        run_id = f"{number:024x}"
+        assert store.finished([run_id], lately=True) == set()
+        store.write_finished(run_id, finished_tables(run_id, RunConfig(seed=number)))
+        assert store.finished([run_id], lately=True) == {run_id}
+    looks = 1 + (time.monotonic() - began) / 0.2
+    assert len(listings) <= 2 * (40 + looks * len(processes))
+    assert {Path(it).name for it in listings} == {"runs"}

@@ -98,7 +98,7 @@ def remove_leftovers(final: Path) -> None:
     prefix = f".{final.name}.{socket.gethostname()}."
     for folder in final.parent.iterdir():
         process = folder.name.removeprefix(prefix).split(".")[0]
-        if folder.name.startswith(prefix) and process.isdigit() and not _alive(int(process)):
+        if folder.name.startswith(prefix) and process.isdigit() and not is_alive(int(process)):
             if folder.name.endswith(_REPLACED) and not final.exists():
                 os.rename(folder, final)
             else:
@@ -191,7 +191,8 @@ def _replace_folder(staging: Path, final: Path) -> None:
             shutil.rmtree(aside, ignore_errors=True)
 
 
-def _alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """Return whether a process of this machine runs."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -11,10 +11,7 @@ from clops_sweep.execution.display.display_lines import called
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Paused, Report, Resumed, Running, WorkerDied, ends
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.under_way import UnderWay, UnderWayFile
-
-_SECONDS, _SECONDS_ELSEWHERE = 2.0, 10.0
-"""Seconds between writes, in a folder and in an object store."""
+from clops_sweep.store.under_way import SECONDS_APART, UnderWay, UnderWayFile
 
 
 class RunsUnderWay:
@@ -22,14 +19,16 @@ class RunsUnderWay:
 
     Args:
         store: where the file goes.
+        shard: see `UnderWayFile`.
     """
 
-    def __init__(self, store: RunStore) -> None:
-        self._file = UnderWayFile(store)
-        self._seconds = _SECONDS if store.files.local else _SECONDS_ELSEWHERE
+    def __init__(self, store: RunStore, shard: str = "") -> None:
+        self._file = UnderWayFile(store, shard)
+        self._taken: set[str] = set()
         self._runs: dict[tuple[str, ...], UnderWay] = {}
         self._since: dict[tuple[str, ...], tuple[float, float]] = {}
-        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._lock, self._changed, self._ended = threading.Lock(), threading.Event(), threading.Event()
+        self._writing = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="runs under way", daemon=True)
 
     def __enter__(self) -> Self:
@@ -38,7 +37,26 @@ class RunsUnderWay:
 
     def __exit__(self, *error: object) -> None:
         self._ended.set()
-        self._thread.join(self._seconds)
+        self._changed.set()
+        self._thread.join(self._file.seconds)
+
+    def elsewhere(self) -> frozenset[str]:
+        """Return the runs that other launches on the store have taken."""
+        return self._file.taken_elsewhere()
+
+    def take(self, job: Job) -> None:
+        """Tell other launches that a worker gets a job, so that they postpone its runs."""
+        with self._lock:
+            self._taken.update(job.run_ids)
+        if self._file.is_local:  # before the worker begins; a request over a network would keep others waiting
+            self._write()
+        else:
+            self._changed.set()
+
+    def give_back(self, job: Job) -> None:
+        """A job has ended."""
+        with self._lock:
+            self._taken.difference_update(job.run_ids)
 
     def started(self, job: Job) -> None:
         """A worker has taken a job."""
@@ -68,11 +86,17 @@ class RunsUnderWay:
                     ends_at=0.0 if left is None else now + left,
                 )
 
+    def _write(self) -> None:
+        with self._writing:
+            with self._lock:
+                runs, taken = list(self._runs.values()), sorted(self._taken)
+            self._file.write(runs, taken)
+
     def _work(self) -> None:
         while True:
-            with self._lock:
-                runs = list(self._runs.values())
-            self._file.write(runs)
-            if self._ended.wait(self._seconds):
+            self._changed.clear()
+            self._write()
+            self._changed.wait(self._file.seconds)
+            if self._ended.wait(SECONDS_APART):
                 break
         self._file.remove()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import sys
 import time
 import traceback
@@ -189,8 +191,9 @@ class LockstepRunner:
     def _advance(self, is_due: Callable[[], bool]) -> Report | Future[Report]:
         """Train some epochs, or finish the lockstep."""
         if self._run is None:
+            self._check_shared()
             with storing(self._store):
-                finished = self._store.finished(self._job.run_ids)
+                finished = self._store.finished(self._job.run_ids, lately=True)
             if finished.issuperset(self._job.run_ids):
                 return FoundFinished(elsewhere=True)  # another sweep on the same store has recorded it
             self._process.restore()  # earlier code may have changed global settings of PyTorch and the process
@@ -223,6 +226,14 @@ class LockstepRunner:
             return ended()
         self._written = self._writing.submit(ended)
         return self._written
+
+    def _check_shared(self) -> None:
+        """Raise a StoreError on a node that joined the cluster later and does not see the folder of results."""
+        witness = self._workplace.witness
+        if witness and not os.path.exists(witness):
+            raise StoreError(
+                f"results {self._store.files.shown}: not seen by {socket.gethostname()}, a node of the cluster"
+            )
 
     def wait_until_written(self) -> None:
         """Wait until results are in the store, or have failed to be written."""

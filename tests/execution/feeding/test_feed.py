@@ -15,10 +15,12 @@ import pytest
 from clops_sweep import RunConfig
 from clops_sweep.execution.feeding.feed import SECONDS, GridFeed
 from clops_sweep.execution.feeding.retries import Retries
+from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Report, WorkerDied
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
+from clops_sweep.store.under_way import UnderWayFile
 
 Tables = Callable[..., dict[TableName, pa.Table]]
 
@@ -29,8 +31,13 @@ class Said:
 
     reports: list[tuple[str, Report | WorkerDied]] = field(default_factory=list)
 
+    warnings: list[str] = field(default_factory=list)
+
     def report(self, job: Job, report: Report | WorkerDied) -> None:
         self.reports.append((job.run_ids[0], report))
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
 
 
 def lockstep(number: int, runs: int = 1, **settings: Any) -> Job:
@@ -222,3 +229,27 @@ def _job_of_several(feed: GridFeed, runs: Sequence[Job]) -> Job:
     assert job is not None
     assert len(job.parts()) > 4
     return job
+
+
+def test_runs_of_another_launch_come_last_and_are_waited_for(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("clops_sweep.store.under_way.time.monotonic", lambda: clock[0])
+    jobs = [lockstep(number) for number in range(6)]
+    other = UnderWayFile(store)
+    other.write([], [*jobs[0].run_ids, *jobs[3].run_ids])
+    leases = RunsUnderWay(store)
+    feed, said = feed_of(jobs, store, leases=leases)
+    for expected in (1, 2, 4, 5):
+        job = feed.next_job(1)
+        assert job == jobs[expected]
+        assert leases._taken == set(job.run_ids)
+        feed.report(job, Finished({"auc": (0.8,)}, 60.0))
+        feed.returned(job)
+        clock[0] += 60
+        other.write([], [*jobs[0].run_ids, *jobs[3].run_ids])
+    assert (feed.next_job(1), feed.next_job(1), feed.finished) == (None, None, False)
+    assert said.warnings == ["waiting for 2 runs that another launch on this store computes"]
+    other.remove()
+    clock[0] += 60
+    assert feed.next_job(1) in (jobs[0], jobs[3])
+    assert not leases._taken.isdisjoint([*jobs[0].run_ids, *jobs[3].run_ids])

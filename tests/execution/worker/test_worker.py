@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -368,3 +369,28 @@ def test_as_many_trials_at_a_time_as_there_are_shares_of_a_gpu(cluster: Any) -> 
     assert places(Resources(gpus_per_trial=1)) == 1
     assert places(Resources(cpus_per_trial=0.25, gpus_per_trial=0.25)) == 4
     assert places(Resources(cpus_per_trial=0.5, gpus_per_trial=0.1)) == 4
+
+
+def test_a_node_that_does_not_see_the_results_leaves_its_runs_pending(frames: FrameSet, tmp_path: Path) -> None:
+    from clops_sweep.execution.jobs import Job, Workplace
+    from clops_sweep.execution.worker.job_runner import JobRunner
+
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    runner = JobRunner(
+        Workplace(
+            frames={BASE.data_key: frames},
+            data_hashes={BASE.data_key: frames.data_hash},
+            store_uri=str(tmp_path / "results"),
+            software={},
+            plugins={},
+            max_retries=0,
+            checkpoint_every=0,
+            witness=str(tmp_path / "of another node"),
+        )
+    )
+    runner.assign(Job((BASE,), (BASE.run_id(frames.data_hash),)))
+    ((_, report),) = runner.step()
+    host = socket.gethostname()
+    assert report == Unrecorded(f"results {tmp_path}/results: not seen by {host}, a node of the cluster")
+    assert store.statuses() == {}

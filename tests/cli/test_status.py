@@ -1,0 +1,89 @@
+"""`clops-sweep status` of a store that launches work on."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from clops_sweep import RunConfig
+from clops_sweep.cli.commands import command
+from clops_sweep.data.preparing.prepare import data_hash
+from clops_sweep.errors import UsageError
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.under_way import UnderWay, UnderWayFile
+
+Tables = Callable[..., dict[str, pa.Table]]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path) -> RunStore:
+    (tmp_path / "space.py").write_text(
+        "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace('seeds', RunConfig(), seeds=range(2))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    return store
+
+
+def said(*arguments: str) -> str:
+    done = CliRunner().invoke(command, ["status", *arguments], standalone_mode=False)
+    assert done.exception is None, done.exception
+    return done.output
+
+
+def test_running_runs_of_all_launches(store: RunStore) -> None:
+    now = time.time()
+    UnderWayFile(store, "1/2").write([UnderWay(("a" * 24,), "one, seed 0", 2, 6, 3, 20, now + 185)])
+    UnderWayFile(store, "2/2").write([UnderWay(("b" * 24,), "two\x1b[2J, seed 0")])
+    lines = said().splitlines()[1:]
+    assert (
+        sum(
+            bool(re.fullmatch(r"  running one, seed 0: task 2/6, epoch 3/20, about 3 min 0\d s left", it))
+            for it in lines
+        )
+        == 1
+    )
+    assert sum("two" in it and it.endswith(", seed 0: starting") and "\x1b" not in it for it in lines) == 1
+    running = {it["name"]: it for it in json.loads(said("--json"))["running"]}
+    assert running["one, seed 0"]["seconds_left"] == pytest.approx(185, abs=30)
+    assert {running["one, seed 0"][name] for name in ("task", "tasks", "epoch", "epochs")} == {2, 6, 3, 20}
+    assert running["two\x1b[2J, seed 0"]["seconds_left"] is None
+
+
+def test_watch_follows_a_sweep_until_nothing_is_pending(
+    store: RunStore, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = str(data_hash("synthetic", prepared_root=prepared_root))
+    left = [RunConfig(seed=seed) for seed in range(2)]
+
+    def one_more(seconds: float) -> None:
+        config = left.pop()
+        store.write_finished(config.run_id(content), finished_tables(config.run_id(content), config))
+
+    monkeypatch.setattr("clops_sweep.cli.commands.time.sleep", one_more)
+    counts = re.findall(r"2 runs asked for, (\d) finished", said("space.py", "--watch"))
+    assert counts == ["0", "1", "2"]
+
+
+def test_watch_prints_no_json(store: RunStore) -> None:
+    with pytest.raises(UsageError, match=r"^--watch and --json are both given"):
+        CliRunner().invoke(command, ["status", "--watch", "--json"], standalone_mode=False, catch_exceptions=False)
+
+
+@pytest.mark.parametrize(("options", "status"), [((), 130), (("--stop-status", "75"), 75), (("--stop-status=7",), 7)])
+def test_an_interrupt_before_the_options_are_read_has_their_exit_status(options: tuple[str, ...], status: int) -> None:
+    program = "import clops_sweep.cli.command as it\nit._main = lambda arguments: signal.raise_signal(signal.SIGTERM)\n"
+    command_line = [sys.executable, "-c", f"import signal\n{program}it.main()", "space.py", *options]
+    done = subprocess.run(command_line, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (status, "interrupted\n")
