@@ -25,7 +25,7 @@ def test_the_run_that_tells_a_task_order_comes_first(attach: Launch, tmp_path: P
     (tmp_path / "space.py").write_text(CURRICULUM)
     sweep = attach("space.py", "--no-report")
     assert sweep.wait() == 0, sweep.errors
-    lines = sweep.output.splitlines()
+    lines = [line for line in sweep.output.splitlines() if not line.startswith("device: ")]
     assert lines[0] == "1 run not requested comes first: its s decides the task order of others"
     assert lines[1].startswith("3 runs to do")
     assert [line.split("]")[0] for line in lines[4:7]] == ["[1/3", "[2/3", "[3/3"]

