@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -198,14 +199,18 @@ class FinishedRuns:
         return True
 
     def _condition(self, claim: Claim, background: RunConfig, unlike: Sequence[str]) -> str:
-        """Return the condition on config fields that selects a claim's runs."""
+        """Return the condition on config fields that selects a claim's runs; empty if no side can have runs."""
         common = ["scenario", "dataset", *(name for name in unlike if name not in (*_OF_MEMORY, "mc_samples"))]
         sides: dict[str, None] = {}
         for contrast in claim.contrasts:
             of_side: dict[str, list[RunConfig]] = {}
             for side, settings in _settings(contrast):
-                of_side.setdefault(side.name, []).append(self._config(background, settings))
+                with suppress(UsageError):  # settings that are invalid together
+                    config = self._config(background, settings)
+                    of_side.setdefault(side.name, []).append(config)
             sides |= dict.fromkeys(map(_that_are, of_side.values()))
+        if not sides:
+            return ""
         whole = " or ".join(f"({each})" for each in sides) if len(sides) > 1 else next(iter(sides))
         parts = [*(equals(name, [background.get(name)]) for name in common), f"({whole})" if len(sides) > 1 else whole]
         return " and ".join(parts)

@@ -110,6 +110,17 @@ def space(name: str, base: RunConfig, seeds: int = 3, **axes: Any) -> SearchSpac
     return SearchSpace(name, base, axes, range(seeds))
 
 
+@pytest.mark.parametrize("settings", [{"stream": "online"}, {"precision": "bfloat16", "network": "residual_small"}])
+def test_settings_that_other_sides_cannot_have_leave_claims_without_runs(settings: Any, tmp_path: Path) -> None:
+    """No built-in method but a few learns a stream; the paper's claims name many others."""
+    spaces = [space("other", RunConfig(**settings), strategy=["clops", "finetune"])]
+    known = finished(spaces, RunStore(tmp_path))
+    for claim in CLAIMS:
+        if claim.scenario == "class_il":
+            known.of(claim, "synthetic")
+    assert known.of(ABOVE, "synthetic").units == 3
+
+
 def test_runs_that_are_trained_otherwise_are_never_put_together(tmp_path: Path) -> None:
     long, short = RunConfig(dataset="mitbih"), RunConfig(dataset="mitbih", epochs_per_task=3)
     spaces = [space("a", long), space("b", short.replace(strategy="finetune"))]
