@@ -110,10 +110,9 @@ def space(name: str, base: RunConfig, seeds: int = 3, **axes: Any) -> SearchSpac
     return SearchSpace(name, base, axes, range(seeds))
 
 
-@pytest.mark.parametrize("settings", [{"stream": "online"}, {"precision": "bfloat16", "network": "residual_small"}])
-def test_settings_that_other_sides_cannot_have_leave_claims_without_runs(settings: Any, tmp_path: Path) -> None:
-    """No built-in method but a few learns a stream; the paper's claims name many others."""
-    spaces = [space("other", RunConfig(**settings), strategy=["clops", "finetune"])]
+def test_settings_that_other_sides_cannot_have_leave_claims_without_runs(tmp_path: Path) -> None:
+    """Few methods learn a stream; the paper's claims name others."""
+    spaces = [space("other", RunConfig(stream="online"), strategy=["clops", "finetune"])]
     known = finished(spaces, RunStore(tmp_path))
     for claim in CLAIMS:
         if claim.scenario == "class_il":
