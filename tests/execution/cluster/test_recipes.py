@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -103,15 +103,13 @@ def test_a_job_array_whose_task_is_signalled_and_requeued_gives_what_one_sweep_g
     (tmp_path / "bin").mkdir()
     with closing(Job(tmp_path, environment | install(tmp_path / "bin", {"here": []}))) as job:
         wait_for(lambda: list(tmp_path.glob("*-1")), "a run in its second task")
-        tasks = [task for task in (1, 2) if "runs to do" in job.printed(task)] or [1, 2]
-        for task in tasks:
-            os.kill(batch_shell(job.state, job.number + task), signal.SIGUSR1)
-        wait_for(lambda: any("interrupted" in job.printed(task) for task in tasks), "a task that stops")
+        for task in (1, 2):
+            with suppress(OSError):  # a shard without runs has ended
+                os.kill(batch_shell(job.state, job.number + task), signal.SIGUSR1)
+        wait_for(lambda: "stopping: " in job.printed(1) + job.printed(2), "a task that stops")
         (tmp_path / "fast").touch()
         assert job.ended() == "1:0 2:0"
-        printed = job.printed(1) + job.printed(2)
-    assert "stopping: running trials are being checkpointed" in printed
-    assert "\nresumed " in printed
+        assert "\nresumed " in job.printed(1) + job.printed(2)
     configs = [request.config for request in all_requests(load_spaces(tmp_path / "space.py"))]
     assert_same(tmp_path / "results", runs_alone(configs, prepared_root))
 
@@ -137,6 +135,7 @@ def _job_on_machines(
     return Job(folder, environment | limits | install(folder / state, entering), number)
 
 
+@pytest.mark.slow
 def test_a_job_on_two_nodes_takes_its_cpus_and_gpus_and_a_port_that_is_free(
     write: Write, environment: dict[str, str], machines: list[Machine], prepared_root: Path, tmp_path: Path
 ) -> None:
