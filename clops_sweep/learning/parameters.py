@@ -1,4 +1,4 @@
-"""The parameters of S networks as one vector, so that optimisers and strategies need not know which network it is."""
+"""Parameters of S networks as one vector, so that optimisers and strategies work with any network."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 import torch
 
 Shapes = Mapping[str, tuple[int, ...]]
-"""Name and shape of every parameter of one network, in the order in which they are laid out."""
+"""Name and shape of every parameter of one network, in memory order."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of S networks: one flat vector, and a view [S, ...] into it for each of them.
+    """Parameters of S networks: one flat vector, and a view [S, ...] into it for each parameter.
 
     Attributes:
         flat: S * P entries, laid out parameter by parameter.
-        views: by name.
-        multiple: of so many entries each parameter of a run takes up a multiple, zeros behind it. Where it is 1, every
-            view is contiguous. Products of matrices may be rounded otherwise where these begin elsewhere within a line
-            of the cache: with 32 they never do.
+        views: views by name.
+        multiple: each parameter of a run is padded with zeros to a multiple of this number of entries. With 1, every
+            view is contiguous. The rounding of matrix products may depend on the alignment within a cache line: with 32
+            the alignment is always the same.
     """
 
     flat: torch.Tensor
@@ -29,7 +29,7 @@ class Parameters:
 
     @classmethod
     def over(cls, flat: torch.Tensor, runs: int, shapes: Shapes, multiple: int = 1) -> Parameters:
-        """The views into an existing flat vector."""
+        """Return parameters that are views into an existing flat vector."""
         views, start = {}, 0
         for name, shape in shapes.items():
             entries = torch.Size(shape).numel()
@@ -40,28 +40,28 @@ class Parameters:
 
     @classmethod
     def zeros(cls, runs: int, shapes: Shapes, device: torch.device, multiple: int = 1) -> Parameters:
-        """Room for them."""
+        """Return parameters that are all zero."""
         size = sum(_rounded_up(torch.Size(shape).numel(), multiple) for shape in shapes.values())
         return cls.over(torch.zeros(runs * size, device=device), runs, shapes, multiple)
 
     def like(self, flat: torch.Tensor) -> Parameters:
-        """The same networks with the parameters in another flat vector."""
+        """Return the same layout over another flat vector."""
         shapes = {name: tuple(view.shape[1:]) for name, view in self.views.items()}
         return type(self).over(flat, self.runs, shapes, self.multiple)
 
     @property
     def entries(self) -> int:
-        """How many trainable numbers each network has."""
+        """Return the number of trainable entries of each network."""
         return sum(view[0].numel() for view in self.views.values())
 
     def by_run(self, flat: torch.Tensor) -> torch.Tensor:
-        """A vector laid out like `flat`, as one row a run: shape [S, P]."""
+        """Return a vector laid out like `flat` with one row per run: shape [S, P]."""
         if self.runs == 1:
             return flat[None].clone()
         return torch.cat([part.reshape(self.runs, -1) for part in self._split(flat)], dim=1)
 
     def from_runs(self, rows: torch.Tensor) -> torch.Tensor:
-        """The inverse of `by_run`."""
+        """Return the inverse of `by_run`."""
         if self.runs == 1:
             return rows[0]
         return torch.cat([part.reshape(-1) for part in rows.split(self._sizes, dim=1)])
@@ -73,7 +73,7 @@ class Parameters:
 
     @property
     def _sizes(self) -> list[int]:
-        """What each parameter of a run takes up."""
+        """Return the padded size of each parameter of a run."""
         return [_rounded_up(view[0].numel(), self.multiple) for view in self.views.values()]
 
     def _split(self, flat: torch.Tensor) -> Iterator[torch.Tensor]:

@@ -1,4 +1,4 @@
-"""The process-wide state that numbers depend on: put back when a user's code may have changed it."""
+"""Process-wide state that affects numbers, restored after users' code that may have changed it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CUDNN_FLAGS = ("enabled", "benchmark", "deterministic", "allow_tf32")
 
 
 class TorchState:
-    """How PyTorch computes in this thread, from what it was when this was made."""
+    """PyTorch's settings in this thread at the time of creation."""
 
     def __init__(self) -> None:
         self._dtype = torch.get_default_dtype()
@@ -24,7 +24,7 @@ class TorchState:
         self._precision = torch.get_float32_matmul_precision()
 
     def restore(self) -> None:
-        """Make it that again."""
+        """Restore the settings."""
         torch.set_default_dtype(self._dtype)
         if torch.get_default_device() != self._device:
             torch.set_default_device(None if self._device.type == "cpu" else self._device)
@@ -39,8 +39,8 @@ class TorchState:
 class ProcessState(TorchState):
     """PyTorch's state, cuDNN's flags, the global random streams, and NumPy's errors.
 
-    This package does not draw from the global streams. They are put back so that a user's code that draws from them
-    gives the same numbers whatever ran before it.
+    This package does not draw from the global streams. They are restored so that users' code that draws from
+    them gives the same numbers regardless of earlier runs.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class ProcessState(TorchState):
         self._numpy_errors = np.geterr()
 
     def restore(self) -> None:
-        """Make all of it that again."""
+        """Restore the state."""
         super().restore()
         for name, value in self._flags.items():
             setattr(torch.backends.cudnn, name, value)
@@ -63,7 +63,7 @@ class ProcessState(TorchState):
 
 @contextmanager
 def torch_state_kept() -> Iterator[None]:
-    """PyTorch computes afterwards as it did before."""
+    """Return a context whose end restores PyTorch's settings."""
     state = TorchState()
     try:
         yield

@@ -1,7 +1,7 @@
-"""Named random streams: every random draw of a run comes from (seed, name, counters) and from nothing else.
+"""Named random streams: every random draw of a run is a function of (seed, name, counters) alone.
 
-A stream has no state that is carried along. What it yields in epoch 7 of task 3 does not depend on what was drawn
-before, so a run that resumes, or is trained in lockstep with others, draws the same numbers.
+A stream has no persistent state. Its draws in epoch 7 of task 3 do not depend on earlier draws, so a run that resumes,
+or is trained in lockstep with others, draws the same numbers.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 
 def sequence(seed: int, name: str, *counters: int) -> np.random.SeedSequence:
-    """The seed sequence of a named stream.
+    """Return the seed sequence of a named stream.
 
     Args:
         seed: the run's seed.
-        name: what the draws are for, e.g. ``"batch order"``.
-        counters: where in the run, e.g. task and epoch; zeros at their end make no difference.
+        name: purpose of the draws, e.g. ``"batch order"``.
+        counters: progress of the run, e.g. task and epoch; trailing zeros make no difference.
     """
     return np.random.SeedSequence([seed, _number_of(name), *counters])
 
@@ -32,17 +32,17 @@ def _number_of(name: str) -> int:
 
 
 def generator(seed: int, name: str, *counters: int) -> np.random.Generator:
-    """A NumPy generator at the start of a named stream."""
+    """Return a NumPy generator at the start of a named stream."""
     return np.random.Generator(np.random.Philox(sequence(seed, name, *counters)))
 
 
 def key(seed: int, name: str, *counters: int) -> NDArray[np.int32]:
-    """One run's `keys`: int32 [2]."""
+    """Return the `keys` of one run: int32 [2]."""
     return sequence(seed, name, *counters).generate_state(2, np.uint32).view(np.int32)
 
 
 def keys(seeds: Sequence[int], name: str, *counters: int) -> torch.Tensor:
-    """Two 32-bit keys a run, for draws that are a function of a counter (see `dropout`).
+    """Return two 32-bit keys per run, for draws that are a function of a counter (see `dropout`).
 
     Returns:
         int32 tensor of shape [S, 2].
@@ -51,12 +51,12 @@ def keys(seeds: Sequence[int], name: str, *counters: int) -> torch.Tensor:
 
 
 def permutations(seeds: Sequence[int], size: int, name: str, *counters: int) -> torch.Tensor:
-    """One permutation of 0 .. size - 1 a run: int64 tensor of shape [S, size]."""
+    """Return one permutation of 0 .. size - 1 per run: int64 tensor of shape [S, size]."""
     orders = [generator(seed, name, *counters).permutation(size) for seed in seeds]
     return torch.from_numpy(np.stack(orders))
 
 
 def choices(seeds: Sequence[int], size: int, count: int, name: str, *counters: int) -> torch.Tensor:
-    """`count` distinct indices below `size` a run, in ascending order: int64 tensor of shape [S, count]."""
+    """Return `count` distinct indices below `size` per run, ascending: int64 tensor of shape [S, count]."""
     drawn = [np.sort(generator(seed, name, *counters).choice(size, count, replace=False)) for seed in seeds]
     return torch.from_numpy(np.stack(drawn))

@@ -1,4 +1,4 @@
-"""Arithmetic that gives the same numbers each time, and on a GPU those of a CPU but for rounding."""
+"""Reproducible arithmetic, which on a GPU agrees with a CPU up to rounding."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """PyTorch computes on one thread inside, and on as many as before afterwards.
+    """Return a context in which PyTorch uses one thread; its end restores the earlier number.
 
-    The network is too small for more, and sums taken by several threads differ in rounding. For the same reason a GPU
-    is kept from algorithms that add up in no fixed order, and from convolutions with products of ten bits (TF32).
+    The network is too small for more, and sums over several threads differ in rounding. For the same reason a GPU must
+    not use algorithms that sum in no fixed order, or convolutions with products of ten bits (TF32).
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)

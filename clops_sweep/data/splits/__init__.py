@@ -1,1 +1,1 @@
-"""Patients to training, validation and test."""
+"""Splits of patients into training, validation and test."""

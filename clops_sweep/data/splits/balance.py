@@ -1,4 +1,4 @@
-"""Caps on how many frames one patient and one class contribute."""
+"""Caps on the number of frames per patient and per class."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from clops_sweep.data.records import Index
 
 
 def keep_evenly(index: Index, *, per_patient_and_class: int, per_class: int) -> NDArray[np.bool_]:
-    """Which frames to keep, [n] bool, for labels [n].
+    """Return the mask of the frames to keep, [n] bool, for labels [n].
 
-    Every patient keeps at most q frames of a class, q the largest number up to `per_patient_and_class` for which
-    the class has at most `per_class` frames in all (but at least 1). The frames kept are spread evenly over those
-    the patient has, so that no part of a recording is preferred.
+    Every patient keeps at most q frames of a class. q is the largest number up to `per_patient_and_class` for which
+    the class has at most `per_class` frames in total (but at least 1). The kept frames are spread evenly over the
+    patient's frames, so that no part of a recording is preferred.
     """
     keep = np.zeros(len(index), bool)
     for label in np.unique(index.labels):

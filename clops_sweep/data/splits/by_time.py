@@ -1,4 +1,4 @@
-"""Recordings that are cut by time: the first part is for training, the next for validation, the last for test."""
+"""Splits of recordings by time: the first part is for training, the next for validation, the last for test."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from clops_sweep.data.frames import LEFT_OUT, SPLIT_NAMES, TEST, UNSEEN
 from clops_sweep.errors import UsageError, several, shown
 
 _ENDS: Final = (6, 8, 10)
-"""Where training, validation and test end, in tenths of a person's moments."""
+"""Ends of training, validation and test, in tenths of a person's moments."""
 
 _ROUNDING: Final = 1e-9
-"""Share of a window by which starts in seconds may be off: far less than a sample."""
+"""Tolerance of starts in seconds, as a share of a window: far less than a sample."""
 
 
 def split_by_time(
@@ -38,7 +38,7 @@ def split_by_time(
 
     Args:
         people: [n], the data set's split of the people.
-        patients: [n], positions in `patient_names`.
+        patients: [n], indices into `patient_names`.
         patient_names: names of the people.
         recordings: [n], as in `FrameSet`.
         start: [n], seconds.
@@ -46,7 +46,7 @@ def split_by_time(
         window: seconds that a frame lasts.
 
     Raises:
-        UsageError: names a person of whom one part would be empty.
+        UsageError: a part of a person would be empty; the message names the person.
     """
     found = np.full(len(patients), UNSEEN, np.int8)
     rows = np.flatnonzero(people != TEST)
@@ -70,12 +70,12 @@ def split_by_time(
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether each value differs from the one before it, [n]; the first one does."""
+    """Return whether each value differs from the previous one, [n]; True for the first."""
     return np.concatenate([np.ones(min(1, len(values)), bool), values[1:] != values[:-1]])
 
 
 def _parts(recording: NDArray[np.int32], start: NDArray[np.float64], window: float) -> NDArray[np.int8]:
-    """The part of each of a person's moments [m], which are in order."""
+    """Return the part of each of a person's moments, [m], which are in order."""
     parts, count, begin = np.full(len(start), LEFT_OUT, np.int8), len(start), 0
     for part, tenths in enumerate(_ENDS):
         end = tenths * count // 10

@@ -19,7 +19,7 @@ def fold_split(counts: NDArray[np.int64], i: int, k: int, seed: int) -> NDArray[
     Args:
         counts: frames of every person and class, [people, C].
         i: the fold, from 1 to k.
-        k: how many parts there are.
+        k: number of parts.
         seed: the split seed.
     """
     parts = deal(counts, [1 / k] * k, _stream(seed, "folds", k))
@@ -46,7 +46,7 @@ def deal(counts: NDArray[np.int64], shares: Sequence[float], random: np.random.G
     Args:
         counts: frames of every person and class, [people, C].
         shares: the share of every part; they add up to 1.
-        random: what the order is drawn from.
+        random: generator of the order.
     """
     people = len(counts)
     carries = counts > 0
@@ -85,6 +85,6 @@ def deal(counts: NDArray[np.int64], shares: Sequence[float], random: np.random.G
 
 
 def _stream(seed: int, name: str, *counters: int) -> np.random.Generator:
-    """A generator at the start of a named stream of the split seed."""
+    """Return a generator at the start of a named stream of the split seed."""
     number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
     return np.random.default_rng([seed, number, *counters])

@@ -11,7 +11,7 @@ _FEWEST = 3
 
 
 def folds(k: int) -> list[str]:
-    """Names of k folds: fold:1/k to fold:k/k.
+    """Return the names of k folds: fold:1/k to fold:k/k.
 
     ``axes={"split": folds(5)}`` tests on every person once; ``axes={"split": folds(5), "split_seed": range(2)}`` twice.
 
@@ -27,7 +27,7 @@ def fold_of(name: str) -> tuple[int, int]:
     """Return i, from 1, and k of "fold:i/k".
 
     Raises:
-        UsageError: it is no such name, k is below 3, or i is not from 1 to k.
+        UsageError: the name is invalid, k is below 3, or i is not from 1 to k.
     """
     found = _FOLD.fullmatch(name)
     i, k = map(int, found.groups()) if found else (0, 0)

@@ -15,7 +15,7 @@ def shuffled(index: Index, seed: int) -> NDArray[np.int8]:
 
 
 def balanced(index: Index, seed: int) -> None:
-    """Leaves the patients to the integer programme of `split_program`."""
+    """Leave the patients to the integer programme of `split_program`."""
 
 
 def sixty_twenty_twenty(patients: int, seed: int) -> NDArray[np.int8]:

@@ -1,8 +1,8 @@
-"""Splitting few patients fairly: an integer programme instead of a draw of lots.
+"""Balanced splits of few patients by an integer programme.
 
-With a handful of patients behind a class, a random split leaves classes without any test patient. Here every patient p
-is put into one split s (binary x[p, s]) such that every class is in every split wherever its patients suffice, and
-frames per class come as near to 60/20/20 as they can; the seed then picks one of the many near-best assignments.
+If a class has only a few patients, a random split may leave it without a test patient. Here every patient p gets one
+split s (binary x[p, s]) such that every class is in every split if it has enough patients, and frames per class are as
+close to 60/20/20 as possible. The seed then picks one of the many near-best assignments.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from clops_sweep.data.frames import SPLIT_NAMES
 FRACTIONS: Final = (0.6, 0.2, 0.2)
 _PARTS: Final = 3
 _SLACK: Final = 0.01
-"""How much worse, on average over classes and splits, than the best found a split may be: share of a class's frames."""
+"""Tolerated loss of balance against the best split found, mean over classes and splits: share of a class's frames."""
 _GAP: Final = 0.05
 _NODES: Final = 500
-"""The search ends after so many nodes: a limit that, unlike a time limit, gives the same split on every machine."""
+"""Maximum number of nodes of the search. Unlike a time limit, it gives the same split on every machine."""
 
 
 def required_patients(patients: int) -> tuple[int, int, int]:
-    """Fewest training, validation and test patients of a class that `patients` patients have.
+    """Return the minimum training, validation and test patients of a class with `patients` patients.
 
-    Two training patients where four exist; training before test before validation where there are fewer than three.
+    Two training patients if there are four; training before test before validation if there are fewer than three.
     """
     return (2 if patients >= 4 else min(1, patients), int(patients >= 3), int(patients >= 2))
 
@@ -51,7 +51,7 @@ def balanced_split(counts: NDArray[np.int64], seed: int) -> NDArray[np.int8]:
 
 
 def uncovered_classes(counts: NDArray[np.int64], split: NDArray[np.int8]) -> dict[int, list[str]]:
-    """Classes that are missing in a split that has people, with its name: for counts [p, C] and split [p]."""
+    """Return classes missing in a non-empty split, with its name, for counts [p, C] and split [p]."""
     missing: dict[int, list[str]] = {}
     for code in np.flatnonzero(counts.sum(0)):
         for part, name in enumerate(SPLIT_NAMES):

@@ -1,1 +1,1 @@
-"""What trains: native kernels, one module, or several modules in lockstep."""
+"""Learners, which train networks: native kernels, one module at a time, or several modules in lockstep."""

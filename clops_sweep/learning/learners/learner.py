@@ -1,6 +1,6 @@
-"""Learner: the networks of S runs with their optimiser. Training steps, one by one or an epoch of them: nothing else.
+"""Learner: the networks of S runs with their optimiser, and their training steps, one by one or a whole epoch.
 
-This, and what `RunNetworks` says, is all that a strategy knows of a network. Three kinds of learner implement it: the
+A strategy sees a network only through this class and its base `RunNetworks`. Three kinds of learner implement it: the
 native kernels of the paper's network (`NativeLearner`), modules one after another (`ModuleLearner`), and modules in
 lockstep (`StackedLearner`).
 """
@@ -28,11 +28,11 @@ from clops_sweep.learning.parameters import Parameters
 
 
 class Learner(RunNetworks):
-    """The networks of S runs, in training, which changes their parameters in place.
+    """Networks of S runs in training. Training changes their parameters in place.
 
     Attributes:
         optimizer: of the parameters.
-        smallest_batch: instances that a training step needs at least.
+        smallest_batch: minimum number of instances in a training step.
     """
 
     smallest_batch: int = 1
@@ -63,18 +63,18 @@ class Learner(RunNetworks):
             self.optimizer.set_rate(value)
 
     def apply(self, gradient: torch.Tensor) -> None:
-        """One Adam step along a gradient that is laid out like `parameters.flat`."""
+        """Take one Adam step along a gradient laid out like `parameters.flat`."""
         self.optimizer.step(gradient)
 
     def apply_penalised(self, gradient: torch.Tensor, penalty: Penalty) -> None:
-        """One Adam step on a loss, whose gradient is given as for `apply`, and a penalty."""
+        """Take one Adam step on the sum of a loss, whose gradient is given as for `apply`, and a penalty."""
         before = self.parameters.flat.clone()
         self.apply(torch.addcmul(gradient, before - penalty.centre, penalty.importance))
         if penalty.path is not None:
             penalty.path.addcmul_(gradient, self.parameters.flat - before, value=-1)
 
     def train_step(self, batch: Batch, dropout_keys: torch.Tensor, penalty: Penalty | None = None) -> torch.Tensor:
-        """One Adam step on a batch, and a penalty if given; returns the losses l_i, float32 [S, B]."""
+        """Take one Adam step on a batch, and on a penalty if given; return the losses l_i, float32 [S, B]."""
         instance_losses, gradient = self.gradient(batch, dropout_keys)
         if penalty is None:
             self.apply(gradient)
@@ -85,19 +85,19 @@ class Learner(RunNetworks):
     def begin_epoch(
         self, task: Instances, replay: Replay | None, order: torch.Tensor, batch_size: int, dropout_keys: torch.Tensor
     ) -> Epoch:
-        """An epoch on a task, with its dropout keys kept as "dropout keys"; arguments as in `train_epoch`."""
+        """Return an epoch on a task, which keeps its dropout keys as "dropout keys"; arguments as in `train_epoch`."""
         epoch = Epoch(task, replay, order, batch_size, self.smallest_batch)
         epoch.keep("dropout keys", dropout_keys)
         return epoch
 
     def run_epoch(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int = 1) -> None:
-        """Takes a step on each batch of an epoch.
+        """Take a step on each batch of an epoch.
 
         Args:
             epoch: as `begin_epoch` returned it.
-            step: called with a batch and its number modulo `phases`. On a GPU it should look at no tensor's values, for
-                which the host would wait.
-            phases: after how many batches steps are alike again.
+            step: called with a batch and its number modulo `phases`. On a GPU it should read no tensor's values,
+                because the host would wait for them.
+            phases: period of the steps, in batches.
         """
         for number, batch in enumerate(epoch.batches()):
             step(batch, number % phases)
@@ -109,16 +109,16 @@ class Learner(RunNetworks):
         given: Callable[[EpochBatch], Sequence[torch.Tensor]],
         table: LogitTable | None = None,
     ) -> None:
-        """A step on each batch of an epoch, in training mode, along the gradient of any loss on logits.
+        """Take a step on each batch of an epoch, in training mode, along the gradient of any loss on logits.
 
-        As a step of one's own by `run_epoch`, which calls `backpropagate` and `apply`; the native kernels lose less
-        time between steps.
+        Equivalent to `run_epoch` with a step that calls `backpropagate` and `apply`; the native kernels lose less time
+        between steps.
 
         Args:
             epoch: as `begin_epoch` returned it.
             by_logits: as for `backpropagate`.
-            given: what that needs of a batch beside the logits.
-            table: logits of earlier steps, which pull on those of each.
+            given: returns what `by_logits` needs of a batch in addition to the logits.
+            table: logits of earlier steps, towards which the logits of each step are pulled.
         """
         keys = epoch.kept("dropout keys")
         of_step = by_logits if table is None else partial(pulled, by_logits)
@@ -139,13 +139,13 @@ class Learner(RunNetworks):
         memories: Sequence[str],
         direction: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
     ) -> None:
-        """A step on each batch of an epoch, along what is made of its gradient and of memory gradients.
+        """Take a step on each batch of an epoch, along a direction computed from its gradient and memory gradients.
 
         Args:
             epoch: as `begin_epoch` returned it.
-            memories: J names under which it keeps a memory's batches (`Epoch.keep_memory`).
-            direction: from the gradient of a batch, [S, P], and the `memory_gradient` of each memory's, [S, J, P], in
-                float32 or float64, to what is followed, [S, P]; rows as `Parameters.by_run` lays them out.
+            memories: J names under which the epoch keeps the batches of a memory (`Epoch.keep_memory`).
+            direction: maps the gradient of a batch, [S, P], and the `memory_gradient` of each memory's batch, [S, J,
+                P], in float32 or float64, to the step's gradient, [S, P]; rows as `Parameters.by_run` lays them out.
         """
         keys, by_run = epoch.kept("dropout keys"), self.parameters.by_run
 
@@ -167,16 +167,16 @@ class Learner(RunNetworks):
         beta: TaskInstanceParameters | None = None,
         penalty: Penalty | None = None,
     ) -> None:
-        """One step on each batch of an epoch.
+        """Take one step on each batch of an epoch.
 
         Args:
             task: the current task's instances.
-            replay: instances to go with them, if any.
+            replay: replayed instances, if any.
             order: int64 [S, n + m], the order of the union (see `Epoch.load`).
             batch_size: B.
             dropout_keys: int32 [S, 2].
-            beta: weighs the losses of the current instances, and is itself trained on them, if given.
-            penalty: is lowered with the loss, if given.
+            beta: if given, weights the losses of the current instances, and is itself trained on them.
+            penalty: if given, is added to the loss.
         """
         epoch = self.begin_epoch(task, replay, order, batch_size, dropout_keys)
 
@@ -192,7 +192,7 @@ class Learner(RunNetworks):
         self.run_epoch(epoch, step)
 
     def excerpt(self, runs: Sequence[int]) -> Self:
-        """The networks of some of the runs as they are now, to be asked and not to be trained."""
+        """Return the current networks of some of the runs, for predictions and gradients, not for training."""
         places = tuple(runs)
         if places == tuple(range(self.parameters.runs)):
             return self
@@ -205,40 +205,40 @@ class Learner(RunNetworks):
         return part
 
     def copy(self) -> Self:
-        """Networks of the same parameters and running statistics, to be asked and not to be trained."""
+        """Return a copy of the networks with their running statistics, for predictions, not for training."""
         found = self._of_seeds(self.seeds)
         found.restore(self.state())
         return found
 
     def passes(self) -> Passes:
-        """The network of a single run as a function under autograd."""
+        """Return the network of a single run as a function under autograd."""
         raise NotImplementedError
 
     @abstractmethod
     def _of_seeds(self, seeds: Sequence[int]) -> Self:
-        """A learner of the same kind for other runs."""
+        """Return a learner of the same kind for other runs."""
 
     @abstractmethod
     def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
-        """Copies what some runs of another learner have beside their parameters."""
+        """Copy the state other than parameters from some runs of another learner."""
 
     def begin_anew(self, task: int) -> None:
-        """Other initial parameters, from a stream of the run's seed and a task, and an optimiser that knows nothing.
+        """Draw new initial parameters, from a stream of the run's seed and a task, and reset the optimiser.
 
-        Those of task 0 are those that a run begins with.
+        Task 0 gives the initial parameters of the run.
         """
         self._draw_parameters(task)
         self.optimizer.forget()
 
     @abstractmethod
     def _draw_parameters(self, task: int) -> None:
-        """Initial parameters, and what there is beside them."""
+        """Draw the initial parameters and all other initial state."""
 
     def state(self) -> dict[str, Any]:
-        """Everything that training changes, as tensors and numbers."""
+        """Return everything that training changes, as tensors and numbers."""
         return {"parameters": self.parameters.flat, "optimizer": self.optimizer.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Takes up a state that `state` returned."""
+        """Restore a state from `state`."""
         self.parameters.flat.copy_(state["parameters"])
         self.optimizer.restore(state["optimizer"])

@@ -1,4 +1,4 @@
-"""Logits that go from step to step: each step of an epoch is pulled towards some, and leaves its own."""
+"""Logits passed from step to step: each step of an epoch is pulled towards stored logits, and stores its own."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import torch
 from clops_sweep.learning.batches import Epoch, EpochBatch
 
 READ, WRITTEN, PULL = "logits read", "logits written", "pull to logits"
-"""Under which an epoch keeps places in a table, int64 [steps, S B], and how much the logits there pull, float32
+"""Names under which an epoch keeps indices into a table, int64 [steps, S B], and the weights of their pull, float32
 [steps, S B]; by runs, those of a smaller batch first."""
 
 
 @dataclass(frozen=True)
 class LogitTable:
-    """A table of logits and the epoch that keeps, for each instance of its batches, which are read and written.
+    """Table of logits, and the epoch that keeps, for each instance of its batches, the entries to read and write.
 
-    The loss of a step has pull_i / 2 |z_i - read_i|^2 beside all else, summed over its batch.
+    The term pull_i / 2 |z_i - read_i|^2, summed over the batch, is added to the loss of a step.
 
     Attributes:
-        values: float32 [places, C]; of several instances with the same place it is not said whose logits stay.
-        epoch: whose steps read it, before they write it.
+        values: float32 [places, C]; if several instances write the same place, any one of them may win.
+        epoch: the epoch whose steps read the table and then write it.
     """
 
     values: torch.Tensor
     epoch: Epoch
 
     def needed(self, batch: EpochBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        """What a step finds there, [S, B, C], and how much it pulls, [S, B, 1]."""
+        """Return the logits that a step reads, [S, B, C], and the weights of their pull, [S, B, 1]."""
         read = self.values.index_select(0, self._kept(READ, batch)).view(*batch.rows.shape, -1)
         return read, self._kept(PULL, batch).view(*batch.rows.shape, 1)
 
     def write(self, batch: EpochBatch, logits: torch.Tensor) -> None:
-        """What it leaves, [S, B, C]."""
+        """Write the logits of a step, [S, B, C]."""
         self.values.index_copy_(0, self._kept(WRITTEN, batch), logits.flatten(0, 1))
 
     def _kept(self, name: str, batch: EpochBatch) -> torch.Tensor:
@@ -48,5 +48,5 @@ def pulled(
     pull: torch.Tensor,
     *given: torch.Tensor,
 ) -> torch.Tensor:
-    """A gradient by logits, to which that of the pull is added."""
+    """Return a gradient with respect to the logits that includes the gradient of the pull."""
     return by_logits(logits, *given) + pull * (logits - read)

@@ -23,10 +23,10 @@ from clops_sweep.learning.networks.run_module import Mode, RunModule, made, trai
 from clops_sweep.learning.parameters import Parameters
 
 _MULTIPLE = 32
-"""Of entries, so that every parameter of every run lies alike in memory, and is computed alike."""
+"""Alignment in entries: every parameter of every run has the same alignment in memory, hence the same numerics."""
 
 _VALUES, _VALUES_ON_A_GPU = 600_000, 8_000_000
-"""Of frames, that are computed at a time without a gradient."""
+"""Number of frames per pass without a gradient."""
 
 
 MODES: dict[tuple[bool, bool], Mode] = {
@@ -35,14 +35,14 @@ MODES: dict[tuple[bool, bool], Mode] = {
     (False, True): "sampling",
     (False, False): "evaluation",
 }
-"""By whether batch norm uses the batch's statistics, and whether there is dropout."""
+"""Modes, by whether batch norm uses the batch's statistics, and whether dropout is on."""
 
 
 class ModuleLearner(Learner):
-    """A module for each run, with all parameters in one vector, so that strategies and Adam see what they always see.
+    """Learner with a module for each run and all parameters in one vector, as strategies and Adam expect.
 
-    Each run is computed by itself, with the generators that its layers draw from seeded before every pass: its numbers
-    are on a CPU bit for bit those that it has alone, and after a checkpoint those that it would have had without.
+    Each run is computed separately, and the generators that its layers draw from are seeded before every pass. On a CPU
+    its numbers are bit for bit the same alone as with other runs, and the same with or without a checkpoint.
 
     Args:
         seeds: one a run; the initial parameters follow from it.
@@ -50,11 +50,11 @@ class ModuleLearner(Learner):
         outputs: C.
         learning_rate: of Adam.
         bank: where rows become frames.
-        network: name of what makes the modules.
-        options: its own.
+        network: name of the network.
+        options: options of the network.
 
     Raises:
-        UsageError: they cannot be trained; see `module_probe`.
+        UsageError: the modules cannot be trained; see `module_probe`.
     """
 
     def __init__(
@@ -96,11 +96,11 @@ class ModuleLearner(Learner):
         batch_statistics: bool = True,
         track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """As `Learner.gradient`; layers draw from a stream of the keys and the place of the batch in its epoch."""
+        """As `Learner.gradient`; layers draw from a stream of the keys and the index of the batch in its epoch."""
         if batch_statistics:
             self._probed.check_batch(self._network, batch.rows.shape[1])
         mode = MODES[batch_statistics, True]
-        self._gradient.flat.zero_()  # what no gradient reaches in this batch has one of zero
+        self._gradient.flat.zero_()  # parameters that this batch does not reach have gradient zero
         place, found = int(batch.draws[0]), []
         with self._generators.kept(), torch.enable_grad():
             for run, module in enumerate(self._modules):
@@ -123,7 +123,7 @@ class ModuleLearner(Learner):
         batch_statistics: bool = True,
         track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """As `Learner.backpropagate`; layers draw from a stream of the keys and the place of the batch in its epoch."""
+        """As `Learner.backpropagate`; layers draw from a stream of the keys and the index of the batch in its epoch."""
         if batch_statistics:
             self._probed.check_batch(self._network, rows.shape[1])
         mode = MODES[batch_statistics, dropout_keys is not None]
@@ -145,7 +145,7 @@ class ModuleLearner(Learner):
         return logits, self._gradient.flat
 
     def compute_in_bfloat16(self) -> None:
-        """From now on passes with a gradient compute in bfloat16 where `torch.autocast` does."""
+        """Make all later passes with a gradient run under `torch.autocast` in bfloat16."""
         for module in self._modules:
             module.bfloat16 = True
 
@@ -154,12 +154,12 @@ class ModuleLearner(Learner):
         return _ModulePasses(self)
 
     def _random(self, keys: torch.Tensor, place: int, draws: torch.Tensor) -> AbstractContextManager[Any]:
-        """Within it, what a run's layers draw follows from its keys, int32 [2], and where in its epoch it is.
+        """Return a context in which layers draw from a stream of a run's keys, int32 [2], and its progress.
 
         Args:
             keys: of the run's stream.
-            place: of the first instance, for layers that draw from the global generators.
-            draws: int64 [B], counters, for masks that are a function of them.
+            place: index of the first instance, for layers that draw from the global generators.
+            draws: int64 [B], counters, for masks that are functions of them.
         """
         if self._dropout is not None:
             return self._dropout(keys, draws)
@@ -168,12 +168,12 @@ class ModuleLearner(Learner):
         return nullcontext()
 
     def _repeated(self, frames: torch.Tensor, samples: int) -> torch.Tensor:
-        """Frames [..., B, channels, samples], each T times; where `PaperDropout` does that itself, once."""
+        """Return frames [..., B, channels, samples] repeated T times each; once if `PaperDropout` repeats them."""
         return frames if self._dropout is not None else frames.repeat_interleave(samples, dim=-3)
 
     def run_epoch(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int = 1) -> None:
         """As `Learner.run_epoch`."""
-        with self._generators.kept():  # once an epoch, for it takes longer than seeding
+        with self._generators.kept():  # once per epoch, because it takes longer than seeding
             super().run_epoch(epoch, step, phases)
 
     @torch.no_grad()
@@ -196,9 +196,9 @@ class ModuleLearner(Learner):
     def dropout_probabilities(
         self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """As `Learner.dropout_probabilities`; layers draw from a stream of the keys and the place of a first instance.
+        """As `Learner.dropout_probabilities`; layers draw from a stream of the keys and a chunk's first index.
 
-        Instances are computed some at a time, how many depending on T and the shape of a frame alone.
+        Instances are computed in chunks. Their size depends only on T and the shape of a frame.
         """
         found = []
         with self._generators.kept():
@@ -216,19 +216,19 @@ class ModuleLearner(Learner):
     def _chunks(
         self, rows: torch.Tensor, noise: torch.Tensor | None, at_a_time: int
     ) -> Iterator[tuple[int, torch.Tensor]]:
-        """The place of the first of some instances, of a run or of all, and their frames."""
+        """Yield the index of each chunk's first instance, and the chunk's frames, of one run or of all."""
         axis, count, step = rows.dim() - 1, rows.shape[-1], max(1, at_a_time)
         for place in range(0, count, step):
             part = axis, place, min(step, count - place)
             yield place, self._frames(rows.narrow(*part), None if noise is None else noise.narrow(*part))
 
     def _augmented(self, run: int, rows: torch.Tensor, training: bool) -> torch.Tensor:
-        """Frames of a run; in a training pass as the augmentation makes them."""
+        """Return the frames of a run, augmented in a training pass."""
         frames = self._frames(rows, None)
         return frames if self.augment is None or not training else self.augment(frames, run)
 
     def _frames(self, rows: torch.Tensor, noise: torch.Tensor | None) -> torch.Tensor:
-        """Float32 [..., B, channels, samples], which the module may write to."""
+        """Return frames that the module may write to: float32 [..., B, channels, samples]."""
         frames = self.bank.gather(rows)
         if noise is not None:
             frames = frames + noise
@@ -271,7 +271,7 @@ class ModuleLearner(Learner):
 
 
 class _ModulePasses(Passes):
-    """Passes of a module. Gradients by its parameters lie in the learner's vector, others by `parameters` beside it."""
+    """Passes of a module. Gradients with respect to its parameters lie in the learner's vector, others are separate."""
 
     def __init__(self, learner: ModuleLearner) -> None:
         super().__init__(learner)

@@ -1,4 +1,4 @@
-"""NativeLearner: the paper's network on a CPU by the native kernels, which work on the memory of PyTorch tensors."""
+"""NativeLearner: the paper's network on a CPU. The native kernels work on the memory of PyTorch tensors."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from clops_sweep.learning.networks.network import CHANNELS, PaperNetwork, initia
 
 
 class NativeLearner(Learner):
-    """The same numbers as `PaperNetwork` by a `ModuleLearner`, to rounding, several times faster.
+    """Learner with the same numbers as `PaperNetwork` in a `ModuleLearner`, up to rounding, but several times faster.
 
-    What is not overridden is PyTorch's, on the memory that the kernels work on too.
+    Methods that are not overridden use PyTorch, on the same memory as the kernels.
 
     Args:
         seeds: one a run.
@@ -35,7 +35,7 @@ class NativeLearner(Learner):
         outputs: C.
         learning_rate: of Adam.
         bank: where rows become frames, on the CPU.
-        variant: which kernels, of `native.available()`.
+        variant: name of the kernels, from `native.available()`.
 
     Attributes:
         statistics: running means of the three blocks, [S * channels] each, and their running variances.
@@ -60,7 +60,7 @@ class NativeLearner(Learner):
         self._core = self._kernels()
 
     def _kernels(self) -> Any:
-        """Kernels over these networks, with memory of their own for what they compute."""
+        """Return kernels over these networks, with a workspace of their own."""
         return native.core(
             variant=self.variant,
             softmax=self.kind == "softmax",
@@ -96,7 +96,7 @@ class NativeLearner(Learner):
         return losses, self._gradient.flat
 
     def _augmented(self, rows: torch.Tensor) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
-        """Positions, [S, B], in frames as the augmentation makes them, [S * B, samples]."""
+        """Return indices, [S, B], into augmented frames, and these frames, [S * B, samples]."""
         assert self.augment is not None
         frames = self.bank.gather(rows)
         if frames.dim() == 3:
@@ -186,7 +186,7 @@ class NativeLearner(Learner):
         self._step(gradient)
 
     def apply_penalised(self, gradient: torch.Tensor, penalty: Penalty) -> None:
-        """As `Learner.apply_penalised`, in one pass over all of them."""
+        """As `Learner.apply_penalised`, in one pass over all parameters."""
         self._step(gradient, penalty)
 
     def _step(self, gradient: torch.Tensor, penalty: Penalty | None = None) -> None:
@@ -201,13 +201,13 @@ class NativeLearner(Learner):
         given: Callable[[EpochBatch], Sequence[torch.Tensor]],
         table: LogitTable | None = None,
     ) -> None:
-        """As `Learner.train_by_logits`; between the kernels of two steps Python does no more than it is asked for."""
+        """As `Learner.train_by_logits`, with as little Python as possible between the kernels of two steps."""
         if self.augment is not None:
             super().train_by_logits(epoch, by_logits, given, table)
             return
         shapes = {size: (self.parameters.runs, size, self.outputs) for size in epoch.sizes}
         logits = {size: torch.empty(shape) for size, shape in shapes.items()}
-        # Between the kernels Python finds cold caches and leaves some: so everything possible is computed before.
+        # Python between the kernels runs on cold caches and evicts theirs: compute as much as possible beforehand.
         steps = zip(epoch.sizes, epoch.batches(), strict=True)
         needed = [(logits[size], *given(batch)) for size, batch in steps]
         by_runs = self._by_runs(by_logits)
@@ -233,7 +233,7 @@ class NativeLearner(Learner):
         memories: Sequence[str],
         direction: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
     ) -> None:
-        """As `Learner.train_along`, with memory gradients in float64: what is made of them is computed in that."""
+        """As `Learner.train_along`, with memory gradients in float64, so that the direction is computed in float64."""
         if self.augment is not None:
             super().train_along(epoch, memories, direction)
             return
@@ -243,7 +243,7 @@ class NativeLearner(Learner):
         memory = torch.empty(parameters.runs, len(memories), size, dtype=torch.float64)
 
         flat = self._gradient.flat
-        alone = flat[None] if parameters.runs == 1 else None  # needs no copy: it is followed before there is another
+        alone = flat[None] if parameters.runs == 1 else None  # no copy: the step precedes the next gradient
 
         def found() -> NDArray[np.generic]:
             followed = direction(parameters.by_run(flat) if alone is None else alone, memory)
@@ -255,7 +255,7 @@ class NativeLearner(Learner):
         )
 
     def _steps(self, count: int) -> tuple[Any, ...]:
-        """What the kernels need for the next steps of Adam, which then have been taken."""
+        """Return the settings of the next Adam steps for the kernels, and count these steps as taken."""
         self.optimizer.steps += count
         return *self._adam_memory, self._learning_rate, self.optimizer.steps - count
 
@@ -269,7 +269,7 @@ class NativeLearner(Learner):
         beta: TaskInstanceParameters | None = None,
         penalty: Penalty | None = None,
     ) -> None:
-        """As `Learner.train_epoch`, without a return to Python between batches, where nothing is augmented."""
+        """As `Learner.train_epoch`; without augmentation, all batches run in one call of the kernels."""
         if self.augment is not None:
             super().train_epoch(task, replay, order, batch_size, dropout_keys, beta, penalty)
             return
@@ -340,13 +340,13 @@ class NativeLearner(Learner):
 def _in_order(
     task: Instances, replay: Replay | None, order: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Rows, targets and factors of the union of a task's instances and the replayed ones, in the order of the epoch."""
+    """Return rows, targets and factors of a task's instances and the replayed ones, in the order of the epoch."""
     union = (task if replay is None else replay.behind(task)).at(order)
     return union.rows, union.targets, union.loss_weights
 
 
 def _array(tensor: torch.Tensor) -> NDArray[np.generic]:
-    """The tensor's own memory; a copy of it only where the tensor is a strided view."""
+    """Return the tensor's own memory, or a copy if the tensor is a strided view."""
     array: NDArray[np.generic] = (tensor if tensor.is_contiguous() else tensor.contiguous()).numpy()
     return array
 
@@ -359,7 +359,7 @@ def _penalty(penalty: Penalty | None) -> tuple[NDArray[np.generic] | None, ...] 
 
 
 def _changed(tensor: torch.Tensor) -> NDArray[np.generic]:
-    """The tensor's own memory, which the kernels write to: a write to a copy would be lost."""
+    """Return the tensor's own memory for the kernels to write to: a write to a copy would be lost."""
     if not tensor.is_contiguous():
         raise ValueError("what steps write to, the values of a table or the path of a penalty, must be contiguous")
     return _array(tensor)

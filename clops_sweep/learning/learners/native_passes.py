@@ -14,11 +14,11 @@ from clops_sweep.learning.learners.run_networks import RunNetworks
 
 
 class NativePasses(Passes):
-    """Passes by kernels that read frames where they lie.
+    """Passes by kernels that read the given frames without a copy.
 
     Args:
         networks: of a single run.
-        core_over: makes kernels over the network.
+        core_over: returns kernels over the network.
     """
 
     def __init__(self, networks: RunNetworks, core_over: Callable[..., Any]) -> None:
@@ -27,7 +27,7 @@ class NativePasses(Passes):
         self._workspaces: list[_Workspace] = []
 
     def checked(self, x: object) -> torch.Tensor:
-        """As of `Passes`; the kernels know no gradient by the frames."""
+        """As `Passes.checked`; the kernels compute no gradient with respect to the frames."""
         frames = super().checked(x)
         if frames.requires_grad:
             raise UsageError(
@@ -58,7 +58,7 @@ class NativePasses(Passes):
         def backward(by_logits: torch.Tensor) -> torch.Tensor:
             if use != workspace.uses:
                 raise UsageError("a loss depends on a pass of an earlier step; detach what is kept from step to step")
-            workspace.uses += 1  # there is one pass backward
+            workspace.uses += 1  # only one backward pass is possible
             gradient = torch.empty(parameters)
             workspace.core.backward(by_logits[None].contiguous().numpy(), gradient.numpy())
             return gradient
@@ -95,7 +95,7 @@ class NativePasses(Passes):
 
 
 class _Workspace:
-    """Kernels over the network, and what they keep between the halves of a pass."""
+    """Kernels over the network, and their memory between the forward and the backward half of a pass."""
 
     def __init__(self, core: Any) -> None:
         self.core = core

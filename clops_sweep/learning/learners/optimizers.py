@@ -29,7 +29,7 @@ class Adam:
         self.first = torch.zeros_like(values)
         self.second = torch.zeros_like(values)
         self.steps = 0
-        """t, the steps that have been taken."""
+        """t, the number of steps taken."""
 
     def set_rate(self, learning_rate: float | Sequence[float]) -> None:
         """Set the learning rate of the next steps."""

@@ -17,7 +17,7 @@ from clops_sweep.learning.learners.run_networks import RunNetworks
 
 
 class Passes(ABC):
-    """The passes of the network of one run, and the gradient of a loss on what they return.
+    """Passes of the network of one run, and the gradient of a loss on their results.
 
     Args:
         networks: of a single run.
@@ -38,10 +38,10 @@ class Passes(ABC):
 
     @contextmanager
     def epoch(self, keys_of: Callable[[int], torch.Tensor], seed: int) -> Iterator[None]:
-        """Within it there are training passes, and the global generators draw from a stream of the run's.
+        """Return a context for training passes, in which the global generators draw from a stream of the run.
 
         Args:
-            keys_of: from the number of a pass in its step to the keys of its dropout masks, int32 [1, 2].
+            keys_of: maps the number of a pass in its step to the keys of its dropout masks, int32 [1, 2].
             seed: of the global generators.
         """
         self._keys_of, self._keys, self._drawn = keys_of, [], []
@@ -53,19 +53,19 @@ class Passes(ABC):
             self._keys_of = None
 
     def begin_step(self) -> None:
-        """The next pass is the first of a step."""
+        """Begin a step: the next pass is its first."""
         self._number = 0
 
     def train(self, x: torch.Tensor) -> torch.Tensor:
-        """A pass in training mode: dropout on, batch statistics, which the running ones take in.
+        """Run a pass in training mode: dropout is on, and batch statistics are used and update the running statistics.
 
-        The masks of the first pass of a step are those of `Learner.train_epoch`; each further pass has keys of its own.
+        The masks of the first pass of a step are those of `Learner.train_epoch`; every later pass has its own keys.
 
         Args:
             x: float32 [n, channels, samples].
 
         Returns:
-            Logits, float32 [n, C], whose gradient by the parameters can be computed once.
+            Logits, float32 [n, C]. Their gradient with respect to the parameters can be computed once.
         """
         if self._keys_of is None:
             raise UsageError("self.model is for losses; expected a call in loss() or direction()")
@@ -81,10 +81,10 @@ class Passes(ABC):
         return self._train(x, self._keys[number], torch.arange(first, first + len(x), device=x.device), number)
 
     def checked(self, x: object) -> torch.Tensor:
-        """Frames as they are computed with.
+        """Return frames in the form that the passes need.
 
         Raises:
-            UsageError: they are of another type or shape.
+            UsageError: the frames have another type or shape.
         """
         expected = f"expected float32 frames [n, {self.shape[0]}, {self.shape[1]}]"
         if not isinstance(x, torch.Tensor) or x.dtype != torch.float32:
@@ -98,14 +98,14 @@ class Passes(ABC):
 
     @abstractmethod
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
-        """Logits in evaluation mode, float32 [n, C], by the network's parameters or others, [P], without a gradient."""
+        """Return logits in evaluation mode, float32 [n, C], of these parameters or others, [P], without a gradient."""
 
     def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        """sum_i weights_i l_i of logits [n, c], targets [n, c] and weights [n]; l_i as in `losses.instance_losses`."""
+        """Return sum_i weights_i l_i: logits [n, c], targets [n, c] weights [n], l_i as in `losses.instance_losses`."""
         return (weights * losses.instance_losses(self._kind, logits, y)).sum()
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
-        """The gradient of a loss by the parameters, [P]; None where it does not depend on them."""
+        """Return the gradient of a loss with respect to the parameters, [P]; None if it does not depend on them."""
         self.parameters.grad = None
         loss.backward()
         found, self.parameters.grad = self.parameters.grad, None
@@ -113,11 +113,11 @@ class Passes(ABC):
 
 
 class OpenPass(torch.autograd.Function):
-    """A pass of native kernels between its two halves; its one input with a gradient is the vector of parameters."""
+    """Pass of native kernels with a forward and a backward half. Only the vector of parameters has a gradient."""
 
     @staticmethod
     def forward(ctx: Any, parameters: torch.Tensor, forward: Callable[[], torch.Tensor], backward: Any) -> torch.Tensor:
-        """Logits, [n, C]."""
+        """Return the logits, [n, C]."""
         del parameters
         ctx.backward_half = backward
         return forward()
@@ -125,23 +125,23 @@ class OpenPass(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_logits: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        """The gradient by the parameters, [P]."""
+        """Return the gradient with respect to the parameters, [P]."""
         return ctx.backward_half(by_logits), None, None
 
 
 class WeightedLoss(torch.autograd.Function):
-    """A loss whose gradient by the logits was computed with it."""
+    """Loss whose gradient with respect to the logits is computed in its forward pass."""
 
     @staticmethod
     def forward(
         ctx: Any, logits: torch.Tensor, forward: Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
     ) -> torch.Tensor:
-        """The loss."""
+        """Return the loss."""
         loss, ctx.by_logits = forward(logits)
         return loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: torch.Tensor) -> tuple[torch.Tensor, None]:
-        """The gradient by the logits."""
+        """Return the gradient with respect to the logits."""
         return ctx.by_logits * upstream, None

@@ -1,4 +1,4 @@
-"""A quadratic penalty on the parameters, beside the loss: what EWC, SI and MAS have in common."""
+"""Quadratic penalty on the parameters, added to the loss: the common part of EWC, SI and MAS."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import torch
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """1/2 sum_p a_p (theta_p - c_p)^2, whose gradient a (theta - c) each step adds to that of the loss.
+    """Penalty 1/2 sum_p a_p (theta_p - c_p)^2. Each step adds its gradient a (theta - c) to that of the loss.
 
-    All are laid out like `Parameters.flat`.
+    All attributes are laid out like `Parameters.flat`.
 
     Attributes:
         importance: a.
         centre: c.
-        path: what each step should lower the loss by, -g (theta' - theta), is added to it, if it is there.
+        path: if given, each step adds its expected decrease of the loss, -g (theta' - theta).
     """
 
     importance: torch.Tensor

@@ -1,4 +1,4 @@
-"""RunNetworks: the networks of S runs, for readers that do not train them: predictions and gradients."""
+"""RunNetworks: predictions and gradients of the networks of S runs, without training."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.parameters import Parameters
 
 Loss = Callable[..., torch.Tensor]
-"""From logits, float32 [s, B, C], and what else was given for these s runs, to the loss of each or their sum."""
+"""Maps logits, float32 [s, B, C], and the other tensors given for these s runs to the loss of each or their sum."""
 
 
 class RunNetworks(ABC):
-    """The networks of S runs. A run's numbers do not depend on what it is computed with.
+    """Networks of S runs. The numbers of a run do not depend on the other runs.
 
     Attributes:
         seeds: one a run.
@@ -30,8 +30,8 @@ class RunNetworks(ABC):
         outputs: C.
         bank: where rows become frames.
         parameters: of all networks.
-        backend: what computes, as recorded with every run.
-        augment: changes the frames of training passes, if given.
+        backend: name of the backend, as recorded with every run.
+        augment: augmentation of the frames in training passes, if given.
     """
 
     backend: str = "torch"
@@ -56,13 +56,13 @@ class RunNetworks(ABC):
         batch_statistics: bool = True,
         track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Loss and gradient of a batch in training mode: batch statistics, dropout on.
+        """Return the loss and gradient of a batch in training mode, with batch statistics and dropout.
 
         Args:
             batch: the instances and their weights.
             dropout_keys: int32 [S, 2].
             batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
-            track_statistics: whether the running statistics take in this batch.
+            track_statistics: whether this batch updates the running statistics.
 
         Returns:
             Unweighted losses l_i, float32 [S, B], and the gradient of sum_i weights_i l_i, laid out like
@@ -70,7 +70,7 @@ class RunNetworks(ABC):
         """
 
     def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
-        """The gradient of sum_i weights_i l_i with dropout on and batch norm in evaluation mode; else as `gradient`."""
+        """Return the gradient of sum_i weights_i l_i with batch norm in evaluation mode; otherwise as `gradient`."""
         return self.gradient(batch, dropout_keys, batch_statistics=False)[1]
 
     @abstractmethod
@@ -84,15 +84,15 @@ class RunNetworks(ABC):
         batch_statistics: bool = True,
         track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The gradient of a loss that says itself what its gradient by the logits is; `loss_gradient` finds that out.
+        """Return the gradient of a loss, given its gradient by the logits; `loss_gradient` needs only the loss.
 
         Args:
             rows: int64 [S, B].
             draws: int64 [B], counters of the dropout masks.
             dropout_keys: int32 [S, 2]; None for a pass without dropout, which needs no draws.
-            by_logits: from logits, float32 [s, B, C], and what else was given for the same s runs to the gradient of
-                the loss by the logits, which may not be written to; see `loss_gradient`.
-            given: [S, ...], what it needs beside the logits.
+            by_logits: maps logits, float32 [s, B, C], which it must not write to, and the tensors `given` for the same
+                s runs to the gradient of the loss with respect to the logits; see `loss_gradient`.
+            given: [S, ...], further arguments of `by_logits`.
             batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
             track_statistics: whether these take in the batch's.
 
@@ -110,7 +110,7 @@ class RunNetworks(ABC):
         batch_statistics: bool = True,
         track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The gradient of any loss that is written on logits.
+        """Return the gradient of any loss that is a function of the logits.
 
         Example::
 
@@ -125,11 +125,11 @@ class RunNetworks(ABC):
             rows: int64 [S, B].
             draws: int64 [B], counters of the dropout masks.
             dropout_keys: int32 [S, 2]; None for a pass without dropout, which needs no draws.
-            loss: from logits, float32 [s, B, C], and what else was given for the same s runs to the loss of each run,
-                [s], or to their sum. On a CPU it is called for one run after another, so that no run's numbers depend
-                on what it is stacked with, on a GPU for all at once: so it takes all that belongs to runs from its
-                arguments, and nothing from elsewhere.
-            given: [S, ...], what the loss needs beside the logits: targets, weights, logits of other networks.
+            loss: maps logits, float32 [s, B, C], and the tensors `given` for the same s runs to the loss of each run,
+                [s], or to their sum. On a CPU it is called once per run, so that no run's numbers depend on other runs,
+                and on a GPU once for all runs. It must therefore take everything that belongs to runs from its
+                arguments.
+            given: [S, ...], further arguments of the loss: targets, weights, logits of other networks.
             batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
             track_statistics: whether these take in the batch's.
 
@@ -147,7 +147,7 @@ class RunNetworks(ABC):
         )
 
     def instance_gradients(self, rows: torch.Tensor, loss: Loss, *given: torch.Tensor) -> Iterator[torch.Tensor]:
-        """The gradient of each instance's own loss l_i, one after the other, in evaluation mode.
+        """Yield the gradient of the loss l_i of each instance, in evaluation mode.
 
         Example::
 
@@ -155,9 +155,9 @@ class RunNetworks(ABC):
 
         Args:
             rows: int64 [S, m].
-            loss: from logits, float32 [s, m, C], and what else was given for the same s runs, as in `loss_gradient`, to
-                the l_i, [s, m], or to their sum; l_i may depend on the logits of i alone.
-            given: [S, ...], what the loss needs beside the logits.
+            loss: maps logits, float32 [s, m, C], and the tensors `given` for the same s runs, as in `loss_gradient`, to
+                the l_i, [s, m], or to their sum; l_i may depend only on the logits of i.
+            given: [S, ...], further arguments of the loss.
 
         Yields:
             m times a gradient, laid out like `parameters.flat`; the next overwrites it.
@@ -173,16 +173,16 @@ class RunNetworks(ABC):
     def mean_of_instance_gradients(
         self, rows: torch.Tensor, loss: Loss, *given: torch.Tensor, of_each: Literal["square", "abs"]
     ) -> torch.Tensor:
-        """The mean over some instances of the squares, or absolute values, of the gradient of each one's own loss.
+        """Return the mean, over instances, of the squares or absolute values of the gradients of their losses.
 
         Args:
             rows: int64 [S, m].
             loss: as of `instance_gradients`.
             given: [S, ...], what the loss needs beside the logits.
-            of_each: what is made of every entry of a gradient.
+            of_each: function applied to every entry of a gradient.
 
         Returns:
-            Laid out like `parameters.flat`.
+            The mean, laid out like `parameters.flat`.
         """
         made, total = {"square": torch.square, "abs": torch.abs}[of_each], torch.zeros_like(self.parameters.flat)
         for gradient in self.instance_gradients(rows, loss, *given):
@@ -190,13 +190,13 @@ class RunNetworks(ABC):
         return total.div_(rows.shape[1])
 
     def _instances_by_logits(self, rows: torch.Tensor, loss: Loss, given: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The gradient of each instance's own loss by its logits, in evaluation mode: [S, m, C]."""
+        """Return the gradient of each instance's loss with respect to its logits, in evaluation mode: [S, m, C]."""
         return self._by_runs(partial(_by_logits, loss))(self.logits(rows), *given)
 
     def _by_runs(self, function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        """The same function of logits and what belongs to them, on a CPU of one run's after another's.
+        """Return the same function of logits and further tensors; on a CPU it is applied to one run after another.
 
-        There the rounding of an element depends on where in a tensor it is.
+        On a CPU the rounding of an element depends on its index in a tensor.
         """
 
         def of_each(*values: torch.Tensor) -> torch.Tensor:
@@ -209,7 +209,7 @@ class RunNetworks(ABC):
     def logits(
         self, rows: torch.Tensor, *, noise: torch.Tensor | None = None, shift: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Evaluation mode, no dropout. Row sets may differ between runs.
+        """Return logits in evaluation mode, without dropout. Row sets may differ between runs.
 
         Args:
             rows: int64 [S, m].
@@ -224,14 +224,14 @@ class RunNetworks(ABC):
     def dropout_probabilities(
         self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """T predictions of each instance with dropout on and batch norm in evaluation mode.
+        """Return T predictions of each instance, with dropout and batch norm in evaluation mode.
 
         Leaves parameters, running statistics, optimiser and every other random stream untouched.
 
         Args:
             rows: int64 [S, m].
             samples: T.
-            dropout_keys: int32 [S, 2]; what is dropped follows from them and from the instance's position.
+            dropout_keys: int32 [S, 2]; the masks are a function of the keys and the instance's index.
             noise: float32 [S, m, ...], of the shape of the instances, added to the frames, the same for all T.
 
         Returns:
@@ -240,23 +240,23 @@ class RunNetworks(ABC):
 
     @abstractmethod
     def module(self, run: int) -> nn.Module:
-        """The network of a run as a module in evaluation mode, on the device of the bank; not to be changed."""
+        """Return the network of a run as a module in evaluation mode, on the device of the bank, not to be changed."""
 
     @abstractmethod
     def weights(self, run: int) -> dict[str, torch.Tensor]:
-        """The state dict of the network of a run, as its `nn.Module` has it: copies on the CPU."""
+        """Return the state dict of a run's `nn.Module`, copied to the CPU."""
 
     def losses(self, rows: torch.Tensor, targets: torch.Tensor, *, shift: torch.Tensor | None = None) -> torch.Tensor:
-        """Losses l_i in evaluation mode, float32 [S, m]; arguments as in `logits`, targets float32 [S, m, C]."""
+        """Return losses l_i in evaluation mode, float32 [S, m]; rows and shift as in `logits`, targets [S, m, C]."""
         return losses.instance_losses(self.kind, self.logits(rows, shift=shift), targets)
 
     def probabilities(self, rows: torch.Tensor, *, noise: torch.Tensor | None = None) -> torch.Tensor:
-        """Predictions in evaluation mode, float32 [S, m, C]; arguments as in `logits`."""
+        """Return predictions in evaluation mode, float32 [S, m, C]; arguments as in `logits`."""
         return losses.probabilities(self.kind, self.logits(rows, noise=noise))
 
 
 def _by_logits(loss: Loss, logits: torch.Tensor, *given: torch.Tensor) -> torch.Tensor:
-    """The gradient of a loss by the logits, [S, B, C]."""
+    """Return the gradient of a loss with respect to the logits, [S, B, C]."""
     with torch.enable_grad():
         leaf = logits.detach().requires_grad_()
         (gradient,) = torch.autograd.grad(loss(leaf, *given).sum(), leaf)

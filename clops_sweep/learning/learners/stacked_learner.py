@@ -1,4 +1,4 @@
-"""StackedLearner: any `torch.nn.Module` for which that is found to work, all S runs at once. What a GPU wants."""
+"""StackedLearner: all S runs of a `torch.nn.Module` at once, for a GPU, if a trial shows that it works."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from clops_sweep.learning.threads import one_thread
 _log = logging.getLogger(__name__)
 
 _APART, _APART_ON_A_DEVICE = 1e-5, 1e-2
-"""By what share of the largest entry stacked results may differ, on the CPU in float64, and elsewhere in float32.
+"""Tolerances of stacked results relative to the largest entry, on the CPU in float64, and elsewhere in float32.
 
-There rounding may turn over a ReLU; it is seen that they can be computed at all.
+In float32 rounding may flip a ReLU; that trial mainly shows that the stacked computation runs at all.
 """
 
 _TRIED: tuple[tuple[Mode, int, bool], ...] = (
@@ -38,23 +38,23 @@ _TRIED: tuple[tuple[Mode, int, bool], ...] = (
     ("evaluation", 3, True),
     ("evaluation", 3, False),
 )
-"""Mode, frames and whether with a gradient. No axis but that of instances is now 3 and now 5."""
+"""Mode, number of frames, and whether a gradient is computed. Only the axis of instances is 3 or 5 long."""
 
 _SLOW = "There is a performance drop because we have not yet implemented the batching rule"
-"""What PyTorch says where it computes one after the other within `vmap`."""
+"""Start of PyTorch's warning when `vmap` falls back to a loop."""
 
 
 class StackedLearner(ModuleLearner):
     """`ModuleLearner` with all runs computed at once; parameters, buffers and checkpoints are the same.
 
-    Only dropout is random, and its masks are a function of keys and draws, as those of the paper's network are.
+    Only dropout is random. Its masks are a function of keys and draws, as in the paper's network.
     """
 
     backend = "torch-stacked"
 
     @cached_property
     def _leaves(self) -> Views:
-        """The parameters as leaves of autograd."""
+        """Return the parameters as leaves of autograd."""
         return {name: view.detach().requires_grad_() for name, view in self.parameters.views.items()}
 
     @cached_property
@@ -104,7 +104,7 @@ class StackedLearner(ModuleLearner):
         by_logits: Callable[[torch.Tensor], torch.Tensor],
         track_statistics: bool,
     ) -> torch.Tensor:
-        """Leaves the gradient in `_gradient`; returns the logits."""
+        """Write the gradient to `_gradient` and return the logits."""
         if mode.startswith("training"):
             self._probed.check_batch(self._network, rows.shape[1])
         with torch.enable_grad():
@@ -129,7 +129,7 @@ class StackedLearner(ModuleLearner):
     def dropout_probabilities(
         self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """As `Learner.dropout_probabilities`; the mask of sample t of the instance at i has the counter i T + t."""
+        """As `Learner.dropout_probabilities`; the mask of sample t of instance i has the counter i T + t."""
         parts = []
         for place, frames in self._chunks(rows, noise, self._at_a_time // (len(rows) * samples)):
             draws = torch.arange(place * samples, (place + frames.shape[1]) * samples, device=rows.device)
@@ -144,17 +144,17 @@ _KNOWN: dict[tuple[Any, ...], tuple[MakeModule, bool]] = {}
 def can_be_stacked(
     network: str, shape: tuple[int, int], outputs: int, options: Mapping[str, Any], device: torch.device
 ) -> bool:
-    """Whether the runs of a network can be computed at once, found out by trying two on frames of noise.
+    """Return whether the runs of a network can be computed at once, by a trial of two runs on frames of noise.
 
-    Stacked and one after the other must give the same logits, gradients and buffers in all modes: on the CPU, in
-    float64, and on the device, whose kernels are others. What stands against it is logged.
+    Stacked and separate runs must give the same logits, gradients and buffers in all modes: on the CPU, in float64, and
+    on the device, which has other kernels. The reason for a negative answer is logged.
 
     Args:
-        network: its name.
+        network: name of the network.
         shape: channels and samples of a frame.
         outputs: C.
-        options: its own.
-        device: where it is trained.
+        options: options of the network.
+        device: device for training.
     """
     make, key = NETWORKS[network], (network, shape, outputs, tuple(sorted(options.items())), device)
     known = _KNOWN.get(key)
@@ -169,7 +169,7 @@ def can_be_stacked(
                 modules = [RunModule(module, outputs, statistics) for module in of_runs]
                 try:
                     because = because or _difference(modules, shape, apart)
-                except Exception as error:  # whatever it is, they can still be computed one after the other
+                except Exception as error:  # whatever the error, the runs can still be computed separately
                     because = f"raises {reason(error)}"
         if because is not None:
             _log.info("runs of network %r are computed one after the other; stacked, it %s", network, because)
@@ -178,7 +178,7 @@ def can_be_stacked(
 
 
 def _difference(modules: Sequence[RunModule], shape: tuple[int, int], apart: float) -> str | None:
-    """What modules give that differs when they are stacked."""
+    """Return the results that differ between stacked and separate modules."""
     leaves = [trained(module.module) for module in modules]
     common = {name: torch.stack([of_run[name].detach() for of_run in leaves]).requires_grad_() for name in leaves[0]}
     like = next(iter(common.values()))
@@ -208,14 +208,14 @@ def _difference(modules: Sequence[RunModule], shape: tuple[int, int], apart: flo
 
 
 def _gradients(logits: torch.Tensor, parameters: Views, by: torch.Tensor) -> list[torch.Tensor]:
-    """By each of the parameters, zeros by those that the logits do not hang on this time."""
+    """Return the gradient of each parameter, zeros if the logits do not depend on it in this mode."""
     found = torch.autograd.grad(logits, list(parameters.values()), by, allow_unused=True)
     kept = zip(found, parameters.values(), strict=True)
     return [torch.zeros_like(parameter) if each is None else each for each, parameter in kept]
 
 
 def _runs_of(values: Iterable[torch.Tensor]) -> list[list[torch.Tensor]]:
-    """Copies of tensors [2, ...], run by run."""
+    """Return copies of tensors [2, ...], run by run."""
     return [[each[run].clone() for each in values] for run in (0, 1)]
 
 

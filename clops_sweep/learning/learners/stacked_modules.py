@@ -1,7 +1,7 @@
 """StackedModules: the modules of S runs computed at once, by `torch.func.vmap` over their parameters and buffers.
 
-Dropout is the one random thing that can be: its masks are functions of the run's keys and of a counter, as the paper
-network's are, so a run's do not depend on what it is stacked with. All other draws within `vmap` are errors.
+Dropout is the only randomness allowed: as in the paper's network, its masks are functions of the run's keys and of a
+counter, so they do not depend on the other runs. All other draws within `vmap` are errors.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Views = Mapping[str, torch.Tensor]
 
 
 class StackedModules:
-    """Modules of one network, which from now on live in memory that is common to all of them.
+    """Modules of one network, moved to memory that all of them share.
 
     Args:
         modules: one a run, on their device.
-        parameters: those that are trained.
-        dropout: where their masks come from.
+        parameters: the trained parameters.
+        dropout: source of the masks.
     """
 
     def __init__(
@@ -52,18 +52,18 @@ class StackedModules:
         parameters: Views | None = None,
         track_statistics: bool = True,
     ) -> torch.Tensor:
-        """Float32 [S, B, channels, samples] to [S, B, C].
+        """Return the logits, [S, B, C], of frames, float32 [S, B, channels, samples].
 
         Args:
             frames: the modules may write to them.
             mode: of all layers.
-            keys: int32 [S, 2], of the dropout masks, in the modes that have some.
-            draws: int64 [B], their counters; a multiple of the frames where dropout repeats instances.
-            parameters: replacements of their own.
-            track_statistics: whether their buffers change, in training.
+            keys: int32 [S, 2], of the dropout masks, in modes with dropout.
+            draws: int64 [B], counters of the masks; a multiple of the number of frames if dropout repeats instances.
+            parameters: replacements of the modules' parameters.
+            track_statistics: whether the buffers change in training mode.
 
         Raises:
-            ValueError: the modules returned something else.
+            ValueError: the modules returned anything else.
         """
         self._first.set(mode)
         learns = mode.startswith("training")

@@ -1,1 +1,1 @@
-"""Networks that are built in beside the paper's, each a `torch.nn.Module` like those of users."""
+"""Built-in networks, each a `torch.nn.Module` like those of users."""

@@ -1,4 +1,4 @@
-"""A convolution that leaves a signal as long as it is."""
+"""Convolution that keeps the length of a signal."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from torch import nn
 
 
 def convolution(inputs: int, filters: int, kernel: int) -> nn.Sequential:
-    """Conv1d without bias on a signal with zeros around it, one more behind than before where the kernel is even.
+    """Return a Conv1d without bias on a zero-padded signal, with one more zero at the end if the kernel is even.
 
-    PyTorch's own padding "same" does so too, and warns of even kernels.
+    PyTorch's padding "same" does the same, but warns about even kernels.
     """
     padding = nn.ZeroPad1d(((kernel - 1) // 2, kernel // 2))
     return nn.Sequential(padding, nn.Conv1d(inputs, filters, kernel, bias=False))

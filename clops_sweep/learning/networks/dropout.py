@@ -8,8 +8,8 @@ where `mix` is the 32-bit finaliser of Wellons ("lowbias32", 2018) with the seco
 units take the low half of the word, odd units the high one. A unit is dropped when its 16 bits, read as a signed
 number, are below -32768 + 6554: a probability of 6554 / 65536 = 0.100006.
 
-That is the paper's network, in the native kernels and as a module. Other modules that are computed in lockstep use the
-same words by another rule, for any p and any number of units (see `CountedDropout`).
+This rule is for the paper's network, in the native kernels and as a module. Other modules in lockstep use the same
+words by another rule, for any p and any number of units (see `CountedDropout`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 DROPOUT = 0.1
 UNITS = (4 * 416, 16 * 68, 32 * 10)
-"""Units behind the three dropout layers of one instance."""
+"""Numbers of units of the three dropout layers of one instance."""
 
 _WORDS = sum(UNITS) // 2
 _THRESHOLD = -32768 + round(DROPOUT * 65536)
@@ -31,20 +31,20 @@ _SCALE = 1.0 / (1.0 - DROPOUT)
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)
 
 _DECIDED_TOGETHER: dict[Any, int | None] = {F.dropout: None, F.dropout1d: 2}
-"""The kinds of dropout that take a mask: over how many axes units are decided, None for all."""
+"""Dropout layers that take a mask: number of axes over which units are decided, None for all."""
 
 
 def mixed(counters: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     """The words h(c) for any keys, int32 tensors that broadcast; in operations that `torch.func.vmap` knows."""
     word = counters + first
-    # An arithmetic shift would drag the sign along; the mask makes it a logical one.
+    # An arithmetic shift extends the sign; the mask makes it a logical one.
     word = (word ^ (word >> 16 & 0xFFFF)) * _FIRST ^ second
     word = (word ^ (word >> 15 & 0x1FFFF)) * _SECOND
     return word ^ (word >> 16 & 0xFFFF)
 
 
 def masks(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
-    """The masks of all dropout layers of one run's network, already scaled by 1 / (1 - 0.1).
+    """Return the masks of all dropout layers of one run's network, already scaled by 1 / (1 - 0.1).
 
     Args:
         keys: int32 [2], of the run's stream.
@@ -61,7 +61,7 @@ def masks(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
 
 
 class CountedDropout(TorchFunctionMode):
-    """Within it, dropout of one run takes its masks from a counter.
+    """Context in which dropout of one run takes its masks from a counter.
 
     An instance's units are numbered through all dropout layers in the order of their calls. Unit u of draw d is dropped
     if the word h(u) with keys (h(2 d), h(2 d + 1)), which have the run's keys themselves, is among the least p 2^32.
@@ -90,7 +90,7 @@ class CountedDropout(TorchFunctionMode):
     def _drop(
         self, axes: int | None, hidden: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
     ) -> torch.Tensor:
-        """Zeros with probability p, and what is left times 1 / (1 - p).
+        """Drop units with probability p, and multiply the others by 1 / (1 - p).
 
         Raises:
             ValueError: the first axis of `hidden` is not that of instances.
@@ -106,7 +106,7 @@ class CountedDropout(TorchFunctionMode):
         return hidden.mul_(mask) if inplace else hidden * mask
 
     def _mask(self, units: slice, p: float) -> torch.Tensor:
-        """Of some units: [B, units]."""
+        """Return the mask of some units: [B, units]."""
         numbers = torch.arange(units.start, units.stop, dtype=torch.int32, device=self._first.device)
         kept = mixed(numbers, self._first, self._second) >= min(round(p * 2**32) - 2**31, 2**31 - 1)
         return kept * (0.0 if p == 1 else 1 / (1 - p))
@@ -115,8 +115,8 @@ class CountedDropout(TorchFunctionMode):
 class PaperDropout(CountedDropout):
     """The same for the paper's network, with the masks of the native kernels (see `masks`).
 
-    Where there are several draws of each instance, those of one following one another, the first layer repeats what it
-    is given: what is before it is computed once.
+    If there are several consecutive draws of each instance, the first dropout layer repeats its input, so that the
+    layers before it are computed once.
     """
 
     def _begin(self, keys: torch.Tensor, draws: torch.Tensor) -> None:

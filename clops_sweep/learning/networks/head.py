@@ -1,4 +1,4 @@
-"""The last linear layer of a network, the features that it sees, and what may replace it."""
+"""Last linear layer of a network, its input features, and its replacements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from clops_sweep.errors import UsageError
 
 _FIRST_SCALE = 10.0
-"""Of a cosine head before training (Gidaris and Komodakis, 2018); Hou et al. do not say."""
+"""Scale of a cosine head before training (Gidaris and Komodakis, 2018); Hou et al. give none."""
 
 
 def head_of(network: str, module: nn.Module, outputs: int, *, bias: bool = True) -> tuple[str, nn.Linear]:
@@ -38,7 +38,7 @@ def head_of(network: str, module: nn.Module, outputs: int, *, bias: bool = True)
 
 
 def features_of(head: nn.Linear, module: nn.Module, frames: torch.Tensor) -> torch.Tensor:
-    """What the head of a module sees of frames [B, channels, samples]: float32 [B, features]."""
+    """Return the input of a module's head for frames [B, channels, samples]: float32 [B, features]."""
     seen: list[torch.Tensor] = []
     handle = head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     try:
@@ -54,7 +54,7 @@ def features_of(head: nn.Linear, module: nn.Module, frames: torch.Tensor) -> tor
 def add_projection(network: str, module: nn.Module, outputs: int, size: int) -> None:
     """Put a fixed random projection before the head of a module, in place.
 
-    h(x) = relu(P f(x)) with P [size, features], P_ij ~ N(0, 1), is what the new head sees. P is not trained.
+    h(x) = relu(P f(x)) with P [size, features], P_ij ~ N(0, 1), is the input of the new head. P is not trained.
 
     Raises:
         UsageError: the module has no head.
@@ -95,10 +95,10 @@ class CosineHead(nn.Linear):
 
 
 class MultiScale(nn.Module):
-    """A network whose head sees the maps within it as well as its features, through a random projection.
+    """Network whose head sees a random projection of its inner maps and its features.
 
     The head sees relu(P m) with P [size, M] fixed and random, as in `add_projection`, and m(x) [M] the means over time
-    of what each convolution after the first sees, followed by the network's features f(x).
+    of the inputs of each convolution after the first, followed by the network's features f(x).
 
     Args:
         body: from frames to f.
@@ -142,7 +142,7 @@ class MultiScale(nn.Module):
 
 
 class _Maps(TorchFunctionMode):
-    """Within it, `seen` collects what convolutions are called with, each tensor once."""
+    """Context in which `seen` collects the inputs of convolutions, each tensor once."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ from clops_sweep.errors import UsageError, shown
 
 
 class _LowRank(nn.Module):
-    """W + B A / rank, with B A reshaped like W: what a layer uses as its weight."""
+    """Weight W + B A / rank of a layer, with B A reshaped like W."""
 
     def __init__(self, weight: torch.Tensor, rank: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a network of the user's must do, seen by trying it on a few frames of noise before anything is trained."""
+"""Checks of a user's network on a few frames of noise before any training."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ from clops_sweep.learning.process_state import torch_state_kept
 from clops_sweep.learning.threads import one_thread
 
 _FRAMES, _TRIES = 3, 8
-"""Frames of noise; and passes in training in which every parameter must get a gradient once."""
+"""Number of frames of noise, and of training passes in which every parameter must get a gradient once."""
 
 _APART = 1e-3
-"""By what share of the largest logit an instance's may differ with the others in its batch: rounding is far less."""
+"""Tolerance for an instance's logits in different batches, relative to the largest logit: rounding is far smaller."""
 
 _ONE_VALUE = ("Expected more than 1 value per channel", "Expected more than 1 spatial element")
-"""What PyTorch says of a variance that would be taken of one value."""
+"""Text of PyTorch's error about the variance of a single value."""
 
 
 @dataclass(frozen=True)
 class Probed:
-    """What was found out about a network.
+    """Results of the checks of a network.
 
     Attributes:
         statistics: names of the layers that keep running statistics: those whose own buffers training changes.
-        smallest_batch: instances that a training step needs; 2 where batch statistics are taken over the batch alone.
+        smallest_batch: minimum number of instances in a training step; 2 if statistics are over the batch alone.
     """
 
     statistics: frozenset[str]
     smallest_batch: int
 
     def check_batch(self, network: str, size: int) -> None:
-        """Sees whether a batch is large enough.
+        """Check that a batch is large enough.
 
         Raises:
-            UsageError: it is not.
+            UsageError: the batch is too small.
         """
         if size < self.smallest_batch:
             raise UsageError(
@@ -65,10 +65,10 @@ _KNOWN: dict[tuple[Any, ...], tuple[MakeModule, Probed]] = {}
 
 
 def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSet]) -> None:
-    """Tries networks that are not built in, or whose layers are replaced, on the shapes that configs ask of them.
+    """Try networks that are not built in, or whose layers are replaced, on the shapes of their configs.
 
     Raises:
-        UsageError: one cannot be trained, in a sentence that names the layer or parameter at fault.
+        UsageError: a network cannot be trained; the message names the layer or parameter at fault.
     """
     own = [config for config in configs if is_tried(config)]
     fields = ("network", "data_key", "tasks_key", "task_order", "strategy", "batch_size", "lora_rank")
@@ -94,7 +94,7 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
 def probed(
     name: str, make: MakeModule, shape: tuple[int, int], outputs: int, options: Mapping[str, Any] | None = None
 ) -> Probed:
-    """Tries a network on the CPU, once for each shape of frames, number of outputs and choice of options.
+    """Try a network on the CPU, once for each shape of frames, number of outputs and choice of options.
 
     Args:
         name: of the network, for messages.
@@ -104,7 +104,7 @@ def probed(
         options: its own.
 
     Raises:
-        UsageError: it cannot be trained.
+        UsageError: the network cannot be trained.
     """
     options = options or {}
     key = (name, shape, outputs, tuple(sorted(options.items())))
@@ -141,7 +141,7 @@ class _Probe:
         raise UsageError(f"network {self._name!r}: {what}")
 
     def _refusing(self, what: str) -> AbstractContextManager[None]:
-        """Around calls of the module: an error names the layer that raised it."""
+        """Return a context for calls of the module, in which errors name the layer that raised them."""
 
         def refused(error: BaseException) -> UsageError:
             layer = _layer_that_raised(self._module, error)
@@ -242,7 +242,7 @@ class _Probe:
         return 1
 
     def _pass(self, mode: Mode, frames: torch.Tensor, seed: int, *, gradients: bool = False) -> torch.Tensor:
-        """Logits of some frames."""
+        """Return the logits of some frames."""
         with torch.set_grad_enabled(gradients), self._refusing(f"on frames {list(frames.shape)}"):
             logits = self._raw(mode, frames, seed)
         wrong = self._run.wrong(logits, len(frames))
@@ -258,7 +258,7 @@ class _Probe:
 
 
 def _layer_that_raised(module: nn.Module, error: BaseException) -> str:
-    """The innermost layer in the traceback of an error, as in ", in layer 'head' (Linear)"."""
+    """Return the innermost layer in the traceback of an error, as in ", in layer 'head' (Linear)"."""
     names, found = {id(part): name for name, part in module.named_modules() if name}, ""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         part = frame.f_locals.get("self")
@@ -268,19 +268,19 @@ def _layer_that_raised(module: nn.Module, error: BaseException) -> str:
 
 
 def _changed(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> list[str]:
-    """The names of tensors that differ, or that only one of the two has."""
+    """Return the names of tensors that differ, or that only one of the two has."""
     names = dict.fromkeys([*before, *after])
     return [it for it in names if it not in before or it not in after or not same_bits(before[it], after[it])]
 
 
 def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Equal in shape, type and every value, nan being equal to nan."""
+    """Return whether shape, type and all values are equal, with nan equal to nan."""
     alike = (one.shape, one.dtype) == (other.shape, other.dtype)
     return alike and bool(((one == other) | ((one != one) & (other != other))).all())
 
 
 def _leaves(result: torch.Tensor) -> Iterator[torch.Tensor]:
-    """The tensors that a gradient of a result would be accumulated in."""
+    """Return the tensors that accumulate the gradient of a result."""
     seen, left = set(), [result.grad_fn]
     while left:
         node = left.pop()

@@ -1,4 +1,4 @@
-"""What becomes of a scenario when all its tasks are trained on at once."""
+"""Scenarios for training on all tasks at once."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from clops_sweep.data.scenarios import Scenario, Subset
 
 
 def joint_scenario(scenario: Scenario) -> Scenario:
-    """The same tasks for one network that sees them all at once.
+    """Return the same tasks for one network that is trained on all of them at once.
 
-    Where an output is a place in a task (Class-IL), the N tasks of g classes become a softmax over all g N of them: the
-    class at place c of the task at place k has the number g k + c. Other scenarios have outputs that mean the same in
-    every task, and stay as they are.
+    If outputs are indices in a task (Class-IL), the N tasks of g classes become a softmax over all g N classes: class
+    c of task k gets the index g k + c. In other scenarios outputs mean the same in every task, and nothing changes.
     """
     if not scenario.by_position:
         return scenario

@@ -1,4 +1,4 @@
-"""The paper's network as a module, and its initial parameters, which the native kernels have too.
+"""The paper's network as a module, and its initial parameters, which the native kernels share.
 
 Three blocks Conv1d(kernel 7, stride 3) - BatchNorm - MaxPool(2) - ReLU - Dropout(0.1) with 4, 16 and 32 channels, then
 Linear(320, 100) - ReLU - Linear(100, C). The paper applies ReLU before pooling; the two commute, and this order is
@@ -24,10 +24,10 @@ FEATURES, HIDDEN = 320, 100
 
 
 class PaperNetwork(nn.Module):
-    """The network without kernels of its own: what a machine without a C++ compiler computes, and a GPU.
+    """The paper's network without native kernels, for GPUs and for machines without a C++ compiler.
 
     Its initial parameters and dropout masks are those of the native kernels (see `draw` and `dropout.PaperDropout`), so
-    runs agree but for rounding.
+    runs agree up to rounding.
 
     Args:
         channels: of a frame, 1.
@@ -47,10 +47,10 @@ class PaperNetwork(nn.Module):
 
     @torch.no_grad()
     def draw(self, seed: int, task: int) -> None:
-        """Takes the initial parameters of a run."""
+        """Set the initial parameters of a run."""
         views = initial_parameters([seed], self._outputs, task).views
         for name, parameter in self.named_parameters():
-            if name in views:  # not that of a layer that replaces one of this class
+            if name in views:  # not of a layer that replaces one of this class
                 parameter.copy_(views[name][0])
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
@@ -69,7 +69,7 @@ class PaperNetwork(nn.Module):
 
 
 def parameter_shapes(outputs: int) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every parameter of one network, in the order in which they are laid out."""
+    """Return name and shape of every parameter of one network, in memory order."""
     shapes: dict[str, tuple[int, ...]] = {}
     for block, (inputs, channels) in enumerate(pairwise(CHANNELS), start=1):
         shapes[f"conv{block}.weight"] = (channels, inputs, KERNEL)

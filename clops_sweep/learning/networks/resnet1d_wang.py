@@ -13,10 +13,10 @@ _FILTERS, _KERNELS = (64, 128, 128), (8, 5, 3)
 class ResNet1dWang(nn.Module):
     """Three residual blocks, the mean over time, and a linear layer. Convolutions before batch norm have no bias.
 
-    A block of f filters is three times Conv1d - BatchNorm - ReLU, with kernels 8, 5 and 3 and as many samples behind
-    them as before, so h = B_3(B_5(B_8(x))); it returns ReLU(h + s(x)), where s is Conv1d(kernel 1) - BatchNorm, or
-    nothing where x has f channels already. f is 64, 128 and 128. There is no dropout: all T passes of Monte-Carlo
-    dropout are the same, and what goes by them tells instances apart by rounding at best.
+    A block of f filters is three times Conv1d - BatchNorm - ReLU, with kernels 8, 5 and 3 that keep the number of
+    samples, so h = B_3(B_5(B_8(x))). It returns ReLU(h + s(x)), where s is Conv1d(kernel 1) - BatchNorm, or the
+    identity if x already has f channels. f is 64, 128 and 128. There is no dropout: all T passes of Monte-Carlo dropout
+    are equal, so scores based on them differ only by rounding.
 
     Z. Wang, W. Yan, T. Oates, "Time series classification from scratch with deep neural networks: A strong baseline",
     IJCNN 2017, equations 2 and 4; under this name in N. Strodthoff, P. Wagner, T. Schaeffter, W. Samek, "Deep learning

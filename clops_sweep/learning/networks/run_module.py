@@ -1,4 +1,4 @@
-"""RunModule: the module of one run, made from its seed and computed in one of three modes that must be given."""
+"""RunModule: the module of one run, created from its seed. Every pass is in one of three explicit modes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Mode = Literal["training", "training without dropout", "sampling", "evaluation"]
 """Training: batch statistics, dropout on or not. Sampling: running statistics, dropout on. Evaluation: dropout off."""
 
 MakeModule = Callable[..., nn.Module]
-"""From channels, samples, outputs and the options by name to a new module."""
+"""Maps channels, samples, outputs and the options by name to a new module."""
 
 
 def made(
@@ -36,7 +36,7 @@ def made(
     options: Mapping[str, Any],
     task: int = 0,
 ) -> nn.Module:
-    """A new module on the CPU; all that its initial weights draw from global generators follows from the run's seed.
+    """Return a new module on the CPU; the global generators for its initial weights are seeded by the run's seed.
 
     Lazy layers find their sizes, and draw their weights, in a pass over zeros.
 
@@ -134,7 +134,7 @@ class RunModule:
         statistics: names of the layers that keep running statistics.
 
     Attributes:
-        bfloat16: whether passes with a gradient compute in bfloat16 where `torch.autocast` does.
+        bfloat16: whether passes with a gradient run under `torch.autocast` in bfloat16.
     """
 
     bfloat16 = False
@@ -146,7 +146,7 @@ class RunModule:
         self._mode: Mode | None = None
 
     def live_in(self, parameters: dict[str, torch.Tensor], gradients: dict[str, torch.Tensor]) -> None:
-        """Moves parameters, with their values, and gradients into other memory, given by name."""
+        """Move parameters, with their values, and gradients into other memory, given by name."""
         for name, parameter in trained(self.module).items():
             parameters[name].copy_(parameter.data)
             parameter.data = parameters[name]
@@ -205,13 +205,13 @@ class RunModule:
 
     @torch.no_grad()
     def take_buffers(self, values: dict[str, torch.Tensor]) -> None:
-        """Copies what `buffers` of such a module were."""
+        """Copy the `buffers` of another such module."""
         for name, buffer in self.module.named_buffers():
             buffer.copy_(values[name])
 
     @contextmanager
     def buffers_kept(self) -> Iterator[None]:
-        """They are afterwards what they were before."""
+        """Return a context whose end restores the buffers."""
         before = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
         try:
             yield
@@ -219,9 +219,9 @@ class RunModule:
             self.take_buffers(before)
 
     def set(self, mode: Mode) -> None:
-        """Puts the layers into a mode."""
+        """Put the layers into a mode."""
         if mode == self._mode:
-            return  # going through all layers takes as long as computing some
+            return  # visiting all layers takes as long as computing some
         dropout = mode in ("training", "sampling")
         self.module.train(dropout)
         if mode in ("sampling", "training without dropout"):
@@ -231,12 +231,12 @@ class RunModule:
 
 
 def trained(module: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters that training changes, by name; those that ask for no gradient stay what they are."""
+    """Return the trained parameters by name; those without `requires_grad` never change."""
     return {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
 
 
 def weights_of(network: str, module: nn.Module) -> dict[str, torch.Tensor]:
-    """Copies of a module's state dict on the CPU, without the frozen weights of an encoder.
+    """Return copies of a module's state dict on the CPU, without the frozen weights of an encoder.
 
     Raises:
         UsageError: it holds something other than tensors.

@@ -1,4 +1,4 @@
-"""Networks for features that another network has computed."""
+"""Networks for features computed by an encoder."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from torch import nn
 
 
 def linear(channels: int, samples: int, outputs: int) -> nn.Module:
-    """One linear layer on all channels and samples of a frame."""
+    """Return one linear layer on all channels and samples of a frame."""
     return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, outputs))
 
 
 def mlp(channels: int, samples: int, outputs: int, *, mlp_width: int) -> nn.Module:
-    """One hidden layer of `mlp_width` units with layer norm, ReLU and dropout of 0.1."""
+    """Return one hidden layer of `mlp_width` units with layer norm, ReLU and dropout of 0.1."""
     return nn.Sequential(
         nn.Flatten(),
         nn.Linear(channels * samples, mlp_width),

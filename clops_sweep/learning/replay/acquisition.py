@@ -1,4 +1,4 @@
-"""Acquisition: which stored instances are worth replaying, given the network as it is now."""
+"""Acquisition functions: scores of the stored instances to replay, from the current networks."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.replay.entropy import mutual_information, predictive_entropy
 from clops_sweep.learning.replay.gaussian import gaussian_kl, gaussian_of
 
-_PERTURBED_CHUNK = 512  # frames whose noise is in memory at a time
+_PERTURBED_CHUNK = 512  # number of frames whose noise is in memory at a time
 
 
 @dataclass(frozen=True)
 class AcquisitionContext:
-    """What an acquisition function may look at.
+    """Arguments of an acquisition function.
 
     Attributes:
-        learner: the networks; scoring must leave them as they are.
+        learner: the networks; scoring must not change them.
         config: the runs' common settings.
         seeds: one a run.
-        counters: where in the runs this is (task, epoch, portion): the counters of any random stream.
+        counters: progress of the runs (task, epoch, portion): the counters of any random stream.
     """
 
     learner: Learner
@@ -36,7 +36,7 @@ class AcquisitionContext:
 
 
 AcquisitionFunction = Callable[..., torch.Tensor]
-"""From (context, rows int64 [S, m]) and its options by name to scores [S, m]; those with the highest are replayed."""
+"""Maps (context, rows int64 [S, m]) and options by name to scores [S, m]. The highest scores are replayed."""
 
 
 def bald_mcd(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int) -> torch.Tensor:
@@ -64,7 +64,7 @@ def entropy(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int)
 def variation_ratio(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int) -> torch.Tensor:
     """1 - max_c (mean_t p_t)_c over T dropout passes (Freeman, 1965; as in Gal, Islam and Ghahramani, 2017).
 
-    A sigmoid has the two outcomes p and 1 - p; several are averaged.
+    A sigmoid has the two outcomes p and 1 - p; several sigmoids are averaged.
     """
     mean = _dropout_samples(context, rows, mc_samples).mean(-2)
     if context.learner.kind == "softmax":
@@ -108,7 +108,7 @@ def balc_kld(
 
 
 def _gaussian_divergence(kind: LossKind, clean: torch.Tensor, perturbed: torch.Tensor) -> torch.Tensor:
-    """The divergence of `balc_kld` from samples [..., T, C] of x and of z: float64 [...]."""
+    """Return the divergence of `balc_kld` from samples [..., T, C] of x and of z: float64 [...]."""
     if kind == "softmax":
         return gaussian_kl(*gaussian_of(clean[..., :-1]), *gaussian_of(perturbed[..., :-1]))
     labels = zip(clean.split(1, dim=-1), perturbed.split(1, dim=-1), strict=True)
@@ -117,7 +117,7 @@ def _gaussian_divergence(kind: LossKind, clean: torch.Tensor, perturbed: torch.T
 
 
 def _dropout_samples(context: AcquisitionContext, rows: torch.Tensor, mc_samples: int) -> torch.Tensor:
-    """float64 [S, m, T, C] of the runs' acquisition streams."""
+    """Return T dropout samples from the runs' acquisition streams: float64 [S, m, T, C]."""
     keys = streams.keys(context.seeds, "acquisition dropout", *context.counters).to(rows.device)
     return context.learner.dropout_probabilities(rows, mc_samples, keys).to(torch.float64)
 
@@ -129,7 +129,7 @@ def _generators(context: AcquisitionContext, name: str) -> list[np.random.Genera
 def _noise(
     context: AcquisitionContext, generators: Sequence[np.random.Generator], rows: torch.Tensor, std: float
 ) -> torch.Tensor:
-    """The next N(0, sigma^2) of each run's stream: float32 [S, m, *shape of an instance]."""
+    """Return the next N(0, sigma^2) draws of each run's stream: float32 [S, m, *shape of an instance]."""
     shape = (rows.shape[1], *context.learner.bank.shape)
     drawn = np.stack([generator.standard_normal(shape, dtype=np.float32) for generator in generators])
     return torch.from_numpy(drawn).to(rows.device).mul_(std)

@@ -1,4 +1,4 @@
-"""The replay buffer: one portion for each past task, of S runs that store equally many instances."""
+"""Replay buffer of S runs: one portion for each past task. All runs store the same number of instances."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from clops_sweep.learning.batches import Instances, Replay, gather_targets
 
 @dataclass(frozen=True)
 class Portion:
-    """What is stored of one past task.
+    """Stored instances of one past task.
 
     Attributes:
-        task: position of the task in the order of training.
-        positions: int64 [S, m], positions of the stored instances in the task's training set.
+        task: index of the task in the order of training.
+        positions: int64 [S, m], indices of the stored instances in the task's training set.
         rows: int64 [S, m], their rows in the frame bank.
         targets: float32 [S, m, C].
-        factors: float32 [S, m], what each loss is multiplied by when it is replayed, beside its weight.
-        replayed: int64 [S, m], how often each has been replayed.
-        weights: float32 [S, m], of their losses; None for ones.
+        factors: float32 [S, m], factors of the replayed losses, in addition to their weights.
+        replayed: int64 [S, m], number of replays of each instance.
+        weights: float32 [S, m], weights of the losses; None for ones.
     """
 
     task: int
@@ -33,11 +33,11 @@ class Portion:
     weights: torch.Tensor | None = None
 
     def targets_at(self, places: torch.Tensor) -> torch.Tensor:
-        """Targets of the instances at some places, int64 [S, m'] to float32 [S, m', C]."""
+        """Return the targets at indices int64 [S, m']: float32 [S, m', C]."""
         return gather_targets(self.targets, places)
 
     def replay(self, chosen: torch.Tensor) -> Replay:
-        """The instances at the chosen places, int64 [S, m'], counted as replayed once more."""
+        """Return the instances at indices int64 [S, m'], and count them as replayed once more."""
         self.replayed.scatter_add_(1, chosen, torch.ones_like(chosen))
         stored = Instances(self.rows, self.targets).weighted(self.weights)
         return Replay(stored.at(chosen), self.factors.gather(1, chosen))
@@ -52,13 +52,13 @@ class Buffer:
     def add(
         self, task: int, positions: torch.Tensor, instances: Instances, factors: torch.Tensor | None = None
     ) -> None:
-        """Stores instances of a task that has ended; nothing is ever taken out again.
+        """Store instances of a finished task. Nothing is ever removed.
 
         Args:
-            task: position of the task in the order of training.
-            positions: int64 [S, m], which of the task's training instances.
-            instances: all of the task's training instances.
-            factors: float32 [S, m], replayed losses are multiplied by these; ones if not given.
+            task: index of the task in the order of training.
+            positions: int64 [S, m], indices of the stored instances in the task's training set.
+            instances: all training instances of the task.
+            factors: float32 [S, m], factors of the replayed losses; ones by default.
         """
         stored = instances.at(positions)
         if factors is None:
@@ -67,7 +67,7 @@ class Buffer:
         self.portions.append(Portion(task, positions, stored.rows, stored.targets, factors, replayed, stored.weights))
 
     def times_replayed(self, task: int, instances: int) -> torch.Tensor:
-        """How often each of a task's training instances has been replayed: int64 [S, n]."""
+        """Return the number of replays of each training instance of a task: int64 [S, n]."""
         portion = self.portions[task]
         zeros = torch.zeros(len(portion.rows), instances, dtype=torch.int64, device=portion.rows.device)
         return zeros.scatter(1, portion.positions, portion.replayed)
@@ -76,9 +76,9 @@ class Buffer:
         return len(self.portions)
 
     def state(self) -> list[dict[str, Any]]:
-        """What a checkpoint needs."""
+        """Return the state for a checkpoint."""
         return [vars(portion) for portion in self.portions]
 
     def restore(self, state: list[dict[str, Any]]) -> None:
-        """Takes up a state that `state` returned."""
+        """Restore a state from `state`."""
         self.portions = [Portion(**portion) for portion in state]

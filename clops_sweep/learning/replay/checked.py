@@ -1,4 +1,4 @@
-"""The scores of acquisition and storage functions; those of users' functions are checked."""
+"""Scores of acquisition and storage functions, with checks of users' functions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def acquisition_scores(config: RunConfig, context: AcquisitionContext, rows: tor
     """Return the scores of stored instances by the config's acquisition function, [S, m].
 
     Args:
-        config: names the function, and has its options.
-        context: what the function may look at.
+        config: name and options of the function.
+        context: arguments of the function.
         rows: int64 [S, m].
 
     Raises:
@@ -31,14 +31,14 @@ def storage_scores(config: RunConfig, trajectories: torch.Tensor) -> torch.Tenso
     """Return s of each instance by the config's storage function, float64 [S, n].
 
     Args:
-        config: names the function, and has its options.
+        config: name and options of the function.
         trajectories: of beta, float32 [S, tau, n].
 
     Raises:
         ValueError: the function returns something else than scores.
     """
     shape, options = [len(trajectories), trajectories.shape[2]], config.options_of("storage_function")
-    given = trajectories.clone()  # the function may change them, and they are recorded afterwards
+    given = trajectories.clone()  # a copy: the function may change the trajectories, which are recorded later
     return _scores(STORAGE_FUNCTIONS, config.storage_function, shape, given, **options).to(torch.float64)
 
 

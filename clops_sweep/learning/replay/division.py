@@ -1,4 +1,4 @@
-"""Who stays when a memory of fixed size takes up more: shares of groups, and within a group the highest priorities."""
+"""Eviction from a memory of fixed size: shares of groups, and within a group the highest priorities stay."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from clops_sweep.learning.replay.memory import LockstepMemory
 
 
 def shares(sizes: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
-    """How many instances of each group stay: all of a small group, and of the others equally many.
+    """Return the number of instances to keep of each group: small groups whole, and equal shares of the others.
 
-    That is min(size, level) for the highest level at which all fit; what is left over goes to the first groups that
-    have more than the level, one each.
+    A share is min(size, level) for the highest level at which all fit. The remainder goes to the first groups with more
+    than `level` instances, one each.
 
     Args:
         sizes: int64 [g].
@@ -27,7 +27,7 @@ def shares(sizes: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
         int64 [g], which sum to min(capacity, sum of the sizes).
     """
     level = 0
-    for most in np.unique(sizes):  # up to which all groups are filled
+    for most in np.unique(sizes):  # all groups are filled up to it
         if np.minimum(sizes, most).sum() > capacity:
             break
         level = int(most)
@@ -41,31 +41,31 @@ def shares(sizes: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
 
 
 def kept(priorities: torch.Tensor, groups: torch.Tensor, capacity: int) -> torch.Tensor:
-    """The instances that stay.
+    """Return the indices of the instances to keep.
 
-    With random priorities that are drawn once for each instance, what stays of a group is a uniform sample of all that
-    was ever offered of it; with a single group that is what a reservoir holds (Vitter, 1985).
+    If each instance keeps one random priority, the kept part of a group is a uniform sample of everything ever offered
+    from it. With a single group this is a reservoir (Vitter, 1985).
 
     Args:
-        priorities: [S, m]; ties go to the lower place.
-        groups: int64 [S, m], which group each is in: equally many of each in every run, or one group for all.
-        capacity: how many may stay.
+        priorities: [S, m]; ties go to the lower index.
+        groups: int64 [S, m], group of each instance; groups have the same sizes in every run, or there is only one.
+        capacity: maximum number of instances to keep.
 
     Returns:
-        int64 [S, min(m, capacity)], places, ascending.
+        int64 [S, min(m, capacity)], indices, ascending.
     """
     return _highest(priorities, groups, lambda sizes: shares(sizes, capacity))
 
 
 def highest_of_each(scores: torch.Tensor, groups: torch.Tensor, fraction: float) -> torch.Tensor:
-    """Of each group the share with the highest scores, one at least; arguments and result as in `kept`."""
+    """Return the share of each group with the highest scores, at least one; arguments and result as in `kept`."""
     return _highest(scores, groups, lambda sizes: np.array([count_of(fraction, size) for size in sizes]))
 
 
 def _highest(
     scores: torch.Tensor, groups: torch.Tensor, counts: Callable[[NDArray[np.int64]], NDArray[np.int64]]
 ) -> torch.Tensor:
-    """Of each group as many as `counts` says of the groups' sizes."""
+    """Return the highest of each group; `counts` maps the groups' sizes to the numbers to return."""
     found = []
     for of_run, in_groups in zip(scores.cpu().numpy(), groups.cpu().numpy(), strict=True):
         _, numbers, sizes = np.unique(in_groups, return_inverse=True, return_counts=True)
@@ -76,11 +76,11 @@ def _highest(
 
 
 def groups_of(division: str, memory: LockstepMemory, *, by_position: bool) -> torch.Tensor:
-    """Which group each stored instance is in: int64 [S, m].
+    """Return the group of each stored instance: int64 [S, m].
 
     Args:
         division: `reservoir`, one group; `task_balanced`, its task; `class_balanced`, its class, or its set of labels.
-        memory: what is stored.
+        memory: the stored instances.
         by_position: whether classes of different tasks have the same targets.
     """
     if division == "reservoir":
@@ -94,5 +94,5 @@ def groups_of(division: str, memory: LockstepMemory, *, by_position: bool) -> to
 
 
 def random_priorities(seeds: Sequence[int], count: int, task: int) -> torch.Tensor:
-    """Uniform on [0, 1), float64 [S, count], from the stream "memory" of each run and a task."""
+    """Return uniform draws on [0, 1), float64 [S, count], from the stream "memory" of each run and a task."""
     return torch.from_numpy(np.stack([streams.generator(seed, "memory", task).random(count) for seed in seeds]))

@@ -20,7 +20,7 @@ def bernoulli_entropy(probabilities: torch.Tensor) -> torch.Tensor:
 
 
 def predictive_entropy(kind: LossKind, probabilities: torch.Tensor) -> torch.Tensor:
-    """The entropy of one prediction: [..., C] to [...].
+    """Return the entropy of one prediction: [..., C] to [...].
 
     Categorical for `softmax`, Bernoulli for `binary`, the mean of the labels' Bernoulli entropies for `multilabel`.
     """

@@ -8,7 +8,7 @@ RIDGE = 1e-6
 
 
 def gaussian_of(samples: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and covariance (divisor T - 1, plus 1e-6 I) of T samples.
+    """Return mean and covariance (divisor T - 1, plus 1e-6 I) of T samples.
 
     Args:
         samples: [..., T, D].
@@ -48,6 +48,6 @@ def gaussian_kl(
 
 
 def _log_diagonal(lower: torch.Tensor) -> torch.Tensor:
-    """Half the log-determinant of L L^T."""
+    """Return half the log-determinant of L L^T."""
     logs: torch.Tensor = lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     return logs

@@ -1,4 +1,4 @@
-"""Mini-batches of stored instances beside the batches of an epoch: which are drawn, and where they go."""
+"""Mini-batches of stored instances that are replayed with the batches of an epoch: their draws and their order."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from clops_sweep.learning.batches import Batch, Replay
 
 
 def replay_batch_size(ratio: float, batch_size: int, stored: int) -> int:
-    """M, how many are replayed beside every batch: round(ratio B), at least 1 and at most what is stored."""
+    """Return M, the number of instances replayed with every batch: round(ratio B), between 1 and the number stored."""
     return min(max(1, round(ratio * batch_size)), stored)
 
 
 def steps_of(instances: int, batch_size: int) -> int:
-    """Batches of an epoch."""
+    """Return the number of batches of an epoch."""
     return math.ceil(instances / batch_size)
 
 
 def with_replay(order: torch.Tensor, batch_size: int, replayed: int) -> torch.Tensor:
-    """The order of an epoch in which every batch of the task's instances has others behind it.
+    """Return the order of an epoch in which replayed instances follow every batch of the task's instances.
 
     Args:
-        order: int64 [S, n], of the task's instances alone.
+        order: int64 [S, n], the order of the task's instances alone.
         batch_size: B.
         replayed: M.
 
     Returns:
-        int64 [S, n + steps * M], in which the others count from n: B of the task, then n ... n + M - 1, the next B of
-        the task, then n + M ..., so that each batch holds B + M instances.
+        int64 [S, n + steps * M], where replayed instances have the indices from n: B of the task, then
+        n ... n + M - 1, the next B of the task, then n + M ..., so that each batch holds B + M instances.
     """
     runs, size = order.shape
     steps = steps_of(size, batch_size)
@@ -42,14 +42,14 @@ def with_replay(order: torch.Tensor, batch_size: int, replayed: int) -> torch.Te
 
 
 def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """A uniform subset of 0 .. size - 1 for each of some sizes, by Floyd's algorithm (Bentley and Floyd, 1987).
+    """Return a uniform subset of 0 .. size - 1 for each size, by Floyd's algorithm (Bentley and Floyd, 1987).
 
-    For j = size - count ... size - 1: t is drawn from 0 .. j; t goes in, or j where t is in already.
+    For j = size - count ... size - 1: t is drawn from 0 .. j; t is added, or j if the subset already contains t.
 
     Args:
-        generator: `count` draws for each size.
+        generator: source of `count` draws for each size.
         sizes: int64 [n], at least `count`.
-        count: how many of each.
+        count: size of each subset.
 
     Returns:
         int64 [n, count].
@@ -57,7 +57,7 @@ def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int
     last = (sizes - count)[:, None] + np.arange(count)
     chosen = (generator.random(last.shape) * (last + 1)).astype(np.int64)
     ascending = np.sort(chosen, axis=1)
-    for row in np.flatnonzero((ascending[:, 1:] == ascending[:, :-1]).any(axis=1)):  # elsewhere nothing is in twice
+    for row in np.flatnonzero((ascending[:, 1:] == ascending[:, :-1]).any(axis=1)):  # the others have no duplicate
         there: set[int] = set()
         for place, new in enumerate(chosen[row].tolist()):
             if new in there:
@@ -66,16 +66,16 @@ def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int
     return chosen
 
 
-_FIRST_REPLAY_DRAW = 1 << 20  # beyond the places of any epoch, so that no two instances share a dropout mask
+_FIRST_REPLAY_DRAW = 1 << 20  # beyond the indices of any epoch, so that no two instances share a dropout mask
 
 
 def joined(batch: Batch, replay: Replay, place: int) -> Batch:
-    """A batch with replayed instances behind its own, each loss weighed by 1 / |J| and its own weight.
+    """Return a batch followed by replayed instances, whose losses have the factor 1 / |J| and their own weights.
 
     Args:
         batch: the current instances.
         replay: the replayed ones.
-        place: how many are replayed at most in the epoch's batches before this one.
+        place: maximum number of instances replayed in the earlier batches of the epoch.
     """
     rows = torch.cat([batch.rows, replay.instances.rows], dim=1)
     count = replay.factors.shape[1]

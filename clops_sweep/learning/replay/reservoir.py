@@ -1,4 +1,4 @@
-"""A reservoir that is filled while an epoch is trained on: what is in it at which step, worked out beforehand."""
+"""Reservoir that is filled during an epoch. Its contents at every step are computed before the epoch."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from clops_sweep.learning.replay.mini_batches import subsets
 
 @dataclass(frozen=True)
 class ReservoirEpoch:
-    """One run's epoch, in which every instance that is trained on is offered to the reservoir (Vitter, 1985).
+    """Epoch of one run, in which every training instance is offered to the reservoir (Vitter, 1985).
 
-    The instance that is the t-th to be offered, from 0, goes into place t while there is room, and later into a place j
-    that is drawn from 0 .. t, if there is such a place. What a step draws was there before its batch was offered.
+    The t-th instance offered, from 0, goes into place t while there is room. Later it goes into a place j drawn from
+    0 .. t if j is below the capacity. A step draws from the reservoir before its batch is offered.
 
     Attributes:
         replayed: int64 [steps, sets, M], the instances that each step replays.
-        drawn: int64 [steps, sets, M], their places.
-        places: int64 [steps, largest size], where the instances of each batch go; `capacity` for those that are not
-            kept, or whose place another of the batch takes after them, and behind the last of a smaller batch.
-        held: int64 [m], what is in the reservoir after the epoch.
+        drawn: int64 [steps, sets, M], places of the replayed instances.
+        places: int64 [steps, largest size], new places of the instances of each batch; `capacity` for instances that
+            are dropped or overwritten within the batch, and as padding of smaller batches.
+        held: int64 [m], instances in the reservoir after the epoch.
     """
 
     replayed: NDArray[np.int64]
@@ -44,18 +44,18 @@ class ReservoirEpoch:
         offering: np.random.Generator,
         replaying: np.random.Generator,
     ) -> ReservoirEpoch:
-        """Draws all that the epoch needs.
+        """Make all random draws of the epoch.
 
         Args:
-            held: int64 [m], what is in the reservoir.
-            offered: how many have been offered before.
+            held: int64 [m], instances in the reservoir.
+            offered: number of instances offered before.
             new: int64 [n], the epoch's instances in their order.
-            capacity: of the reservoir.
-            sizes: of its batches.
-            sets: mini-batches that each step draws, independently of each other.
-            count: M, instances in each of these, at most m.
-            offering: decides who stays.
-            replaying: decides what is drawn.
+            capacity: capacity of the reservoir.
+            sizes: sizes of the epoch's batches.
+            sets: number of mini-batches that each step draws, independently of each other.
+            count: M, number of instances in each mini-batch, at most m.
+            offering: generator for the places of offered instances.
+            replaying: generator for the mini-batches.
         """
         steps, ends = len(sizes), np.cumsum(sizes)
         turns = offered + np.arange(len(new))
@@ -70,6 +70,6 @@ class ReservoirEpoch:
         inside[: len(held)] = held
         replayed = np.empty_like(drawn)
         for step, (end, size) in enumerate(zip(ends, sizes, strict=True)):
-            inside.take(drawn[step], out=replayed[step], mode="clip")  # of all modes this alone copies no `out`
+            inside.take(drawn[step], out=replayed[step], mode="clip")  # the only mode that does not copy `out`
             inside[by_step[step, :size]] = new[end - size : end]
         return cls(replayed, drawn, by_step, inside[: min(offered + len(new), capacity)])

@@ -1,4 +1,4 @@
-"""Storage: which instances of a task that ends go into its portion of the buffer."""
+"""Storage functions: selection of a finished task's instances for its portion of the buffer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clops_sweep.learning import streams
 
 
 def area(trajectories: torch.Tensor) -> torch.Tensor:
-    """s_i, the area under the trajectory of beta_i by the trapezoid rule with step 1 (CLOPS, eq. for s).
+    """Return s_i, the area under the trajectory of beta_i by the trapezoid rule with step 1 (CLOPS, eq. for s).
 
     tau recorded values give tau - 1 intervals; a single value has no area.
 
@@ -25,12 +25,12 @@ def area(trajectories: torch.Tensor) -> torch.Tensor:
 
 
 def squared_area(trajectories: torch.Tensor) -> torch.Tensor:
-    """s_i with beta_i^2 instead of beta_i (CLOPS, appendix on the form of the storage function)."""
+    """Return s_i with beta_i^2 instead of beta_i (CLOPS, appendix on the form of the storage function)."""
     return area(trajectories.to(torch.float64).square())
 
 
 def highest(scores: torch.Tensor, count: int) -> torch.Tensor:
-    """Positions of the `count` highest scores of each run, ties going to the lower position.
+    """Return the indices of the `count` highest scores of each run; ties go to the lower index.
 
     Args:
         scores: [S, n].
@@ -44,17 +44,17 @@ def highest(scores: torch.Tensor, count: int) -> torch.Tensor:
 
 
 def select(order: str, scores: torch.Tensor, count: int, seeds: Sequence[int], task: int) -> torch.Tensor:
-    """The instances to store: `top` (highest s, easy first), `bottom` (lowest s) or `random`.
+    """Return the instances to store: `top` (highest s, easy first), `bottom` (lowest s) or `random`.
 
     Args:
         order: `storage_order`.
-        scores: s, [S, n]; for `random` only its shape is looked at.
-        count: how many.
+        scores: s, [S, n]; `random` uses only its shape.
+        count: number of instances to store.
         seeds: the runs' seeds, for `random`.
-        task: the task's position, for `random`.
+        task: index of the task, for `random`.
 
     Returns:
-        int64 [S, count], distinct positions in the task, ascending.
+        int64 [S, count], distinct indices into the task, ascending.
     """
     if order == "random":
         return streams.choices(seeds, scores.shape[1], count, "random storage", task).to(scores.device)

@@ -7,7 +7,7 @@ import torch
 from clops_sweep.learning.strategies.closed_form import ClosedForm, Statistics
 
 _ROWS = 256
-"""Instances of an update of R."""
+"""Maximum number of instances in an update of R."""
 
 
 class AnalyticLearning(ClosedForm):
@@ -17,11 +17,11 @@ class AnalyticLearning(ClosedForm):
 
         R <- R - R H^T (I + H R H^T)^-1 H R,    W <- W + R H^T (Y - H W).
 
-    After all tasks W = (sum H^T H + gamma I)^-1 sum H^T Y: the solution on all data at once, whatever their order.
+    After all tasks W = (sum H^T H + gamma I)^-1 sum H^T Y: the solution on all data at once, in any order.
     """
 
     def begin(self, classes: int, features: int) -> Statistics:
-        """R and W of no instance."""
+        """Return R and W before the first instance."""
         return {
             "counts": torch.zeros(classes, dtype=torch.float64),
             "inverse": torch.eye(features, dtype=torch.float64) / self.training.config.options["acil_ridge"],
@@ -40,6 +40,6 @@ class AnalyticLearning(ClosedForm):
             weight += inverse @ (rows.T @ (wanted - rows @ weight))
 
     def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
-        """W^T and no bias."""
+        """Return W^T and a bias of zero."""
         weight = statistics["weight"].T
         return weight, torch.zeros(len(weight), dtype=torch.float64)

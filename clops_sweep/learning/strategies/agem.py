@@ -1,13 +1,12 @@
-"""A-GEM: no step against the gradient of a random batch of the memory (Chaudhry et al., "Efficient lifelong learning").
+"""A-GEM: no step against the gradient of a random memory batch (Chaudhry et al., "Efficient lifelong learning", 2019).
 
-Averaged gradient episodic memory, of 2019.
-From the second task on each step follows, g being the gradient of the batch and r that of the mean loss over
-`agem_batch_size` instances that are drawn from the memory,
+A-GEM is averaged gradient episodic memory. Let g be the gradient of the batch, and r that of the mean loss over
+`agem_batch_size` instances drawn from the memory. From the second task on each step follows
 
     g' = g - (<g, r> / <r, r>) r   if <g, r> < 0,   else g' = g.
 
-One constraint on the average of the past tasks instead of GEM's one for each, so there is no programme to be
-solved. The memory is shared equally among the tasks so far. As in `gem`, r is taken with dropout on and batch norm in
+GEM has a constraint for each past task. A-GEM has one for their average, so it needs no quadratic programme. The
+memory is shared equally among the tasks so far. As in `gem`, r is taken with dropout on and batch norm in
 evaluation mode, and Adam follows g': the constraint holds for the gradient and not for the step.
 """
 
@@ -39,7 +38,7 @@ class AveragedGEM(FixedMemory):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Plain steps while nothing is stored; then steps along projected gradients."""
+        """Take plain steps while the memory is empty, then steps along projected gradients."""
         training, instances = self.training, self.training.tasks[task]
         learner, batch_size = training.learner, training.config.batch_size
         if not len(self.memory):
@@ -56,7 +55,7 @@ class AveragedGEM(FixedMemory):
         learner.train_along(current, ["memory"], self._projected)
 
     def _projected(self, gradients: torch.Tensor, references: torch.Tensor) -> torch.Tensor:
-        """g' of each run, from g, [S, P], and r, [S, 1, P]. Products are in float64, and run by run: rounded alike."""
+        """Return g' of each run, from g, [S, P], and r, [S, 1, P]. Products are in float64, one run at a time."""
         both = zip(gradients.double().unbind(), references.double().unbind(), strict=True)
         pairs = [(r[0].dot(g), r[0].dot(r[0])) for g, r in both]
         agreement, length = (torch.stack(values) for values in zip(*pairs, strict=True))
@@ -66,14 +65,14 @@ class AveragedGEM(FixedMemory):
         return gradients - share[:, None] * references[:, 0].to(gradients.dtype)
 
     def counts(self) -> dict[str, list[int]]:
-        """How often the memory objected."""
+        """Return the number of violated constraints."""
         return {"projections": self._projections.tolist()}
 
     def state(self) -> dict[str, Any]:
-        """Memory and counts."""
+        """Return memory and counts."""
         return super().state() | {"projections": self._projections}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Takes up a state that `state` returned during the given task."""
+        """Restore a state from `state` during the given task."""
         super().restore(state, task)
         self._projections.copy_(state["projections"])

@@ -1,26 +1,26 @@
-"""ASER: Shapley values choose what is replayed and what is kept (Shim et al., 2021).
+"""ASER: Shapley values choose the instances to replay and to keep (Shim et al., 2021).
 
-The value of a candidate i for a query j is its Shapley value in the game whose players are all candidates, and in which
-a coalition is worth the share of j's label among its K nearest members to j, by the features of the last layer (Jia et
-al., 2019; see `shapley_values`). A candidate is worth much if it classifies j rightly, and less than nothing if it is
-close to j with another label.
+The value s_j(i) of a candidate i for a query j is its Shapley value in a game whose players are all candidates. The
+worth of a coalition is the share of j's label among its K members nearest to j, by the features of the last layer (Jia
+et al., 2019; see `shapley_values`). The value is high if i helps to classify j correctly, and negative if i is close to
+j but has another label.
 
 From the second task on each step is taken on
 
     L = mean_I(l_i) + mean_J(l_j),
 
-I being a batch of the task and J the `replay_ratio` |I| candidates with the highest
+where I is a batch of the task and J the `replay_ratio` |I| candidates with the highest
 
     mean over j in E of s_j(i) - mean over b in I of s_b(i).
 
 Candidates are `aser_candidates` stored instances, at random; E holds `aser_per_class` of each stored class, at random.
-So J supports the classes in the memory and interferes with what is being learned. In the first epoch of a task its
-instances come into the memory batch by batch, after the step. When the memory is full, as many leave: those of the
-candidates and the batch with the lowest mean value over E, which now is drawn from memory and batch. No instance is
+So J supports the classes in the memory and interferes with the current batch. In the first epoch of a task its
+instances enter the memory batch by batch, after the step. If the memory is full, the same number is evicted: candidates
+or instances of the batch with the lowest mean value over E, which is then drawn from memory and batch. No instance is
 its own neighbour.
 
-The authors' ASER_mu has these means; their ASER has max over E and min over I, and is left out. They see every
-instance once. They compute the values for the memory after the step; here one pass before it serves both.
+This is the authors' ASER_mu. Their ASER, with max over E and min over I, is not implemented. They see every instance
+once. They compute the values for the memory after the step; here one pass before the step serves both.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class AdversarialShapley(FixedMemory):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Steps whose replayed instances are chosen for each batch; in a task's first epoch the memory changes too."""
+        """Take steps with replayed instances chosen for each batch; a task's first epoch also updates the memory."""
         training, learner = self.training, self.training.learner
         current = learner.begin_epoch(training.tasks[task], replay, order, training.config.batch_size, dropout_keys)
         generators = [streams.generator(seed, "shapley", task, epoch) for seed in training.seeds]
@@ -84,13 +84,13 @@ class AdversarialShapley(FixedMemory):
     def _choose(
         self, run: int, new: torch.Tensor, count: int, leaving: int, generator: np.random.Generator
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Places in the memory that are replayed, int64 [count], and, counted on through a batch, that stay.
+        """Return indices to replay, int64 [count], and to keep, into the memory followed by the batch.
 
         Args:
-            run: whose.
+            run: index of the run.
             new: int64 [B], the batch's instances as the memory counts them.
-            count: how many are replayed.
-            leaving: how many leave.
+            count: number of instances to replay.
+            leaving: number of instances to evict.
             generator: draws candidates and queries.
         """
         options, stored = self.training.config.options, len(self.memory)
@@ -126,7 +126,7 @@ class AdversarialShapley(FixedMemory):
         return replayed, stays.nonzero()[:, 0]
 
     def end_task(self, task: int) -> None:
-        """Nothing: the task's instances have come into the memory while they were trained on."""
+        """Do nothing: the task's instances entered the memory during training."""
 
 
 def shapley_values(
@@ -137,7 +137,7 @@ def shapley_values(
     neighbours: int,
     excluded: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Shapley values of n players for each of q queries, float64 [q, n] (Jia et al., VLDB 2019, theorem 1).
+    """Return the Shapley values of n players for each of q queries, float64 [q, n] (Jia et al., VLDB 2019, theorem 1).
 
     A coalition S is worth |{i among the min(K, |S|) members nearest to the query: label right}| / K. With the players
     in order of their distance and m_i = 1 for a right label, else 0:
@@ -169,7 +169,7 @@ def shapley_values(
 
 
 def some_of_each(labels: NDArray[np.int64], count: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Places of at most `count` instances of each label, at random: int64 [m]."""
+    """Return the indices of at most `count` random instances of each label: int64 [m]."""
     order = generator.permutation(len(labels))
     by_label = order[np.argsort(labels[order], kind="stable")]
     _, first, sizes = np.unique(labels[by_label], return_index=True, return_counts=True)

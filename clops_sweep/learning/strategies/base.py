@@ -20,10 +20,11 @@ class Training:
 
     Attributes:
         configs: one config per run. They differ only in the strategy's `lockstep.free_fields`.
-        learner: their networks.
-        tasks: each task's training instances in training order, with equal rows for all runs.
+        learner: networks of the runs.
+        tasks: training instances of each task in training order, with equal rows for all runs.
         by_position: whether an output means another class in each task; see `ScenarioTasks`.
-        pretraining: of how many tasks, or batches of an online stream, methods with a closed-form head train features.
+        pretraining: number of tasks, or batches of an online stream, on which methods with a closed-form head train
+            features.
     """
 
     configs: Sequence[RunConfig]
@@ -76,7 +77,7 @@ class InstanceRecord:
 
 
 Stores = Literal["raw", "features", "statistics", "nothing"]
-"""What a method stores of past data: raw signals, features, statistics, or nothing."""
+"""Kind of stored past data: raw signals, features, statistics, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,10 @@ class LockstepStrategy:
     """Whether all tasks are trained on at once, as a single task of N tau epochs."""
 
     needs_head: ClassVar[Literal["read", "write"] | None] = None
-    """Whether the network must end in an `nn.Linear`, whose input the strategy reads, or whose weights it writes."""
+    """Whether the network must end in an `nn.Linear`: the strategy reads its input or writes its weights."""
 
     stores: ClassVar[Stores | None] = None
-    """What it keeps of past data. None derives it: "raw" where it has stored instances, else "nothing"."""
+    """Kind of stored past data. By default (None) "raw" if instances are stored, else "nothing"."""
 
     def __init__(self, training: Training) -> None:
         self.training = training

@@ -1,4 +1,4 @@
-"""CLOPS: beta weighs the loss and decides what is stored, uncertainty decides what is replayed (Kiyasseh et al.)."""
+"""CLOPS: beta weights the loss and selects instances to store, uncertainty selects what to replay (Kiyasseh et al.)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrateg
 class CLOPS(LockstepStrategy):
     """The paper's method with its switches; random storage and random acquisition are settings of it.
 
-    Random storage has no use for beta: the loss is then not weighted either.
+    Random storage does not use beta: the loss is then not weighted either.
 
     In an online stream, the share b of each batch is stored after its steps. A single step leaves no area under beta:
     the first instances of the shuffled batch are stored then. Each step draws ceil(B / a) stored instances at random
@@ -42,7 +42,7 @@ class CLOPS(LockstepStrategy):
         self._acquired: list[torch.Tensor] = []
 
     def begin_task(self, task: int) -> None:
-        """beta starts at 1 for every instance of the task."""
+        """Set beta to 1 for every instance of the task."""
         configs, rows = self.training.configs, self.training.tasks[task].rows
         rates = [0.0 if config.storage_order == "random" else config.beta_learning_rate for config in configs]
         if any(rates):
@@ -50,7 +50,7 @@ class CLOPS(LockstepStrategy):
             self._beta = TaskInstanceParameters(rows.shape[1], penalties, rates, rows.device)
 
     def replay(self, task: int, epoch: int) -> Replay | None:
-        """From each portion the share `acquisition_fraction` with the highest scores, all of it at 1."""
+        """Return the share `acquisition_fraction` of each portion with the highest scores."""
         if self._memory is not None:
             return self._mini_batch(self._memory, task, epoch) if len(self._memory) else None
         if not len(self._buffer):
@@ -78,7 +78,7 @@ class CLOPS(LockstepStrategy):
         return Replay(memory.replay(chosen), memory.carried_at("factor", chosen))
 
     def _acquire(self, portion: Portion, counters: tuple[int, int, int]) -> torch.Tensor:
-        """Places in the portion that are replayed: int64 [S, count], ascending."""
+        """Return the indices into the portion to replay: int64 [S, count], ascending."""
         size = portion.rows.shape[1]
         count = count_of(self.training.config.acquisition_fraction, size)
         chosen = torch.arange(size, device=portion.rows.device).repeat(len(portion.rows), 1)
@@ -95,20 +95,20 @@ class CLOPS(LockstepStrategy):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """L = mean_I(beta_i l_i) + lambda mean_I((beta_i - 1)^2) + mean_J(l_j), for the network and for beta."""
+        """Minimise mean_I(beta_i l_i) + lambda mean_I((beta_i - 1)^2) + mean_J(l_j), over the network and beta."""
         del epoch
         instances, batch_size = self.training.tasks[task], self.training.config.batch_size
-        if self._memory is not None:  # a batch of the stream and what is replayed are one step
+        if self._memory is not None:  # a batch of the stream and its replayed instances are one step
             batch_size = order.shape[1]
         self.training.learner.train_epoch(instances, replay, order, batch_size, dropout_keys, self._beta)
 
     def end_epoch(self) -> None:
-        """beta is taken down, for the area under its trajectory."""
+        """Record beta for the area under its trajectory."""
         if self._beta is not None:
             self._beta.record()
 
     def end_task(self, task: int) -> None:
-        """The share `storage_fraction` of the task goes into the buffer."""
+        """Store the share `storage_fraction` of the task in the buffer."""
         configs, instances = self.training.configs, self.training.tasks[task]
         record = super().record(task)
         if self._beta is not None:
@@ -130,7 +130,7 @@ class CLOPS(LockstepStrategy):
         self._beta, self._acquired = None, []
 
     def _with_beta(self, record: InstanceRecord, beta: TaskInstanceParameters) -> InstanceRecord:
-        """The record with what beta has become, for the runs that have one."""
+        """Return the record with the current beta of the runs that use one."""
         trajectories, s = beta.trajectories(), record.s.clone()
         for config, runs in self.training.groups:
             if config.storage_order != "random":  # the others have no beta
@@ -144,20 +144,20 @@ class CLOPS(LockstepStrategy):
         )
 
     def record(self, task: int) -> InstanceRecord:
-        """s, beta and what was stored, from the end of the task; how often it was replayed, until now."""
+        """Return s, beta and the stored instances at the end of the task, and the number of replays until now."""
         record = self._records[task]
         if self._memory is not None:
             return replace(record, times_replayed=self._memory.times_replayed(task))
         return replace(record, times_replayed=self._buffer.times_replayed(task, record.stored.shape[1]))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """As of every memory; with `weight_replay` an instance has its float32 beta as well."""
+        """As `LockstepStrategy.memory_use`; with `weight_replay` each instance also stores its float32 beta."""
         size, configs = super().memory_use(records), self.training.configs
         weighted = zip(size.instance_bytes, configs, strict=True)
         return replace(size, instance_bytes=[each + 4 * config.weight_replay for each, config in weighted])
 
     def state(self) -> dict[str, Any]:
-        """Buffer, beta and records."""
+        """Return buffer, beta and records."""
         return {
             "buffer": self._buffer.state(),
             **({} if self._memory is None else {"memory": self._memory.state()}),
@@ -167,7 +167,7 @@ class CLOPS(LockstepStrategy):
         }
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Takes up a state that `state` returned during the given task."""
+        """Restore a state from `state` during the given task."""
         self._buffer.restore(state["buffer"])
         if self._memory is not None:
             self._memory.restore(state["memory"])

@@ -16,15 +16,15 @@ Statistics = dict[str, torch.Tensor]
 
 
 class ClosedForm(LockstepStrategy):
-    """The last linear layer W f + b is computed from statistics of the features f of all instances so far.
+    """Training of the last linear layer W f + b from statistics of the features f of all instances so far.
 
-    A network with trainable features is trained on the first task by backpropagation and then stays as it is, as in
+    A network with trainable features is trained on the first task by backpropagation and then frozen, as in
     ACIL (Zhuang et al., 2022) and the first session of RanPAC (McDonnell et al., 2023). A network that is only a
     linear layer, for features of an encoder, is never trained. Each later task takes one pass over its instances, in
     its first epoch. Statistics and solutions are computed in float64.
 
-    In an online stream, features are trained on the batches of the first task, which are read once more for the head
-    when the last of them has come. From then on each batch is read once, and the head follows from it and all before.
+    In an online stream, features are trained on the batches of the first task. After the last of these, they are read
+    once more for the head. Each later batch is read once, and the head is computed from all batches so far.
     """
 
     stores = "statistics"
@@ -38,32 +38,32 @@ class ClosedForm(LockstepStrategy):
 
     @abstractmethod
     def begin(self, classes: int, features: int) -> Statistics:
-        """Statistics of no instance, on the CPU."""
+        """Return the statistics before the first instance, on the CPU."""
 
     @abstractmethod
     def update(self, statistics: Statistics, features: torch.Tensor, targets: torch.Tensor) -> None:
-        """Take up instances: features float64 [n, F] and one-hot targets float64 [n, C]."""
+        """Add instances to the statistics: features float64 [n, F] and one-hot targets float64 [n, C]."""
 
     @abstractmethod
     def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
-        """W, float64 [C, F], and b, float64 [C], from the statistics."""
+        """Return W, float64 [C, F], and b, float64 [C], from the statistics."""
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Backpropagation on the first task, if it trains features; elsewhere one pass for the head."""
+        """Run backpropagation on the first task if features are trained; otherwise one pass for the head."""
         if task < self.training.pretraining and self.head.trains_features:
             super().train_epoch(task, epoch, replay, order, dropout_keys)
         elif epoch == 0:
             self._take_up([task])
 
     def end_training(self, task: int) -> None:
-        """After backpropagation on the first task, the pass for the head."""
+        """Run the pass for the head after backpropagation on the first task."""
         if task == self.training.pretraining - 1 and self.head.trains_features:
             self._take_up(range(task + 1))
 
     def _take_up(self, tasks: Iterable[int]) -> None:
-        """The head follows from the instances of some tasks and all earlier ones."""
+        """Compute the head from the instances of some tasks and all earlier ones."""
         for run, statistics in enumerate(self.statistics):
             for instances in map(self.training.tasks.__getitem__, tasks):
                 targets = instances.targets[run].double().cpu()
@@ -73,12 +73,12 @@ class ClosedForm(LockstepStrategy):
             self.head.write(weight[None], bias[None], slice(run, run + 1))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """As `LockstepStrategy.memory_use`: no instance, and the bytes of the statistics."""
+        """As `LockstepStrategy.memory_use`: no instances, and the bytes of the statistics."""
         kept = [sum(it.numel() * it.element_size() for it in each.values()) for each in self.statistics]
         return MemoryUse([0] * len(kept), [0] * len(kept), kept)
 
     def state(self) -> dict[str, Any]:
-        """The statistics of every run."""
+        """Return the statistics of every run."""
         return {"statistics": self.statistics}
 
     def restore(self, state: dict[str, Any], task: int) -> None:

@@ -1,13 +1,13 @@
-"""DER++: stored instances are held to the logits that they had and to their targets (Buzzega et al., 2020).
+"""DER++: replay of stored instances with their earlier logits and their targets (Buzzega et al., 2020).
 
-Dark experience replay. Every instance that is trained on is offered to a reservoir (Vitter, 1985), with the logits z
-that it had in that step: so in every epoch anew, and what is stored is spread over the whole course of training. From
-the second task on each step is taken on
+Dark experience replay offers every training instance to a reservoir (Vitter, 1985), together with its logits z in that
+step. It does so in every epoch, so the stored logits come from the whole course of training. From the second task on
+each step minimises
 
     L = mean_I(l_i) + alpha mean_J(|z_j - z_j(now)|^2 / C) + beta mean_K(l_k),
 
-J and K being drawn independently of each other, each of `replay_ratio` times as many instances as a batch has. All
-three go through the network together, as one batch. Of the authors' settings the defaults are those for a small memory.
+where J and K are drawn independently, each with `replay_ratio` times the number of instances of a batch. All three pass
+through the network as one batch. The defaults are the authors' settings for a small memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
 class DarkExperienceReplay(FixedMemory):
-    """Replay of logits and of targets from a reservoir that is filled while training goes on."""
+    """Replay of logits and of targets from a reservoir that is filled during training."""
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
@@ -40,14 +40,14 @@ class DarkExperienceReplay(FixedMemory):
         self._alpha, self._beta = options["derpp_alpha"], options["derpp_beta"]
         places = len(training.seeds) * (self.capacity + 1)
         self._logits = torch.zeros(places, learner.outputs, device=learner.bank.device)
-        """Of the instance at each place of each run's memory; one more place takes what is dropped."""
+        """Logits of the instance at each place of each run's memory; one more place is for dropped instances."""
         self._offered = 0
-        """Instances, each as often as it was trained on."""
+        """Number of instances offered, counted once per epoch."""
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Everything random first, and what is in the memory at which step; then the steps."""
+        """Make all random draws and plan the contents of the memory at every step, then take the steps."""
         config, learner, instances = self.training.config, self.training.learner, self.training.tasks[task]
         size = config.batch_size
         count = replay_batch_size(config.replay_ratio, size, len(self.memory)) if task else 0
@@ -84,7 +84,7 @@ class DarkExperienceReplay(FixedMemory):
         )
 
     def _replay(self, replayed: NDArray[np.int64]) -> Replay:
-        """What is replayed, [S, steps, 2, M], with the factors that make of its weights 1 / (2 M) those of J and K."""
+        """Return replayed instances, [S, steps, 2, M], with factors from weights 1 / (2 M) to those of J and K."""
         factors = np.zeros(replayed.shape, np.float32)
         factors[:, :, 1] = 2 * self._beta
         device, runs = self.memory.instances.device, len(replayed)
@@ -93,14 +93,14 @@ class DarkExperienceReplay(FixedMemory):
         return Replay(self.memory.looked_up(instances), of_each)
 
     def _of_steps(self, plans: Sequence[ReservoirEpoch], sizes: Sequence[int]) -> Sequence[NDArray[Any]]:
-        """Where among the logits those of the instances of each batch are read, where they are written, and the pull.
+        """Return the indices at which each batch reads and writes stored logits, and the weights of the pull.
 
         Args:
-            plans: one a run.
-            sizes: of the batches, without what is replayed.
+            plans: one per run.
+            sizes: sizes of the batches, without replayed instances.
 
         Returns:
-            Two int64 and one float32 [steps, S (B + 2 M)], where those of a smaller batch come first.
+            Two int64 and one float32 [steps, S (B + 2 M)]; the entries of a smaller batch come first.
         """
         runs, count, nowhere = len(plans), plans[0].drawn.shape[2], self.capacity
         found = np.full((2, len(sizes), runs * (max(sizes) + 2 * count)), nowhere)
@@ -117,25 +117,25 @@ class DarkExperienceReplay(FixedMemory):
         return *found, pull
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """As of every memory; an instance has float32 logits as well."""
+        """As `LockstepStrategy.memory_use`; each instance also stores its float32 logits."""
         size = super().memory_use(records)
         return replace(size, instance_bytes=[each + 4 * self.training.learner.outputs for each in size.instance_bytes])
 
     def end_task(self, task: int) -> None:
-        """Nothing: the task's instances have been offered while they were trained on."""
+        """Do nothing: the task's instances were offered during training."""
 
     def state(self) -> dict[str, Any]:
-        """Memory, logits, and how many instances have been offered."""
+        """Return memory, logits, and the number of instances offered."""
         self._logits[self.capacity :: self.capacity + 1].zero_()  # written by whatever came last, and read by nothing
         return super().state() | {"logits": self._logits, "offered": self._offered}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Takes up a state that `state` returned during the given task."""
+        """Restore a state from `state` during the given task."""
         super().restore(state, task)
         self._logits.copy_(state["logits"])
         self._offered = state["offered"]
 
 
 def _by_logits(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """dL / dz, [s, B + 2 M, C], but for the pull on the logits of J, whose weights, of [s, B + 2 M, 1], are 0."""
+    """Return dL / dz, [s, B + 2 M, C], without the pull on the logits of J, whose weights, [s, B + 2 M, 1], are 0."""
     return losses.loss_gradient(kind, logits, targets).mul_(weights)

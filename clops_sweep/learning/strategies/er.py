@@ -1,21 +1,21 @@
-"""ER: a mini-batch of a small memory beside every batch (Chaudhry et al., "On tiny episodic memories", 2019).
+"""ER: every batch is joined by a mini-batch from a small memory (Chaudhry et al., "On tiny episodic memories", 2019).
 
-Experience replay as the field knows it. From the second task on each step is taken on
+This is standard experience replay. From the second task on each step minimises
 
     L = mean_I(l_i) + mean_J(l_j),
 
-I being a batch of the task and J `replay_ratio` times as many instances that are drawn from the memory, all different,
-for this batch alone. (The authors average over I and J together: with as many of each that is L / 2, and a step of Adam
-does not depend on the factor.) The memory is what `memory_division` makes it: a reservoir of all that has been seen, or
-equal shares of the tasks, or of the classes, so far.
+where I is a batch of the task, and J holds `replay_ratio` times as many distinct instances, drawn from the memory anew
+for each batch. (The authors average over I and J together. With equal sizes that is L / 2, and a step of Adam does not
+depend on the factor.) `memory_division` selects the kind of memory: a reservoir of all instances so far, or equal
+shares of the tasks or of the classes so far.
 
-What CLOPS adds can be added to it: `er_storage_order` keeps the instances with the highest (`top`) or the lowest s
-(`bottom`), beta weighing the loss as in CLOPS, and `er_acquire` draws from that share of the memory's groups, chosen
-anew every `acquire_every` epochs, that an acquisition function scores highest.
+The components of CLOPS are available as options: `er_storage_order` keeps the instances with the highest (`top`) or the
+lowest s (`bottom`), with beta weighting the loss as in CLOPS. `er_acquire` draws from the share of the memory's groups
+that an acquisition function scores highest, updated every `acquire_every` epochs.
 
-With `er_flip_strength` lambda, the loss of I and that of J have the penalty of `flip_penalty` (Yan et al., 2021) beside
-them, lambda mean(r |z - z'|^2 / C): z' are the logits of the network as it was when the task began, and r is 1 where it
-was right.
+`er_flip_strength` lambda adds the penalty of `flip_penalty` (Yan et al., 2021) to the loss of I and to that of J:
+lambda mean(r |z - z'|^2 / C). Here z' are the logits of the network at the start of the task, and r is 1 if they were
+right, else 0.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
 class TinyEpisodicMemory(FixedMemory):
-    """Experience replay from a memory of fixed size, one mini-batch beside every batch."""
+    """Experience replay from a memory of fixed size, with one mini-batch per batch."""
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
@@ -54,7 +54,7 @@ class TinyEpisodicMemory(FixedMemory):
         self._records: list[InstanceRecord] = []
 
     def begin_task(self, task: int) -> None:
-        """beta starts at 1 for every instance, where it decides what is stored; the network answers as it is now."""
+        """Set beta to 1 for every instance if storage uses it; compute the network's logits for the penalty."""
         if task and self._flip_strength is not None:
             parts = [self.training.tasks[task].rows, self.memory.looked_up(self.memory.instances).rows]
             self._old = torch.cat([self.training.learner.logits(part) for part in parts], dim=1)
@@ -66,7 +66,7 @@ class TinyEpisodicMemory(FixedMemory):
             )
 
     def replay(self, task: int, epoch: int) -> Replay | None:
-        """Nothing for the whole epoch; chooses what its batches may draw from."""
+        """Choose the instances that the epoch's batches may draw from; return no replay for the whole epoch."""
         config = self.training.config
         if len(self.memory) and self._acquires and epoch % config.acquire_every == 0:
             context = AcquisitionContext(self.training.learner, config, self.training.seeds, (task, epoch, 0))
@@ -78,7 +78,7 @@ class TinyEpisodicMemory(FixedMemory):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Each batch with what is drawn for it, once there is something to draw from."""
+        """Train on each batch and, once the memory is filled, the instances drawn for it."""
         instances, size = self.training.tasks[task], self.training.config.batch_size
         if len(self.memory):
             places = self.draws(task, epoch, self._pool)
@@ -91,7 +91,7 @@ class TinyEpisodicMemory(FixedMemory):
         self.training.learner.train_epoch(instances, replay, order, size, dropout_keys, self._beta)
 
     def _train_with_penalty(self, epoch: Epoch, places: torch.Tensor, order: torch.Tensor) -> None:
-        """An epoch whose replayed instances are at the given places of the memory, int64 [S, steps, M]."""
+        """Train an epoch with the penalty, replaying the given places of the memory, int64 [S, steps, M]."""
         learner, count = self.training.learner, self._old.shape[1] - len(self.memory)
         own = torch.arange(count, device=order.device).expand(len(order), -1)
         old = torch.cat([own, count + places.flatten(1)], dim=1).gather(1, order)
@@ -106,12 +106,12 @@ class TinyEpisodicMemory(FixedMemory):
         learner.train_by_logits(epoch, partial(_by_logits, learner.kind), given)
 
     def end_epoch(self) -> None:
-        """beta is taken down, for the area under its trajectory."""
+        """Record beta for the area under its trajectory."""
         if self._beta is not None:
             self._beta.record()
 
     def end_task(self, task: int) -> None:
-        """Offers the task's instances to the memory, at random or by s."""
+        """Offer the task's instances to the memory, at random or by s."""
         record = super().record(task)
         if self._beta is None:
             self.offer(task)
@@ -124,12 +124,12 @@ class TinyEpisodicMemory(FixedMemory):
         self._beta, self._pool = None, None
 
     def record(self, task: int) -> InstanceRecord:
-        """s and beta from the end of the task; what of it is stored, and how often it was replayed, until now."""
+        """Return s and beta at the end of the task, its instances stored now, and the number of replays until now."""
         now = super().record(task)
         return replace(self._records[task], stored=now.stored, times_replayed=now.times_replayed)
 
     def state(self) -> dict[str, Any]:
-        """Memory, beta, what is drawn from and records."""
+        """Return memory, beta, the instances to draw from, and records."""
         return super().state() | {
             "beta": None if self._beta is None else self._beta.state(),
             "pool": self._pool,
@@ -138,7 +138,7 @@ class TinyEpisodicMemory(FixedMemory):
         }
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Takes up a state that `state` returned during the given task."""
+        """Restore a state from `state` during the given task."""
         super().restore(state, task)
         self._pool, self._old = state["pool"], state["old"]
         self._records = [InstanceRecord(**record) for record in state["records"]]
@@ -156,7 +156,7 @@ def _by_logits(
     old: torch.Tensor,
     pull: torch.Tensor,
 ) -> torch.Tensor:
-    """dL / dz, [s, B + M, C]."""
+    """Return dL / dz, [s, B + M, C]."""
     right = losses.predicted_right(kind, old, targets)
     gradient = losses.loss_gradient(kind, logits, targets).mul_(weights[:, :, None])
     return gradient.add_((right * pull)[:, :, None] * (logits - old))

@@ -1,12 +1,12 @@
-"""ER-ACE: a batch's own classes compete among themselves, replayed ones with all so far (Caccia et al., 2022).
+"""ER-ACE: a softmax over the classes of the batch, and one over all classes for replay (Caccia et al., 2022).
 
-Asymmetric cross-entropy: from the second task on each step is taken on
+Asymmetric cross-entropy: from the second task on each step minimises
 
     L = mean_I CE(z_i, y_i; classes of the batch I) + mean_J CE(z_j, y_j; all classes seen so far),
 
-where the softmax of the cross-entropy runs over the named classes alone, so that a batch of new classes does not push
-down the logits of the old ones. J is drawn from a memory as in ER. In the first task, where nothing is stored, the
-first term stands alone. It needs one output a class.
+where the softmax runs only over the named classes, so that a batch of new classes does not lower the logits of the old
+ones. J is drawn from a memory as in ER. The first task has only the first term, since nothing is stored yet. The method
+needs one output per class.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
 class AsymmetricCrossEntropy(FixedMemory):
-    """Experience replay in which the classes that a softmax runs over depend on where an instance comes from."""
+    """Experience replay with a different set of softmax classes for current and for replayed instances."""
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
@@ -29,7 +29,7 @@ class AsymmetricCrossEntropy(FixedMemory):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Each batch with what is drawn for it, and the cross-entropy of each over its own classes."""
+        """Train on each batch and the instances drawn for it, each with the cross-entropy over its classes."""
         learner, size = self.training.learner, self.training.config.batch_size
         if len(self.memory):
             places = self.draws(task, epoch)
@@ -46,7 +46,7 @@ class AsymmetricCrossEntropy(FixedMemory):
 
 
 def _classes(batch: EpochBatch, seen: torch.Tensor) -> torch.Tensor:
-    """The classes that each instance's softmax runs over, bool [S, B, C], from those seen so far, bool [S, C]."""
+    """Return the softmax classes of each instance, bool [S, B, C], given the classes seen so far, bool [S, C]."""
     current = batch.current[:, :, None]
     own = ((batch.targets > 0) & current).any(1)
     return torch.where(current, own[:, None], seen[:, None])
@@ -55,5 +55,5 @@ def _classes(batch: EpochBatch, seen: torch.Tensor) -> torch.Tensor:
 def _by_logits(
     logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, classes: torch.Tensor
 ) -> torch.Tensor:
-    """dL / dz: each instance's weight times softmax over its classes - y."""
+    """Return dL / dz: each instance's weight times softmax over its classes - y."""
     return weights[:, :, None] * (logits.masked_fill(~classes, -torch.inf).softmax(-1) - targets)

@@ -1,4 +1,4 @@
-"""EWC: parameters are held as tightly as the Fisher information of past tasks says (Kirkpatrick et al., 2017)."""
+"""EWC: a quadratic penalty weighted by the Fisher information of past tasks (Kirkpatrick et al., 2017)."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class ElasticWeightConsolidation(QuadraticPenalty):
 
     over the task's n training instances, in evaluation mode. The likelihood of several labels is the product of theirs.
 
-    A sum of parabolas is one: that of all past tasks has the importance sum_k F_k about the mean of the theta*_k that
-    F_k weighs, up to a constant. So nothing grows with the number of tasks.
+    Up to a constant, the sum of these parabolas is one parabola with importance sum_k F_k about the mean of the
+    theta*_k weighted by F_k. So the state does not grow with the number of tasks.
 
-    With `ewc_online` (Schwarz et al., 2018) there is one parabola about the latest theta*, whose importance is
-    F <- gamma F + F_k, gamma being `ewc_decay`.
+    With `ewc_online` (Schwarz et al., 2018) there is one parabola about the latest theta*, with importance
+    F <- gamma F + F_k and gamma = `ewc_decay`.
     """
 
     def end_task(self, task: int) -> None:
-        """Takes up the Fisher information of the task."""
+        """Add the Fisher information of the task."""
         if task + 1 == len(self.training.tasks):
             return  # nothing is trained any more
         learner = self.training.learner
@@ -39,12 +39,12 @@ class ElasticWeightConsolidation(QuadraticPenalty):
             self.centre.copy_(parameters)
         else:
             self.importance.add_(fisher)
-            share = (fisher / self.importance).nan_to_num_(0.0)  # 0 / 0 where no task needs a parameter
+            share = (fisher / self.importance).nan_to_num_(0.0)  # 0 / 0 if no task needs a parameter
             self.centre.add_((parameters - self.centre).mul_(share))
 
 
 def fisher_information(learner: Learner, instances: Instances) -> torch.Tensor:
-    """F_k of each run on a task's instances, laid out like the parameters; see `ElasticWeightConsolidation`."""
+    """Return F_k of each run on a task's instances, laid out like the parameters; see `ElasticWeightConsolidation`."""
     labels = 1 if learner.kind == "softmax" else learner.outputs  # their mean is the loss, their sum the likelihood
 
     def negative_log_likelihood(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

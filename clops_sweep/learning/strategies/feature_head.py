@@ -1,4 +1,4 @@
-"""The last linear layer of a learner's networks: its features are read, and its weights replaced."""
+"""Last linear layer of a learner's networks: access to its features and its weights."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.networks.head import features_of, head_of
 
 _AT_A_TIME = 512
-"""Instances whose features are computed together."""
+"""Number of instances per pass that computes features."""
 
 
 class FeatureHead:
-    """The head W f + b of the networks of S runs, and the features f that it sees.
+    """Head W f + b of the networks of S runs, and its input features f.
 
     Args:
         learner: the networks.
-        network: their name, for messages.
-        reads_only: whether the head is left as it is, and needs no bias.
+        network: name of the network, for messages.
+        reads_only: whether the head is never written, and needs no bias.
 
     Attributes:
         features_size: F.
@@ -40,7 +40,7 @@ class FeatureHead:
         self.trains_features = bool(set(learner.parameters.views) - own)
 
     def features(self, run: int, rows: torch.Tensor) -> torch.Tensor:
-        """Features of rows [n] of the bank by the network of a run in evaluation mode: float64 [n, F], on the CPU."""
+        """Return the features of rows [n] by the network of a run in evaluation mode: float64 [n, F], on the CPU."""
         module = self._learner.module(run)
         layer = module.get_submodule(self._name)
         assert isinstance(layer, torch.nn.Linear)
@@ -50,7 +50,7 @@ class FeatureHead:
         return torch.cat(parts).double().cpu()
 
     def weights(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Copies of W [S, C, F] and b [S, C]."""
+        """Return copies of W [S, C, F] and b [S, C]."""
         views = self._learner.parameters.views
         return views[f"{self._name}.weight"].clone(), views[f"{self._name}.bias"].clone()
 

@@ -6,6 +6,6 @@ from clops_sweep.learning.strategies.base import LockstepStrategy
 
 
 class FineTuning(LockstepStrategy):
-    """Training as it is without any defence against forgetting."""
+    """Plain training without any defence against forgetting."""
 
     stores = "nothing"

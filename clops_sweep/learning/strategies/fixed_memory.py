@@ -1,4 +1,4 @@
-"""What methods with a memory of fixed size have in common: who is in it when a task has ended."""
+"""Common base of methods with a memory of fixed size: selection of its instances at the end of a task."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrateg
 
 
 class FixedMemory(LockstepStrategy):
-    """A memory of `memory_size` instances, or `memory_fraction` of all tasks' together, from the first task on.
+    """Memory of `memory_size` instances, or of `memory_fraction` of all tasks' instances, from the first task on.
 
-    When a task ends, all of its instances are offered to it, each with a random priority that it keeps, and the
-    division says who stays (see `division`). So its size is the same after every task that fills it.
+    At the end of a task all its instances are offered, each with a random priority for good. The division decides which
+    ones are kept (see `division`). So the size is the same after every task that fills the memory.
     """
 
     division: str = "reservoir"
@@ -37,15 +37,15 @@ class FixedMemory(LockstepStrategy):
         self.memory = LockstepMemory(training.tasks)
 
     def groups(self) -> torch.Tensor:
-        """Which group of the division each stored instance is in: int64 [S, m]."""
+        """Return the group of each stored instance in the division: int64 [S, m]."""
         return groups_of(self.division, self.memory, by_position=self.training.by_position)
 
     def offer(self, task: int, priorities: torch.Tensor | None = None) -> None:
-        """Stores what stays of the memory and all of a task's instances.
+        """Keep the chosen ones of the stored instances and all of a task's instances.
 
         Args:
-            task: whose.
-            priorities: [S, n]; random ones if not given.
+            task: index of the task.
+            priorities: [S, n]; random by default.
         """
         new = self.memory.of_task(task)
         if priorities is None:
@@ -54,16 +54,16 @@ class FixedMemory(LockstepStrategy):
         self.memory.keep(kept(self.memory.carried["priority"], self.groups(), self.capacity))
 
     def end_task(self, task: int) -> None:
-        """Offers the task's instances to the memory."""
+        """Offer the task's instances to the memory."""
         self.offer(task)
 
     def draws(self, task: int, epoch: int, pool: torch.Tensor | None = None) -> torch.Tensor:
-        """Places of what is replayed beside each batch of an epoch, all of a batch different: int64 [S, steps, M].
+        """Return the places to replay with each batch of an epoch, distinct within a batch: int64 [S, steps, M].
 
         Args:
-            task: position of the current task.
-            epoch: of the task.
-            pool: int64 [S, p], places to draw from; all if not given.
+            task: index of the current task.
+            epoch: epoch of the task.
+            pool: int64 [S, p], places to draw from; all by default.
         """
         config, device = self.training.config, self.memory.instances.device
         size = len(self.memory) if pool is None else pool.shape[1]
@@ -75,25 +75,25 @@ class FixedMemory(LockstepStrategy):
         return places if pool is None else pool.gather(1, places.flatten(1)).view(places.shape)
 
     def drawn_replay(self, places: torch.Tensor) -> Replay:
-        """The instances at the places of an epoch's batches, int64 [S, steps, M], one batch's after the other's."""
+        """Return the instances at the places of an epoch's batches, int64 [S, steps, M], batch by batch."""
         instances = self.memory.replay(places.flatten(1))
         return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """All places of the memory that are taken."""
+        """Return the use of the memory: all its occupied places."""
         return replace(super().memory_use(records), instances=[len(self.memory)] * len(self.training.configs))
 
     def record(self, task: int) -> InstanceRecord:
-        """What of the task is stored now, and how often it has been replayed."""
+        """Return the task's instances stored now, and their numbers of replays."""
         return replace(
             super().record(task), stored=self.memory.stored(task), times_replayed=self.memory.times_replayed(task)
         )
 
     def state(self) -> dict[str, Any]:
-        """The memory."""
+        """Return the memory."""
         return {"memory": self.memory.state()}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Takes up a state that `state` returned during the given task."""
+        """Restore a state from `state` during the given task."""
         del task
         self.memory.restore(state["memory"])

@@ -1,10 +1,9 @@
-"""GDumb: a greedily balanced memory, and a network that is trained from scratch on nothing else (Prabhu et al., 2020).
+"""GDumb: a greedily balanced memory, and a network trained from scratch on the memory alone (Prabhu et al., 2020).
 
-With every task the memory takes up what keeps its classes in balance: equally many instances of each, as far as there
-are so many, chosen at random. Then a new network, its initial weights from a stream of the run's seed and the task, is
-trained on the memory alone, for as many epochs as other methods train on the task. What it comes to says how much of a
-benchmark needs nothing but a memory. (The authors train with SGD, cosine annealing and cutmix; here training is what it
-is for all methods.)
+With every task the memory is rebalanced: it holds equal numbers of random instances of each class, as far as they
+exist. Then a new network is trained on the memory alone, for as many epochs as other methods train on the task. Its
+initial weights come from a stream of the run's seed and the task. The result shows how much of a benchmark a memory
+alone solves. (The authors train with SGD, cosine annealing and cutmix; here training is the same for all methods.)
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
 class GreedyDumb(FixedMemory):
-    """A balanced memory, and a network of its own for every task."""
+    """Balanced memory, and a new network for every task."""
 
     division = "class_balanced"
 
@@ -29,7 +28,7 @@ class GreedyDumb(FixedMemory):
         self._stored: Instances | None = None
 
     def begin_task(self, task: int) -> None:
-        """The task's instances are offered to the memory, and the network begins anew."""
+        """Offer the task's instances to the memory, and start a new network."""
         self.offer(task)
         self._stored = None
         self.training.learner.begin_anew(task)
@@ -37,7 +36,7 @@ class GreedyDumb(FixedMemory):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """One epoch on the memory."""
+        """Train one epoch on the memory."""
         del replay
         seeds, size = self.training.seeds, len(self.memory)
         if self._stored is None:
@@ -49,9 +48,9 @@ class GreedyDumb(FixedMemory):
         self.training.learner.train_epoch(self._stored, None, order, batch_size, dropout_keys)
 
     def end_task(self, task: int) -> None:
-        """Nothing: the memory has what it keeps of the task already."""
+        """Do nothing: the memory was updated at the start of the task."""
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Takes up a state that `state` returned during the given task."""
+        """Restore a state from `state` during the given task."""
         super().restore(state, task)
         self._stored = None

@@ -29,7 +29,7 @@ class GradientEpisodicMemory(RandomMemory):
         self._projections, self._failures = self._outcomes
 
     def draw(self, current: Epoch, task: int, epoch: int) -> None:
-        """Each step's memory of each past task, at most 256 instances, and the masks that go with it."""
+        """Draw each step's memory batch of each past task, at most 256 instances, and its dropout masks."""
         steps, runs = len(current.sizes), len(self.training.seeds)
         for portion in self.buffer.portions:
             size, name = portion.rows.shape[1], f"memory {portion.task}"
@@ -42,12 +42,12 @@ class GradientEpisodicMemory(RandomMemory):
             current.keep_memory(name, used, self.keys("memory dropout", current, task, epoch, portion.task))
 
     def train_with_memory(self, current: Epoch) -> None:
-        """Steps along the projected gradient, or along the plain one where nothing objects or the solver fails."""
+        """Take steps along the projected gradient, or along the plain one if no task objects or the solver fails."""
         names = [f"memory {portion.task}" for portion in self.buffer.portions]
         self.training.learner.train_along(current, names, self._projected)
 
     def _projected(self, gradients: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
-        """Each run's projection: gradients [S, P] and memory gradients [S, J, P] to [S, P]."""
+        """Return each run's projection, [S, P], of gradients [S, P], given memory gradients [S, J, P]."""
         followed, outcomes = project_singly(gradients, memory)
         self._outcomes += outcomes
         return followed
@@ -57,11 +57,11 @@ class GradientEpisodicMemory(RandomMemory):
         return {"projections": self._projections.tolist(), "projection_failures": self._failures.tolist()}
 
     def state(self) -> dict[str, Any]:
-        """Buffer and counts."""
+        """Return buffer and counts."""
         return super().state() | {"projections": self._projections, "failures": self._failures}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Takes up a state that `state` returned during the given task."""
+        """Restore a state from `state` during the given task."""
         super().restore(state, task)
         self._projections.copy_(state["projections"])
         self._failures.copy_(state["failures"])

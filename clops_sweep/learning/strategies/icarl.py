@@ -14,7 +14,7 @@ from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
 class IncrementalClassifier(FixedMemory):
-    """A network is trained on the current task and all exemplars with sigmoids and binary cross-entropy.
+    """Training on the current task and all exemplars with sigmoids and binary cross-entropy.
 
     The targets are one-hot for the current task's classes; for those of past tasks they are the sigmoids that the
     network gave before the task. Predictions come from the nearest mean of exemplars instead: with phi(x) the features
@@ -22,8 +22,8 @@ class IncrementalClassifier(FixedMemory):
     length 1, the logit of class c is mu_c . f(x), whose order is that of the distances |phi(x) - mu_c|.
 
     When a task ends, each class keeps an equal share of the memory, chosen by herding: exemplar k is the instance that
-    brings the mean of the first k closest to the mean of all. Until then the means of the current task's classes are
-    over all of its instances.
+    brings the mean of the first k closest to the mean of all. During a task, the means of its classes are over all its
+    instances.
     """
 
     division = "class_balanced"
@@ -33,12 +33,12 @@ class IncrementalClassifier(FixedMemory):
         super().__init__(training)
         self._head = FeatureHead(training.learner, training.config.network)
         self._trained = self._head.weights()
-        """Weight and bias of the head that is trained; the network has the means of exemplars between two epochs."""
+        """Weight and bias of the trained head; between epochs the network's head holds the means of exemplars."""
         self._answers = torch.empty(0)
         """Targets of the task's instances, then of the exemplars: [S, n + m, C]."""
 
     def begin_task(self, task: int) -> None:
-        """The network answers on the task's instances and the exemplars."""
+        """Compute the network's sigmoids on the task's instances and the exemplars."""
         training = self.training
         self._head.write(*self._trained)
         instances = [training.tasks[task]]
@@ -52,7 +52,7 @@ class IncrementalClassifier(FixedMemory):
         self._answers = targets
 
     def replay(self, task: int, epoch: int) -> Replay | None:
-        """All exemplars, once an epoch."""
+        """Return all exemplars, once per epoch."""
         del task, epoch
         if not len(self.memory):
             return None
@@ -62,7 +62,7 @@ class IncrementalClassifier(FixedMemory):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Steps on the union; then the means of exemplars take the place of the trained head."""
+        """Take steps on the union, then replace the trained head by the means of exemplars."""
         del epoch
         learner, config = self.training.learner, self.training.config
         self._head.write(*self._trained)
@@ -77,20 +77,20 @@ class IncrementalClassifier(FixedMemory):
         self._write_means(task, self._features(task))
 
     def end_training(self, task: int) -> None:
-        """Herding; from now on the means are over exemplars alone."""
+        """Choose exemplars by herding; later means are over exemplars alone."""
         features = self._features(task)
         self.offer(task, torch.stack([self._herded(task, run, of_run) for run, of_run in enumerate(features)]))
         self._write_means(task, [])
 
     def end_task(self, task: int) -> None:
-        """Nothing: `end_training` has offered the task's instances."""
+        """Do nothing: `end_training` has offered the task's instances."""
 
     def _features(self, task: int) -> list[torch.Tensor]:
-        """Features of a task's instances by the network of each run, [n, F]."""
+        """Return the features of a task's instances by the network of each run, [n, F]."""
         return [self._head.features(run, rows) for run, rows in enumerate(self.training.tasks[task].rows)]
 
     def _herded(self, task: int, run: int, features: torch.Tensor) -> torch.Tensor:
-        """Priorities of a task's instances, [n]: minus the place of each in the order of its class."""
+        """Return the priorities of a task's instances, [n]: minus the rank of each in the order of its class."""
         classes = self.training.tasks[task].targets[run].argmax(1)
         found = torch.zeros(len(features), dtype=torch.float64)
         for label in classes.unique():
@@ -115,7 +115,7 @@ class IncrementalClassifier(FixedMemory):
         self._head.write(torch.stack(weights).to(device), torch.stack(biases).to(device))
 
     def state(self) -> dict[str, Any]:
-        """The memory, the head that is trained, and the targets of the task."""
+        """Return the memory, the trained head, and the targets of the task."""
         return super().state() | {"trained": self._trained, "answers": self._answers}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
@@ -127,7 +127,7 @@ class IncrementalClassifier(FixedMemory):
 def herding(phi: torch.Tensor) -> torch.Tensor:
     """Order rows [n, F] so that the mean of the first k is close to the mean of all, for every k.
 
-    Row k minimises |mu - (phi_k + sum of the rows before) / k|; of equals the first.
+    Row k minimises |mu - (phi_k + sum of the rows before) / k|; ties go to the first.
 
     Returns:
         int64 [n].
@@ -146,5 +146,5 @@ def herding(phi: torch.Tensor) -> torch.Tensor:
 
 
 def _by_logits(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-    """dL / dz of the mean over a batch and its outputs of the binary cross-entropy: [s, B, C]."""
+    """Return dL / dz of the mean over a batch and its outputs of the binary cross-entropy: [s, B, C]."""
     return (logits.sigmoid() - answers) / (logits.shape[1] * logits.shape[2])

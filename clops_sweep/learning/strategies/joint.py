@@ -1,4 +1,4 @@
-"""Joint training by task: at every task a new network is trained on all data so far. The ceiling of a method."""
+"""Joint training by task: at every task a new network is trained on all data so far. An upper bound for any method."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from clops_sweep.learning.strategies.base import LockstepStrategy, Training
 class JointTraining(LockstepStrategy):
     """Task k (from 1) begins with a new network, which is trained on the union of tasks 1 ... k for k tau epochs.
 
-    So the last one has what `multitask` has: all data for N tau epochs. Other than there, outputs mean what they do in
-    every other method, and every task has its row of R. An epoch of the run is k epochs on the union, which evaluations
-    and checkpoints lie between; the initial parameters come from the stream "initial parameters" and the task.
+    So the last network is trained like `multitask`: on all data for N tau epochs. Unlike `multitask`, outputs have the
+    same meaning as in every other method, and every task has its row of R. An epoch of the run is k epochs on the
+    union, between evaluations and checkpoints. The initial parameters come from the stream "initial parameters" and the
+    task.
     """
 
     stores = "raw"
@@ -24,13 +25,13 @@ class JointTraining(LockstepStrategy):
         self._union: tuple[int, Instances] = 1, training.tasks[0]
 
     def begin_task(self, task: int) -> None:
-        """A new network, and an optimiser that knows nothing."""
+        """Start a new network and reset the optimiser."""
         self.training.learner.begin_anew(task)
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """As many epochs on the union of the tasks so far as there are of them."""
+        """Train k epochs on the union of the k tasks so far."""
         del order, dropout_keys
         training, tasks = self.training, task + 1
         if self._union[0] != tasks:

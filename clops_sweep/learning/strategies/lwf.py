@@ -1,4 +1,4 @@
-"""LwF: on the current task's frames the network keeps answering as it did before the task (Li and Hoiem, 2017)."""
+"""LwF: on the current task's frames the network keeps its earlier predictions (Li and Hoiem, 2017)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from clops_sweep.learning.strategies.base import LockstepStrategy, Training
 
 
 class LearningWithoutForgetting(LockstepStrategy):
-    """mean_I(l_i + lambda H(p(z'_i / T), p(z_i / T))): beside the loss, distillation of the network before the task.
+    """mean_I(l_i + lambda H(p(z'_i / T), p(z_i / T))): the loss plus distillation of the network before the task.
 
-    z are the logits, z' those of the network as it was when the task began, in evaluation mode, p is softmax or sigmoid
+    z are the logits, z' those of the network at the start of the task, in evaluation mode, p is softmax or sigmoid
     and H(q, p) the cross-entropy: -sum_c q_c log p_c of a softmax, of sigmoids the mean over the labels. lambda is
     `lwf_strength` and T `lwf_temperature`. With `class_weights` the weight of the class multiplies l_i alone.
 
@@ -34,12 +34,12 @@ class LearningWithoutForgetting(LockstepStrategy):
             torch.tensor([of_run[name] for of_run in options], device=device)[:, None, None]
             for name in ("lwf_strength", "lwf_temperature")
         )
-        self._pull = strength / self._temperature  # what the temperature divides logits by, it divides slopes by
+        self._pull = strength / self._temperature  # the temperature divides logits and therefore slopes
         self._answers = torch.empty(0)
-        """p(z' / T) of the task's instances and of the outputs that are distilled, [S, n, c]."""
+        """p(z' / T) of the task's instances and the distilled outputs, [S, n, c]."""
 
     def begin_task(self, task: int) -> None:
-        """The network answers on the task's frames, before it is trained on them."""
+        """Compute the network's predictions on the task's frames before it is trained on them."""
         if task:
             learner = self.training.learner
             logits = learner.logits(self.training.tasks[task].rows)[:, :, self._distilled(task)]
@@ -47,7 +47,7 @@ class LearningWithoutForgetting(LockstepStrategy):
             self._answers = torch.cat([losses.probabilities(learner.kind, of_run.clone()) for of_run in runs])
 
     def _distilled(self, task: int) -> torch.Tensor | slice:
-        """The numbers of the outputs that are distilled, int64 [c], or all."""
+        """Return the indices of the distilled outputs, int64 [c], or all."""
         known = torch.cat([past.targets[0] for past in self.training.tasks[:task]]).amax(0) > 0
         of_labels = self.training.learner.kind != "softmax" and self.training.config.head != "per_class"
         everything = of_labels or bool(known.all())
@@ -56,7 +56,7 @@ class LearningWithoutForgetting(LockstepStrategy):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Plain steps in the first task, before which there is no network to keep; then steps on the sum."""
+        """Take plain steps in the first task, which has no earlier network; then steps on the sum."""
         if not task:
             super().train_epoch(task, epoch, replay, order, dropout_keys)
             return
@@ -74,11 +74,11 @@ class LearningWithoutForgetting(LockstepStrategy):
         training.learner.train_by_logits(current, partial(_by_logits, training.learner.kind, outputs), given)
 
     def state(self) -> dict[str, Any]:
-        """How the network answered before the task."""
+        """Return the network's predictions before the task."""
         return {"answers": self._answers}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Takes up a state that `state` returned during the given task."""
+        """Restore a state from `state` during the given task."""
         del task
         self._answers = state["answers"]
 
@@ -94,7 +94,7 @@ def _by_logits(
     temperature: torch.Tensor,
     pull: torch.Tensor,
 ) -> torch.Tensor:
-    """dL / dz, [s, B, C]."""
+    """Return dL / dz, [s, B, C]."""
     gradient = losses.loss_gradient(kind, logits, targets).mul_(factors[:, :, None])
     gradient[:, :, outputs] += losses.loss_gradient(kind, logits[:, :, outputs] / temperature, answers).mul_(pull)
     return gradient.mul_(shares[:, :, None])

@@ -1,4 +1,4 @@
-"""MAS: parameters are held as tightly as the outputs depend on them (Aljundi et al., 2018)."""
+"""MAS: a quadratic penalty weighted by the sensitivity of the outputs to each parameter (Aljundi et al., 2018)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from clops_sweep.learning.strategies.quadratic_penalty import QuadraticPenalty
 class MemoryAwareSynapses(QuadraticPenalty):
     """L + lambda sum_p Omega_p (theta_p - theta*_p)^2, theta* being the parameters at the end of the latest task.
 
-    Omega is the sum over the past tasks of what the parameters mean to the logits z there,
+    Omega is the sum over the past tasks of the sensitivity of the logits z,
 
         1 / n sum_i |d ||z(x_i)||^2 / d theta_p|
 
@@ -16,7 +16,7 @@ class MemoryAwareSynapses(QuadraticPenalty):
     """
 
     def end_task(self, task: int) -> None:
-        """Takes up what the parameters mean to the task's outputs."""
+        """Add the sensitivity of the task's outputs to the parameters."""
         if task + 1 == len(self.training.tasks):
             return  # nothing is trained any more
         learner, rows = self.training.learner, self.training.tasks[task].rows

@@ -1,4 +1,4 @@
-"""What GEM and MIR have in common: a buffer of instances that are drawn at random when a task ends."""
+"""Common base of GEM and MIR: a buffer of instances drawn at random at the end of a task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrateg
 
 
 class RandomMemory(LockstepStrategy):
-    """Stores max(1, floor(b N_k)) instances of each task at its end; subclasses say how a step makes use of them."""
+    """Stores max(1, floor(b N_k)) instances of each task at its end; subclasses use them in their steps."""
 
     stores = "raw"
 
@@ -29,7 +29,7 @@ class RandomMemory(LockstepStrategy):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Plain steps while nothing is stored; then steps that make use of the memory."""
+        """Take plain steps while the buffer is empty, then steps that use it."""
         training, instances = self.training, self.training.tasks[task]
         learner, batch_size = training.learner, training.config.batch_size
         if not len(self.buffer):
@@ -41,14 +41,14 @@ class RandomMemory(LockstepStrategy):
 
     @abstractmethod
     def draw(self, current: Epoch, task: int, epoch: int) -> None:
-        """Everything random that the steps of an epoch need, kept in it: steps themselves draw nothing."""
+        """Make all random draws of an epoch's steps and keep them in the epoch; steps themselves draw nothing."""
 
     @abstractmethod
     def train_with_memory(self, current: Epoch) -> None:
-        """The steps of an epoch while something is stored."""
+        """Take the steps of an epoch with a non-empty buffer."""
 
     def keys(self, name: str, current: Epoch, *counters: int) -> torch.Tensor:
-        """Dropout keys for each step of an epoch: int32 [steps, S, 2]. Counters: task, epoch, step, others."""
+        """Return dropout keys for each step of an epoch: int32 [steps, S, 2]. Counters: task, epoch, step, others."""
         seeds, (task, epoch, *others) = self.training.seeds, counters
         words = [
             [streams.key(seed, name, task, epoch, step, *others) for seed in seeds]
@@ -57,20 +57,20 @@ class RandomMemory(LockstepStrategy):
         return torch.from_numpy(np.array(words))
 
     def choices(self, name: str, current: Epoch, size: int, count: int, *counters: int) -> torch.Tensor:
-        """`count` distinct indices below `size` for each step: int64 [steps, S, count]; streams as in `keys`."""
+        """Return `count` distinct indices below `size` for each step: int64 [steps, S, count]; streams as in `keys`."""
         seeds, (task, epoch, *others) = self.training.seeds, counters
         steps = range(len(current.sizes))
         return torch.stack([streams.choices(seeds, size, count, name, task, epoch, step, *others) for step in steps])
 
     def end_task(self, task: int) -> None:
-        """The share `storage_fraction` of the task goes into the buffer, at random."""
+        """Store a random share `storage_fraction` of the task in the buffer."""
         instances = self.training.tasks[task]
         count = count_of(self.training.config.storage_fraction, instances.rows.shape[1])
         chosen = storage.select("random", instances.rows, count, self.training.seeds, task)
         self.buffer.add(task, chosen, instances)
 
     def record(self, task: int) -> InstanceRecord:
-        """What was stored, and how often it was used."""
+        """Return the stored instances, and their numbers of uses."""
         record = super().record(task)
         positions = self.buffer.portions[task].positions
         return replace(
@@ -80,10 +80,10 @@ class RandomMemory(LockstepStrategy):
         )
 
     def state(self) -> dict[str, Any]:
-        """The buffer."""
+        """Return the buffer."""
         return {"buffer": self.buffer.state()}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Takes up a state that `state` returned during the given task."""
+        """Restore a state from `state` during the given task."""
         del task
         self.buffer.restore(state["buffer"])

@@ -1,4 +1,4 @@
-"""MIR: what the coming step would harm most is replayed in it (Aljundi et al., 2019; as adapted by CLOPS)."""
+"""MIR: each step replays the instances that it would harm most (Aljundi et al., 2019; as adapted by CLOPS)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class MaximallyInterferedRetrieval(RandomMemory):
     """Every step after the first task replays the instances whose loss a virtual step would raise most.
 
     The virtual step is plain SGD on the current batch, theta' = theta - lr grad, with dropout and batch statistics but
-    without a trace in the running ones. Candidates are a random floor(a |M_j|) of each past task; their score is
+    without an update of the running ones. Candidates are a random floor(a |M_j|) of each past task; their score is
     l(theta') - l(theta) with dropout off and batch norm in evaluation mode.
     """
 
     def draw(self, current: Epoch, task: int, epoch: int) -> None:
-        """Masks of the virtual steps, and each step's candidates of each past task."""
+        """Draw the masks of the virtual steps, and each step's candidates of each past task."""
         current.keep("virtual dropout", self.keys("virtual dropout", current, task, epoch))
         for portion in self.buffer.portions:
             size = portion.rows.shape[1]
@@ -30,13 +30,13 @@ class MaximallyInterferedRetrieval(RandomMemory):
             current.keep(f"candidates {portion.task}", candidates)
 
     def train_with_memory(self, current: Epoch) -> None:
-        """Steps whose replayed instances are retrieved for each batch."""
+        """Take steps with replayed instances retrieved for each batch."""
         self.training.learner.run_epoch(
             current, lambda batch, phase: self._step(current, batch, phase), phases=len(self.buffer)
         )
 
     def _step(self, current: Epoch, batch: EpochBatch, phase: int) -> None:
-        """One step on mean_I(l_i) + mean_J(l_j), J being what is retrieved for this batch."""
+        """Take one step on mean_I(l_i) + mean_J(l_j), where J is retrieved for this batch."""
         plain = batch.plain()
         replay = self._retrieve(current, batch, phase)
         if replay is not None:
@@ -45,7 +45,7 @@ class MaximallyInterferedRetrieval(RandomMemory):
         self.training.learner.train_step(plain, current.kept("dropout keys"))
 
     def _retrieve(self, current: Epoch, batch: EpochBatch, phase: int) -> Replay | None:
-        """The most interfered instances, round(replay_ratio |I|) in total, if there are as many candidates."""
+        """Return the most interfered instances, round(replay_ratio |I|) in total, or all candidates if fewer."""
         counts = self._shares(round(self.training.config.replay_ratio * batch.rows.shape[1]), phase)
         if not any(counts):
             return None
@@ -63,7 +63,7 @@ class MaximallyInterferedRetrieval(RandomMemory):
     def _most_interfered(
         self, portion: Portion, count: int, shift: torch.Tensor, current: Epoch, batch: EpochBatch
     ) -> torch.Tensor:
-        """Places in the portion with the highest scores among its candidates: int64 [S, count]."""
+        """Return the indices of the highest scores among the portion's candidates: int64 [S, count]."""
         candidates = current.kept_for(f"candidates {portion.task}", batch)
         rows = portion.rows.gather(1, candidates)
         targets = portion.targets_at(candidates)
@@ -72,6 +72,6 @@ class MaximallyInterferedRetrieval(RandomMemory):
         return candidates.gather(1, storage.highest(scores, min(count, candidates.shape[1])))
 
     def _shares(self, total: int, phase: int) -> list[int]:
-        """`total` shared evenly over the past tasks; what does not divide goes round from step to step."""
+        """Return even shares of `total` for the past tasks; the remainder rotates from step to step."""
         portions = len(self.buffer)
         return [total // portions + ((index - phase) % portions < total % portions) for index in range(portions)]

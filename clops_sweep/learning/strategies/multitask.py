@@ -8,7 +8,7 @@ from clops_sweep.learning.strategies.base import LockstepStrategy
 
 
 class MultiTask(LockstepStrategy):
-    """Plain training on the union of all tasks for N tau epochs, which is what the other strategies spend."""
+    """Plain training on the union of all tasks for N tau epochs, as many as the other strategies train."""
 
     joint: ClassVar[bool] = True
     stores = "raw"

@@ -11,7 +11,7 @@ class NearestClassMean(ClosedForm):
     """Logit of class c: -|f - mu_c|^2 + |f|^2 = 2 mu_c . f - |mu_c|^2, with mu_c the mean feature of its instances."""
 
     def begin(self, classes: int, features: int) -> Statistics:
-        """Number and sum of features of each class."""
+        """Return zero counts and feature sums of each class."""
         return {
             "counts": torch.zeros(classes, dtype=torch.float64),
             "sums": torch.zeros(classes, features, dtype=torch.float64),
@@ -23,11 +23,11 @@ class NearestClassMean(ClosedForm):
         statistics["sums"] += targets.T @ features
 
     def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
-        """W = 2 mu, b = -|mu|^2."""
+        """Return W = 2 mu, b = -|mu|^2."""
         means = class_means(statistics)
         return 2 * means, -means.square().sum(1)
 
 
 def class_means(statistics: Statistics) -> torch.Tensor:
-    """The mean feature of each class, float64 [C, F]; zeros for a class without instances."""
+    """Return the mean feature of each class, float64 [C, F]; zeros for a class without instances."""
     return statistics["sums"] / statistics["counts"].clamp(min=1)[:, None]

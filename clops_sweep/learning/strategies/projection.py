@@ -1,4 +1,4 @@
-"""GEM's projection of a gradient onto the directions that no past task objects to (Lopez-Paz and Ranzato, 2017)."""
+"""GEM's projection of a gradient to a direction without conflict with past tasks (Lopez-Paz and Ranzato, 2017)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quadprog import solve_qp
 MARGIN = 0.5
 REGULARIZATION = 1e-3
 TOLERANCE = 1e-6
-"""How far a solution may violate its constraints, relative to the largest entry of the problem."""
+"""Maximum violation of a solution's constraints, relative to the largest entry of the problem."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def project(
     margin: float = MARGIN,
     regularization: float = REGULARIZATION,
 ) -> Projected:
-    """The gradient that GEM follows.
+    """Return the gradient that GEM follows.
 
     That is g itself if <g, g_j> >= 0 for every past task j, else g + G^T v for the v of the dual quadratic programme
 
@@ -44,14 +44,14 @@ def project(
 
     Args:
         gradient: g, [P].
-        memory_gradients: G, [J, P], one row a past task.
+        memory_gradients: G, [J, P], one row per past task.
         margin: lower bound of v.
         regularization: added to the diagonal of G G^T.
     """
     g = gradient.astype(np.float64)
     G = np.asarray(memory_gradients, np.float64)
     products = G @ g
-    agreement = products.tolist()  # so few are checked faster one by one
+    agreement = products.tolist()  # faster than a vectorised check for so few tasks
     if not all(map(math.isfinite, agreement)):
         return Projected(g, violated=True, solved=False)
     if min(agreement) >= 0:
@@ -64,14 +64,14 @@ def project(
 
 
 def project_singly(gradients: torch.Tensor, memory_gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """`project` for one run after another.
+    """Apply `project` to one run after another.
 
     Args:
         gradients: [S, P].
         memory_gradients: [S, J, P].
 
     Returns:
-        The gradients to follow, float32 [S, P], the given tensor where none changes; and bool [2, S], for each run
+        The gradients to follow, float32 [S, P], the given tensor if none changes; and bool [2, S], for each run
         whether a past task objected, and whether no solution was found.
     """
     plain, memory = gradients.cpu().numpy(), memory_gradients.cpu().numpy()
@@ -84,7 +84,7 @@ def project_singly(gradients: torch.Tensor, memory_gradients: torch.Tensor) -> t
 
 
 def _solve(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: float) -> NDArray[np.float64] | None:
-    """min_v 1/2 v^T P v + q^T v subject to v >= margin; None where that fails."""
+    """Return the solution of min_v 1/2 v^T P v + q^T v subject to v >= margin; None if the solver fails."""
     # One scale for the whole problem: the minimiser stays, and the solver's absolute tolerances fit any gradient.
     scale = max(float(np.abs(quadratic).max()), float(np.abs(linear).max()), np.finfo(np.float64).tiny)
     P, q, lowest = quadratic / scale, linear / scale, np.full(len(linear), float(margin))

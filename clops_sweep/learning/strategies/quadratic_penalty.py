@@ -1,4 +1,4 @@
-"""What EWC, SI and MAS have in common: parameters that past tasks need are pulled back to where they were."""
+"""Common base of EWC, SI and MAS: parameters that past tasks need are pulled back to their old values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from clops_sweep.learning.strategies.base import LockstepStrategy, Training
 
 
 class QuadraticPenalty(LockstepStrategy):
-    """Training on L + 1/2 sum_p a_p (theta_p - c_p)^2; subclasses say what a and c become when a task ends.
+    """Training on L + 1/2 sum_p a_p (theta_p - c_p)^2; subclasses update a and c at the end of a task.
 
     The gradient of the penalty, a (theta - c), is added to that of the loss, and Adam follows the sum. Batch norm's
-    running statistics are no parameters, and go where the current task takes them.
+    running statistics are not parameters, and follow the current task.
 
     Attributes:
-        importance: a, with the strength of the method in it, laid out like `Parameters.flat`.
+        importance: a, including the strength of the method, laid out like `Parameters.flat`.
         centre: c.
     """
 
@@ -33,23 +33,23 @@ class QuadraticPenalty(LockstepStrategy):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Penalised steps; in the first task the penalty is 0."""
+        """Take penalised steps; in the first task the penalty is 0."""
         del epoch
         training, size = self.training, self.training.config.batch_size
         training.learner.train_epoch(training.tasks[task], replay, order, size, dropout_keys, penalty=self.penalty)
 
     def of_each_run(self, option: str) -> torch.Tensor:
-        """The value that an option has in each run, laid out like the parameters."""
+        """Return the value of an option in each run, laid out like the parameters."""
         parameters, configs = self.training.learner.parameters, self.training.configs
         values = torch.tensor([config.options[option] for config in configs], device=parameters.flat.device)
         return parameters.from_runs(values[:, None].expand(-1, parameters.flat.numel() // len(configs)))
 
     def state(self) -> dict[str, Any]:
-        """Importance and centre."""
+        """Return importance and centre."""
         return {"importance": self.importance, "centre": self.centre}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Takes up a state that `state` returned during the given task."""
+        """Restore a state from `state` during the given task."""
         del task
         self.importance.copy_(state["importance"])
         self.centre.copy_(state["centre"])

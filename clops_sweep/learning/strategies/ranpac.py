@@ -17,7 +17,7 @@ class RandomProjections(ClosedForm):
     """
 
     def begin(self, classes: int, features: int) -> Statistics:
-        """G and the sums of features of each class."""
+        """Return zero G and zero feature sums of each class."""
         return {
             "counts": torch.zeros(classes, dtype=torch.float64),
             "sums": torch.zeros(classes, features, dtype=torch.float64),
@@ -31,7 +31,7 @@ class RandomProjections(ClosedForm):
         statistics["outer"] += features.T @ features
 
     def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
-        """W as above."""
+        """Return W as above."""
         outer = statistics["outer"].clone()
         diagonal = outer.diagonal()
         diagonal += self.training.config.options["ranpac_ridge"] * diagonal.mean()

@@ -1,4 +1,4 @@
-"""Plain experience replay: random storage, random acquisition, no beta. The baseline that any reviewer asks for."""
+"""Plain experience replay: random storage, random acquisition, no beta. The standard baseline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clops_sweep.learning.strategies.clops import CLOPS
 
 
 class ExperienceReplay(CLOPS):
-    """CLOPS with `storage_order` and `acquisition` random, whatever the config says of them (Rolnick et al., 2019)."""
+    """CLOPS with `storage_order` and `acquisition` random, regardless of the config (Rolnick et al., 2019)."""
 
     def __init__(self, training: Training) -> None:
         configs = [

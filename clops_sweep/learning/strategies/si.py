@@ -1,4 +1,4 @@
-"""SI: parameters are held as tightly as their way through a task has lowered its loss (Zenke et al., 2017)."""
+"""SI: a quadratic penalty weighted by each parameter's share in lowering the loss (Zenke et al., 2017)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from clops_sweep.learning.strategies.quadratic_penalty import QuadraticPenalty
 class SynapticIntelligence(QuadraticPenalty):
     """L + c sum_p Omega_p (theta_p - theta~_p)^2, theta~ being the parameters at the end of the latest task.
 
-    While a task is trained on, each step adds what it should have lowered the loss by, to first order: with the
-    gradient g of the loss alone and the change that Adam has made of the parameters,
+    During a task, each step adds its expected decrease of the loss, to first order: with the gradient g of the loss
+    alone and Adam's change of the parameters,
 
         w_p <- w_p - g_p (theta_p' - theta_p),
 
@@ -29,7 +29,7 @@ class SynapticIntelligence(QuadraticPenalty):
         self.penalty = Penalty(self.importance, self.centre, self._path)
 
     def end_task(self, task: int) -> None:
-        """Omega takes up the task's path, which begins anew."""
+        """Add the task's path to Omega, and reset the path."""
         del task
         parameters = self.training.learner.parameters.flat
         damped = (parameters - self.centre).square_().add_(self.of_each_run("si_damping"))
@@ -38,10 +38,10 @@ class SynapticIntelligence(QuadraticPenalty):
         self._path.zero_()
 
     def state(self) -> dict[str, Any]:
-        """Importance, centre and the path so far."""
+        """Return importance, centre and the path so far."""
         return super().state() | {"path": self._path}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Takes up a state that `state` returned during the given task."""
+        """Restore a state from `state` during the given task."""
         super().restore(state, task)
         self._path.copy_(state["path"])

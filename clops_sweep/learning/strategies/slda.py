@@ -19,7 +19,7 @@ class StreamingLDA(NearestClassMean):
     """
 
     def begin(self, classes: int, features: int) -> Statistics:
-        """As of `NearestClassMean`, and the sum of outer products of features."""
+        """As `NearestClassMean.begin`, with a zero sum of outer products of features."""
         return super().begin(classes, features) | {"outer": torch.zeros(features, features, dtype=torch.float64)}
 
     def update(self, statistics: Statistics, features: torch.Tensor, targets: torch.Tensor) -> None:
@@ -28,7 +28,7 @@ class StreamingLDA(NearestClassMean):
         statistics["outer"] += features.T @ features
 
     def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
-        """W and b as above."""
+        """Return W and b as above."""
         means, counts = class_means(statistics), statistics["counts"]
         scatter = statistics["outer"] - means.T @ (counts[:, None] * means)
         shrinkage = self.training.config.options["slda_shrinkage"]

@@ -8,9 +8,9 @@ from clops_sweep.learning.strategies.acil import AnalyticLearning
 class TimeSeriesAnalyticLearning(AnalyticLearning):
     """`acil` on h = relu(P m), P random and fixed, [`projection_size`, M], with ridge penalty `acil_ridge`.
 
-    m(x) [M] holds the means over time of what each convolution after the first sees, and the features f of the last
+    m(x) [M] holds the means over time of the inputs of each convolution after the first, and the features f of the last
     layer (see `MultiScale`): in a network of blocks, every block's output. The network is trained on the first task by
-    backpropagation, with a linear layer on h as its head, and then stays as it is. After all tasks
+    backpropagation, with a linear layer on h as its head, and then frozen. After all tasks
 
         W = (sum_i h_i h_i^T + gamma I)^-1 sum_i h_i y_i^T.
 
