@@ -13,7 +13,7 @@ PHRASES = (
 NOT_WRAPPED = ("closed_form", "cluster", "encoders", "gallery", "streams", "tuning", "update_report")
 SUFFIXES = (".py", ".md", ".html", ".js", ".css", ".jinja", ".ipynb")
 _ANY_CASE = "|".join(PHRASES).replace(" ", r"[\s#]+")
-UNCLEAR = re.compile(rf"\b((?i:{_ANY_CASE})|(?:is|are)[\s#]+none(?! [%}}]| else))\b")
+UNCLEAR = re.compile(rf"\b((?i:{_ANY_CASE})|there[\s#]+is[\s#]+none|(?:is|are)[\s#]+none(?! [%}}]| else))\b")
 """In upper and lower case, except `is None`, which is Python."""
 
 

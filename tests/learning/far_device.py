@@ -179,7 +179,7 @@ def distances(strategy: str, acquisition: str, kind: str, network: str) -> dict[
 
 
 def timed(network: str) -> dict[str, float]:
-    """What a network gains from the device, which is none."""
+    """Time a network on the device, which is no faster than the CPU."""
     before = torch.get_rng_state()
     with Near():
         speed = measure(tiny_config("class_il", network=network), tiny_frames("class_il"), DEVICE)

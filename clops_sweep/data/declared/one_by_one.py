@@ -43,7 +43,7 @@ def _is_row(label: Any) -> bool:
     """Return whether a label is a row of several labels."""
     try:
         return np.ndim(label) == 1
-    except Exception:
+    except Exception:  # an object that NumPy cannot convert is refused when it is read as a name
         return False
 
 

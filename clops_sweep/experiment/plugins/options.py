@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,7 +23,7 @@ LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Option:
+class Option(ABC):
     """A hyperparameter: one definition for all plug-ins that use it.
 
     Attributes:
@@ -39,21 +40,21 @@ class Option:
         written = [f"{name}={value!r}" for name, value in given.items() if value is not None and value is not False]
         return f"{type(self).__name__}({', '.join(written)})"
 
+    @abstractmethod
     def checked(self, value: Any) -> Any:
         """Return the value as it is stored.
 
         Raises:
             ValueError: the option cannot have it; says what is expected.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def distribution(self) -> BaseDistribution:
         """Return the default distribution of a search.
 
         Raises:
             ValueError: the definition does not determine one.
         """
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
