@@ -141,8 +141,8 @@ def _cells(it: Best, metric: str) -> list[TextCell]:
     if mean is not None and mean.n:
         interval = f" [{number(mean.low)}, {number(mean.high)}]" if np.isfinite(mean.low) else ""
         cells[0] = TextCell(number(mean.mean) + interval, mean.mean)
-    above = it.above.differences.get(metric) if it.above is not None else None
-    if it.above is not None and above is not None and above.n:
+    # Search spaces in one table may have other headline metrics.
+    if it.above is not None and metric in it.means and (above := it.above.differences[metric]).n:
         p = it.above.corrected[metric]
         cells[1] = TextCell(with_interval(above.mean, above.low, above.high), above.mean, p < ALPHA)
         cells[2] = TextCell(p_text(p), p)

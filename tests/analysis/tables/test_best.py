@@ -77,6 +77,26 @@ def test_fine_tuning_that_was_trained_otherwise_is_no_baseline(tmp_path: Path, g
     assert best_text(found, "best").header == ("configuration", "n", "Average AUC", "BWT")
 
 
+def test_search_spaces_with_other_headline_metrics_share_a_table(tmp_path: Path, generated: ModuleType) -> None:
+    _, _, (grid, tuned) = experiments(tmp_path / "grid", generated)
+    space = SearchSpace("union", RunConfig(scenario="class_il_union"), {"strategy": ["er", "finetune"]}, seeds=range(3))
+    store = RunStore(tmp_path / "union")
+    values = {
+        "balanced_accuracy": 0.5,
+        "forgetting": 0.1,
+        "accuracy_forgetting": 0.1,
+        "balanced_accuracy_forgetting": 0.1,
+    }
+    generated.write_given_runs(store, [(it.config, values) for it in space.requests()])
+    (union,) = collect([space], store.read("runs"))
+    table = best_text([*best_configurations(grid, [tuned]), *best_configurations(union)], "best")
+    first = table.header.index("Average AUC")
+    assert table.header[first + 1] == "minus fine-tuning"
+    other = table.header.index("balanced accuracy")
+    assert {row[first].text == "\N{EN DASH}" for row in table.rows[:2]} == {False}
+    assert {row[other].text for row in table.rows[:2]} == {row[first].text for row in table.rows[2:]}, "both empty"
+
+
 @pytest.mark.usefixtures("unpainted")
 def test_fine_tuning_is_found_in_the_store(tmp_path: Path, generated: ModuleType) -> None:
     """The report is of the grid alone."""
