@@ -28,7 +28,7 @@ FEW_PEOPLE = 10
 """A class of fewer people keeps their number in every resample."""
 
 COLUMNS = ["run_id", "metric", "value", "low", "high", "people", "obstacle"]
-_AT_ONCE = 2_000_000
+AT_ONCE = 2_000_000
 """Weights of instances that are held in memory."""
 
 _OF_R = {"": r_matrix.average, "bwt": r_matrix.backward_transfer, "forgetting": r_matrix.forgetting}
@@ -230,7 +230,7 @@ class _TestSet:
         n = len(self.tasks)
         r = np.full((3, len(weights), len(self.stages), n), np.nan)
         for column, task in enumerate(self.tasks):
-            step = max(1, _AT_ONCE // max(1, len(task.patients)))
+            step = max(1, AT_ONCE // max(1, len(task.patients)))
             for first in range(0, len(weights), step):
                 of_instances = weights[first : first + step][:, task.patients]
                 for row, stage in enumerate(self.stages):

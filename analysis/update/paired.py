@@ -53,17 +53,17 @@ class OneClass:
 
     Attributes:
         name: of the class.
-        rows: bool [n], the m instances that count.
-        positive: bool [m], which of them have the class.
-        scores: its probability [m], before and after.
-        said: the decisions [m], before and after.
+        rows: bool [n], the instances that count; nothing else is defined for the others.
+        has: bool [n], which have the class.
+        scores: its probability before and after, [2, n].
+        said: the decisions before and after, bool [2, n].
     """
 
     name: str
     rows: Bools
-    positive: Bools
-    scores: tuple[Floats, Floats]
-    said: tuple[Bools, Bools]
+    has: Bools
+    scores: Floats
+    said: Bools
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +146,7 @@ class Paired:
                     scores[which, there] = score[there] if is_it else 1 - score[there]
                     said[which, there] = decided[there] == is_it
             if rows.any():
-                pairs = (scores[0, rows], scores[1, rows]), (said[0, rows], said[1, rows])
-                found.append(OneClass(name, rows, has[rows], *pairs))
+                found.append(OneClass(name, rows, has, scores, said))
         return found
 
     def _output(self, has: Bools, rows: Bools) -> tuple[int, bool] | None:
