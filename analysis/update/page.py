@@ -12,8 +12,8 @@ from markupsafe import Markup
 from clops_sweep.errors import several
 
 from ..drawing.pictures import Picture, sketch
-from ..formats import DASH, TextCell, TextTable
-from ..report.page import UNSEEN, no_links, table_rows
+from ..formats import DASH, TextCell, TextTable, number
+from ..report.page import UNSEEN, LinkedTable, no_links, table_rows
 from .figures import draw_flips, draw_reliability
 from .findings import Findings
 from .measures import BINS, FIXED, Change, Quantity, Slice
@@ -88,7 +88,7 @@ def percent(quantity: Quantity, signed: bool = False) -> str:
         return DASH
     interval = f" [{100 * quantity.low:.1f}, {100 * quantity.high:.1f}]" if math.isfinite(quantity.low) else ""
     value = 100 * quantity.value
-    plain = f"{value if abs(value) >= 0.05 else 0.0:.1f}"
+    plain = number(value, 1)
     return f"{'+' if value >= 0.05 else ''}{plain} points{interval}" if signed else f"{plain} %{interval}"
 
 
@@ -111,10 +111,12 @@ def _hardest(report: Findings) -> list[str]:
 
 def _number(quantity: Quantity) -> str:
     interval = f" [{quantity.low:.3f}, {quantity.high:.3f}]" if math.isfinite(quantity.low) else ""
-    return f"{quantity.value:.3f}{interval}"
+    return f"{number(quantity.value)}{interval}"
 
 
-def _table(name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[TextCell]], labels: int = 1) -> object:
+def _table(
+    name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[TextCell]], labels: int = 1
+) -> LinkedTable:
     return no_links(TextTable(name, title, tuple(header), tuple(map(tuple, rows)), labels), ())
 
 
