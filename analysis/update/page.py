@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib import resources
-
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
 
 from clops_sweep.errors import several
 
 from ..drawing.pictures import Picture, sketch
 from ..formats import DASH, TextCell, TextTable, number
-from ..report.page import UNSEEN, LinkedTable, no_links, table_rows
+from ..report.page import LinkedTable, from_template, no_links
 from .figures import draw_flips, draw_reliability
 from .findings import Findings
 from .measures import BINS, FIXED, Change, Quantity, Slice
@@ -21,12 +17,9 @@ from .measures import BINS, FIXED, Change, Quantity, Slice
 
 def render_page(report: Findings) -> str:
     """The page as HTML. All text is escaped; the same report gives the same page."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["table_rows"] = table_rows
-    own, shared = (resources.files(f"clops_sweep.analysis.{name}") for name in ("update", "report"))
-    template = environment.from_string(own.joinpath("page.html.jinja").read_text("utf-8"))
     everything, *_ = report.flips
-    page = template.render(
+    return from_template(
+        "update",
         report=report,
         everything=everything,
         verdict=verdict(report),
@@ -42,10 +35,7 @@ def render_page(report: Findings) -> str:
         fixed=_table("fixed", "With a fixed operating point", _FIXED, _classes(report, decisions=False)),
         slices=_table("slices", "Flips and accuracy", _SLICES, _slices(report), 2),
         criteria=_table("decisions", "Acceptance criteria", _CRITERIA, _criteria(report), 2),
-        style=Markup(shared.joinpath("page.css").read_text("utf-8") + own.joinpath("page.css").read_text("utf-8")),
-        script=Markup(shared.joinpath("page.js").read_text("utf-8")),
     )
-    return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", page)
 
 
 _WHEN = ("before", "after")
