@@ -21,13 +21,14 @@ from ..statistics import CONFIDENCE, MIN_UNITS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 RESAMPLES = 1000
 FEW_PEOPLE = 10
 """A class of fewer people keeps their number in every resample."""
 
 COLUMNS = ["run_id", "metric", "value", "low", "high", "people", "obstacle"]
-_AT_ONCE = 2_000_000
+AT_ONCE = 2_000_000
 """Weights of instances that are held in memory."""
 
 _OF_R = {"": r_matrix.average, "bwt": r_matrix.backward_transfer, "forgetting": r_matrix.forgetting}
@@ -146,7 +147,7 @@ class _Task:
 
     patients: Ints
     instances: Ints
-    targets: npt.NDArray[np.bool_]
+    targets: Bools
 
     def classes(self) -> Iterator[tuple[str, Ints]]:
         """Yield each class of tasks with several classes, with the people who have it."""
@@ -172,15 +173,11 @@ class _TestSet:
 
     @classmethod
     def of(cls, predictions: pd.DataFrame) -> _TestSet:
-        if predictions.empty:
-            raise UsageError("the run has no predictions: a sweep keeps them with --keep predictions")
         in_tasks = predictions[predictions["evaluated_on"] > 0]
         rows = in_tasks.sort_values(["trained_on", "evaluated_on", "instance"], kind="stable")
-        outputs = [name for name in rows if str(name).startswith("target_") and rows[name].notna().all()]
+        targets, given = targets_and_probabilities(rows)
         people, codes = np.unique(rows["patient"].fillna("").to_numpy(dtype=object), return_inverse=True)
         trained, evaluated = rows["trained_on"].to_numpy(), rows["evaluated_on"].to_numpy()
-        targets = rows[outputs].to_numpy() > 0
-        given = rows[[str(name).replace("target", "probability") for name in outputs]].to_numpy(dtype=float)
         numbers, names, tasks, stages = np.unique(evaluated).tolist(), [], [], []
         for stage in np.unique(trained).tolist():
             stages.append([given[(trained == stage) & (evaluated == number)] for number in numbers])
@@ -233,7 +230,7 @@ class _TestSet:
         n = len(self.tasks)
         r = np.full((3, len(weights), len(self.stages), n), np.nan)
         for column, task in enumerate(self.tasks):
-            step = max(1, _AT_ONCE // max(1, len(task.patients)))
+            step = max(1, AT_ONCE // max(1, len(task.patients)))
             for first in range(0, len(weights), step):
                 of_instances = weights[first : first + step][:, task.patients]
                 for row, stage in enumerate(self.stages):
@@ -264,7 +261,7 @@ def drawn_people(count: int, small: Sequence[Ints], resamples: int) -> Floats:
     return drawn
 
 
-def scores(targets: npt.NDArray[np.bool_], probabilities: Floats, weights: Floats) -> Floats:
+def scores(targets: Bools, probabilities: Floats, weights: Floats) -> Floats:
     """Return weighted AUC, accuracy and balanced accuracy.
 
     The definitions are those of `runs` with weighted sums: AUC is the share of pairs of a positive and a negative
@@ -278,14 +275,12 @@ def scores(targets: npt.NDArray[np.bool_], probabilities: Floats, weights: Float
     Returns:
         [3, b]; NaN if a class vanishes.
     """
-    truth = targets
-    said, softmax = predicted(probabilities)
-    right = (said & truth).any(1) if softmax else (said == truth).all(1)
+    said, right, softmax = decided(targets, probabilities)
     aucs, recalls = [], []
     with np.errstate(invalid="ignore", divide="ignore"):
         accuracy = weights @ right / weights.sum(1)
-        for output in range(truth.shape[1]):
-            present = truth[:, output]
+        for output in range(targets.shape[1]):
+            present = targets[:, output]
             if present.all() or not present.any():
                 continue
             aucs.append(_auc(present, probabilities[:, output], weights))
@@ -297,18 +292,44 @@ def scores(targets: npt.NDArray[np.bool_], probabilities: Floats, weights: Float
     return np.stack([np.mean(aucs, axis=0), accuracy, np.mean(recalls, axis=0)])
 
 
-def predicted(probabilities: Floats) -> tuple[npt.NDArray[np.bool_], bool]:
-    """Return the predicted classes, bool [n, C], and whether classes are exclusive (probabilities sum to 1)."""
+def targets_and_probabilities(predictions: pd.DataFrame) -> tuple[Bools, Floats]:
+    """Return targets and probabilities [n, C] of rows of the table `predictions`.
+
+    Raises:
+        UsageError: no rows.
+    """
+    if predictions.empty:
+        raise UsageError("the run has no predictions: a sweep keeps them with --keep predictions")
+    outputs = range(sum(str(it).startswith("target_") and bool(predictions[it].notna().all()) for it in predictions))
+    targets, probabilities = (predictions[[f"{it}_{n}" for n in outputs]] for it in ("target", "probability"))
+    return targets.to_numpy() > 0, probabilities.to_numpy(dtype=float)
+
+
+def decided(targets: Bools, probabilities: Floats) -> tuple[Bools, Bools, bool]:
+    """Return the decisions, bool [n, C], whether all of an instance are right [n], and whether classes are exclusive.
+
+    Classes are exclusive if the probabilities of each instance sum to 1; then the most probable one is decided.
+    Otherwise each class with a probability above 0.5 is.
+    """
     softmax = probabilities.shape[1] > 1 and bool(np.allclose(probabilities.sum(1), 1, atol=1e-3))
-    return probabilities == probabilities.max(1, keepdims=True) if softmax else probabilities > 0.5, softmax
+    if softmax:
+        said = probabilities == probabilities.max(1, keepdims=True)
+        return said, np.asarray((said & targets).any(1)), True
+    said = probabilities > 0.5
+    return said, np.asarray((said == targets).all(1)), False
 
 
-def _auc(present: npt.NDArray[np.bool_], score: Floats, weights: Floats) -> Floats:
+def by_score(present: Bools, score: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Return the weights [b, distinct scores] of the instances with and without a class, by ascending score [n]."""
     order = np.argsort(score, kind="stable")
     ordered, sorted_weights = score[order], weights[:, order]
     first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    positive = np.add.reduceat(sorted_weights * present[order], first, axis=1)
-    negative = np.add.reduceat(sorted_weights * ~present[order], first, axis=1)
+    positive, negative = (np.add.reduceat(sorted_weights * it[order], first, axis=1) for it in (present, ~present))
+    return positive, negative
+
+
+def _auc(present: Bools, score: Floats, weights: Floats) -> Floats:
+    positive, negative = by_score(present, score, weights)
     below = np.cumsum(negative, axis=1) - negative
     pairs = positive.sum(1) * negative.sum(1)
     return np.asarray((positive * (below + negative / 2)).sum(1) / pairs)

@@ -14,7 +14,7 @@ import pandas as pd
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
-from .patient_intervals import predicted, predictions_of
+from .patient_intervals import decided, predictions_of, targets_and_probabilities
 
 COLUMNS = ["run_id", "patient", "evaluated_on", "task", "instances", "accuracy", "gain", "retention"]
 
@@ -41,17 +41,12 @@ def per_person(predictions: pd.DataFrame) -> pd.DataFrame:
     Raises:
         UsageError: no rows, or rows of several runs.
     """
-    if predictions.empty:
-        raise UsageError("the run has no predictions: a sweep keeps them with --keep predictions")
+    _, right, _ = decided(*targets_and_probabilities(predictions))
     run_ids = predictions["run_id"].unique()
     if len(run_ids) > 1:
         raise UsageError(f"predictions of {len(run_ids)} runs: expected those of one")
-    names = [name for name in predictions if str(name).startswith("target_") and predictions[name].notna().all()]
-    truth = predictions[names].to_numpy() > 0
-    probabilities = predictions[[str(name).replace("target", "probability") for name in names]].to_numpy(dtype=float)
-    said, softmax = predicted(probabilities)
     rows = predictions[["patient", "evaluated_on", "task", "trained_on", "instance"]].copy()
-    rows["right"] = np.asarray((said & truth).any(1) if softmax else (said == truth).all(1))
+    rows["right"] = right
     in_one = rows.groupby("instance")["evaluated_on"].transform("nunique") == 1
     rows["evaluated_on"] = rows["evaluated_on"].where(in_one, 0)
     rows["task"] = rows["task"].where(in_one, "people in no task")

@@ -91,11 +91,11 @@ def checklist(study: Study) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _of_data(study: Study, words: Callable[[str, Manifest], str]) -> list[str]:
+def _of_data(study: Study, words: Callable[[Manifest], str]) -> list[str]:
     """Return a line for each data set, of its prepared folder."""
     here = study.manifests
     return [
-        f"{name}: {words(name, here[name]) if name in here else 'these data are not prepared on this machine'}"
+        f"{name}: {words(here[name]) if name in here else 'these data are not prepared on this machine'}"
         for name in study.values("dataset")
     ]
 
@@ -137,17 +137,17 @@ def _commands(study: Study) -> list[str]:
     return ["`clops-sweep show RUN_ID` prints the command that repeats a run"]
 
 
-def _classes(name: str, manifest: Manifest) -> str:
+def _classes(manifest: Manifest) -> str:
     counts = (f"{of} {sum(manifest.counts.get(of, {}).values()):,}" for of in manifest.classes)
     kind = "any set of classes" if manifest.multi_label else "one class"
     return f"each frame has {kind} of {len(manifest.classes)}; frames by class: {', '.join(counts)}"
 
 
-def _samples(name: str, manifest: Manifest) -> str:
+def _samples(manifest: Manifest) -> str:
     return f"{manifest.frames:,} frames of {len(manifest.patient_names):,} people"
 
 
-def _left_out(name: str, manifest: Manifest) -> str:
+def _left_out(manifest: Manifest) -> str:
     dropped = [f"{reason} {count:,}" for reason, count in manifest.dropped.items() if count]
     dropped = [f"frames by reason: {', '.join(dropped)}"] if dropped else []
     skipped = [f"{several(len(manifest.skipped), 'record')} skipped"] if manifest.skipped else []
@@ -155,7 +155,7 @@ def _left_out(name: str, manifest: Manifest) -> str:
 
 
 def _transformations(study: Study) -> list[str]:
-    def shape(name: str, manifest: Manifest) -> str:
+    def shape(manifest: Manifest) -> str:
         rate = f" at {manifest.sampling_rate:g} Hz" if manifest.sampling_rate else ""
         return f"frames of {manifest.samples:,} samples{rate}"
 
@@ -320,7 +320,7 @@ MODULES: Mapping[str, Sequence[_Item]] = {
         _Item("7c", "Statistical tests, and whether their assumptions hold", "whether they hold here", _tests),
     ),
     "Generalizability and limitations": (
-        _Item("8a", "Evidence beyond this sample: other populations, places or devices", ".", _unseen),
+        _Item("8a", "Evidence beyond this sample: other populations, places or devices", known=_unseen),
         _Item("8b", "Settings in which the findings are not expected to hold"),
     ),
 }

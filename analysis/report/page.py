@@ -100,11 +100,8 @@ def render_page(
         results: the store, as `--results` takes it, for the commands that repeat runs.
         plugins: run id to the files that such a command must name.
     """
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["table_rows"] = table_rows
-    assets = resources.files("clops_sweep.analysis.report")
-    template = environment.from_string(assets.joinpath("page.html.jinja").read_text("utf-8"))
-    page = template.render(
+    return from_template(
+        "report",
         title=title,
         lead=lead,
         best=best,
@@ -113,13 +110,26 @@ def render_page(
         claims=claims,
         rerun=lambda run_id: rerun_command(run_id, results, plugins=plugins.get(run_id, ())),
         folded=len(sections) > MOST_OPEN,
-        style=Markup(assets.joinpath("page.css").read_text("utf-8")),
-        script=Markup(assets.joinpath("page.js").read_text("utf-8")),
     )
-    return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", page)
 
 
-UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+def from_template(folder: str, **content: object) -> str:
+    """Return the page of a folder of `analysis`, with style and script of the report; text is escaped."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["table_rows"] = table_rows
+
+    def read(of: str, name: str) -> str:
+        return resources.files(f"clops_sweep.analysis.{of}").joinpath(name).read_text("utf-8")
+
+    page = environment.from_string(read(folder, "page.html.jinja")).render(
+        style=Markup("".join(read(of, "page.css") for of in dict.fromkeys(("report", folder)))),
+        script=Markup(read("report", "page.js")),
+        **content,
+    )
+    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", page)
+
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Control characters of terminals and of writing direction, which could disguise a text."""
 
 

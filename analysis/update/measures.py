@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 from scipy.spatial.distance import jensenshannon
 
-from ..people.patient_intervals import RESAMPLES, drawn_people
+from ..people.patient_intervals import AT_ONCE, RESAMPLES, by_score, drawn_people
 from ..statistics import CONFIDENCE, MIN_UNITS
-from .paired import Bools, Floats, Ints, Paired, Predicted
+from .paired import Bools, Floats, Ints, OneClass, Paired, Predicted
 
 BINS: Final = 15
 """Of confidence, for the expected calibration error and the reliability curve."""
@@ -20,7 +20,7 @@ FIXED: Final = 0.9
 """The specificity at which sensitivity is reported, and the other way round."""
 
 _MOST_WEIGHTS: Final = 20_000_000
-_AT_ONCE: Final = 2_000_000
+_RATES: Final = ("sensitivity", "specificity")
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Measures:
         """
         found = []
         for before, after in zip(self.paired.before.probabilities.T, self.paired.after.probabilities.T, strict=True):
-            one, other = (self._sums(_one_hot(_bins(it, DRIFT_BINS), DRIFT_BINS)) for it in (before, after))
+            one, other = (self._sums(np.eye(DRIFT_BINS)[_bins(it, DRIFT_BINS)]) for it in (before, after))
             found.append(jensenshannon(one, other, base=2, axis=1))
         return _quantity(np.nan_to_num(np.mean(found, axis=0)), self._count)
 
@@ -179,39 +179,24 @@ class Measures:
 
         return self._of_both("Brier score", score)
 
-    def accuracy(self) -> Change:
-        """Share of instances with every decision right."""
-        return self._of_both("accuracy", lambda model: self._mean(model.right[:, None])[:, 0])
-
     def classes(self) -> Iterator[ClassMeasures]:
         """Sensitivity and specificity of each class: of the decisions, and with the other fixed at 0.9."""
         for it in self.paired.one_by_one():
-            rates, fixed = [], []
-            for said, score in zip(it.said, it.scores, strict=True):
-                has = self._rates(it.rows, it.positive, said), self._rates(it.rows, ~it.positive, ~said)
-                rates.append(has)
-                fixed.append(self._at(it.rows, it.positive, score))
-            units = [len(np.unique(self._units[it.rows][having])) for having in (it.positive, ~it.positive)]
-            names = ("sensitivity", "specificity")
-            decided = [_change(name, rates[0][k], rates[1][k], units[k]) for k, name in enumerate(names)]
-            ends = [
-                _change(f"{name} at {names[1 - k]} {FIXED:g}", fixed[0][k], fixed[1][k], min(units))
-                for k, name in enumerate(names)
-            ]
-            yield ClassMeasures(it.name, int(it.positive.sum()), len(it.positive), *decided, *ends)
+            sides = it.rows & it.has, it.rows & ~it.has
+            units = [len(np.unique(self._units[side])) for side in sides]
+            before, after = (self._at(it, score) for score in it.scores)
+            decided, fixed = [], []
+            for k, name in enumerate(_RATES):
+                right = self._mean(np.transpose(it.said == (k == 0)), sides[k])
+                decided.append(_change(name, right[:, 0], right[:, 1], units[k]))
+                fixed.append(_change(f"{name} at {_RATES[1 - k]} {FIXED:g}", before[k], after[k], min(units)))
+            yield ClassMeasures(it.name, int(sides[0].sum()), int(it.rows.sum()), *decided, *fixed)
 
-    def _rates(self, rows: Bools, of: Bools, right: Bools) -> Floats:
-        whole, good = np.zeros(len(rows), bool), np.zeros(len(rows), bool)
-        whole[rows], good[rows] = of, right
-        return self._mean(good[:, None], whole)[:, 0]
-
-    def _at(self, rows: Bools, positive: Bools, score: Floats) -> tuple[Floats, Floats]:
-        found, units = [], self._units[rows]
-        step = max(1, _AT_ONCE // len(units))
-        for first in range(0, len(self._weights), step):
-            found.append(at_fixed(positive, score, self._weights[first : first + step][:, units]))
-        sensitivity, specificity = (np.concatenate(each) for each in zip(*found, strict=True))
-        return sensitivity, specificity
+    def _at(self, one: OneClass, score: Floats) -> Floats:
+        units = self._units[one.rows]
+        step = max(1, AT_ONCE // len(units))
+        weights = (self._weights[first : first + step][:, units] for first in range(0, len(self._weights), step))
+        return np.hstack([at_fixed(one.has[one.rows], score[one.rows], each) for each in weights])
 
     def _of_both(self, name: str, measured: Callable[[Predicted], Floats]) -> Change:
         return _change(name, measured(self.paired.before), measured(self.paired.after), self._count)
@@ -249,39 +234,27 @@ def reliability(model: Predicted, targets: Bools) -> list[Bin]:
     ]
 
 
-def at_fixed(positive: Bools, score: Floats, weights: Floats, level: float = FIXED) -> tuple[Floats, Floats]:
-    """The greatest sensitivity with a specificity of at least `level`, and the other way round, over all thresholds.
+def at_fixed(positive: Bools, score: Floats, weights: Floats) -> Floats:
+    """The greatest sensitivity with a specificity of at least 0.9, and the other way round, over all thresholds.
 
     Args:
         positive: [n].
         score: [n]; an instance is called positive from a threshold on.
         weights: [b, n].
-        level: the share that is fixed.
 
     Returns:
-        [b] each; NaN where a resample lacks positives or negatives.
+        [2, b]; NaN where a resample lacks positives or negatives.
     """
-    order = np.argsort(-score, kind="stable")
-    ordered, sorted_weights = score[order], weights[:, order]
-    first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    shares = []
-    for which in (positive[order], ~positive[order]):
-        counts = np.cumsum(np.add.reduceat(sorted_weights * which, first, axis=1), axis=1)
-        with np.errstate(invalid="ignore"):
-            shares.append(np.pad(counts / counts[:, -1:], ((0, 0), (1, 0))))
-    found, false = shares
-    sensitivity = np.where(1 - false >= level - 1e-12, found, 0).max(1)
-    specificity = np.where(found >= level - 1e-12, 1 - false, 0).max(1)
-    nothing = np.isnan(found[:, -1] + false[:, -1])
-    return np.where(nothing, np.nan, sensitivity), np.where(nothing, np.nan, specificity)
+    counts = [np.cumsum(it[:, ::-1], axis=1) for it in by_score(positive, score, weights)]
+    with np.errstate(invalid="ignore"):
+        found, false = (np.pad(it / it[:, -1:], ((0, 0), (1, 0))) for it in counts)
+    sensitivity = np.where(1 - false >= FIXED - 1e-12, found, 0).max(1)
+    specificity = np.where(found >= FIXED - 1e-12, 1 - false, 0).max(1)
+    return np.where(np.isnan(found[:, -1] + false[:, -1]), np.nan, [sensitivity, specificity])
 
 
 def _bins(values: Floats, count: int) -> Ints:
     return np.clip((values * count).astype(np.int64), 0, count - 1)
-
-
-def _one_hot(places: Ints, count: int) -> Floats:
-    return np.eye(count)[places]
 
 
 def _change(name: str, before: Floats, after: Floats, units: int) -> Change:

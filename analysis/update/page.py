@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib import resources
-
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
 
 from clops_sweep.errors import several
 
 from ..drawing.pictures import Picture, sketch
-from ..formats import DASH, TextCell, TextTable
-from ..report.page import UNSEEN, no_links, table_rows
+from ..formats import DASH, TextCell, TextTable, number
+from ..report.page import LinkedTable, from_template, no_links
 from .figures import draw_flips, draw_reliability
 from .findings import Findings
 from .measures import BINS, FIXED, Change, Quantity, Slice
@@ -21,12 +17,9 @@ from .measures import BINS, FIXED, Change, Quantity, Slice
 
 def render_page(report: Findings) -> str:
     """The page as HTML. All text is escaped; the same report gives the same page."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["table_rows"] = table_rows
-    own, shared = (resources.files(f"clops_sweep.analysis.{name}") for name in ("update", "report"))
-    template = environment.from_string(own.joinpath("page.html.jinja").read_text("utf-8"))
     everything, *_ = report.flips
-    page = template.render(
+    return from_template(
+        "update",
         report=report,
         everything=everything,
         verdict=verdict(report),
@@ -42,10 +35,7 @@ def render_page(report: Findings) -> str:
         fixed=_table("fixed", "With a fixed operating point", _FIXED, _classes(report, decisions=False)),
         slices=_table("slices", "Flips and accuracy", _SLICES, _slices(report), 2),
         criteria=_table("decisions", "Acceptance criteria", _CRITERIA, _criteria(report), 2),
-        style=Markup(shared.joinpath("page.css").read_text("utf-8") + own.joinpath("page.css").read_text("utf-8")),
-        script=Markup(shared.joinpath("page.js").read_text("utf-8")),
     )
-    return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", page)
 
 
 _WHEN = ("before", "after")
@@ -88,7 +78,7 @@ def percent(quantity: Quantity, signed: bool = False) -> str:
         return DASH
     interval = f" [{100 * quantity.low:.1f}, {100 * quantity.high:.1f}]" if math.isfinite(quantity.low) else ""
     value = 100 * quantity.value
-    plain = f"{value if abs(value) >= 0.05 else 0.0:.1f}"
+    plain = number(value, 1)
     return f"{'+' if value >= 0.05 else ''}{plain} points{interval}" if signed else f"{plain} %{interval}"
 
 
@@ -111,10 +101,12 @@ def _hardest(report: Findings) -> list[str]:
 
 def _number(quantity: Quantity) -> str:
     interval = f" [{quantity.low:.3f}, {quantity.high:.3f}]" if math.isfinite(quantity.low) else ""
-    return f"{quantity.value:.3f}{interval}"
+    return f"{number(quantity.value)}{interval}"
 
 
-def _table(name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[TextCell]], labels: int = 1) -> object:
+def _table(
+    name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[TextCell]], labels: int = 1
+) -> LinkedTable:
     return no_links(TextTable(name, title, tuple(header), tuple(map(tuple, rows)), labels), ())
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from clops_sweep.errors import UsageError
 
-from ..people.patient_intervals import predicted
+from ..people.patient_intervals import decided, targets_and_probabilities
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -39,8 +39,7 @@ class Predicted:
     @classmethod
     def of(cls, probabilities: Floats, targets: Bools) -> Predicted:
         """Decide by probabilities."""
-        said, softmax = predicted(probabilities)
-        right = np.asarray((said & targets).any(1) if softmax else (said == targets).all(1))
+        said, right, softmax = decided(targets, probabilities)
         return cls(probabilities, said, right, softmax)
 
     def take(self, rows: npt.NDArray[np.generic]) -> Predicted:
@@ -54,17 +53,17 @@ class OneClass:
 
     Attributes:
         name: of the class.
-        rows: bool [n], the m instances that count.
-        positive: bool [m], which of them have the class.
-        scores: its probability [m], before and after.
-        said: the decisions [m], before and after.
+        rows: bool [n], the instances that count; nothing else is defined for the others.
+        has: bool [n], which have the class.
+        scores: its probability before and after, [2, n].
+        said: the decisions before and after, bool [2, n].
     """
 
     name: str
     rows: Bools
-    positive: Bools
-    scores: tuple[Floats, Floats]
-    said: tuple[Bools, Bools]
+    has: Bools
+    scores: Floats
+    said: Bools
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +146,7 @@ class Paired:
                     scores[which, there] = score[there] if is_it else 1 - score[there]
                     said[which, there] = decided[there] == is_it
             if rows.any():
-                pairs = (scores[0, rows], scores[1, rows]), (said[0, rows], said[1, rows])
-                found.append(OneClass(name, rows, has[rows], *pairs))
+                found.append(OneClass(name, rows, has, scores, said))
         return found
 
     def _output(self, has: Bools, rows: Bools) -> tuple[int, bool] | None:
@@ -207,17 +205,13 @@ def _paired(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
             "the two runs were not tested on the same instances of the same tasks; expected runs of one data set, "
             "scenario and patient split"
         )
-    outputs = [
-        [name for name in it if str(name).startswith("target_") and it[name].notna().all()] for it in (one, other)
-    ]
-    if outputs[0] != outputs[1] or not (one[outputs[0]] == other[outputs[0]]).to_numpy().all():
+    (targets, probabilities), (others, probabilities_after) = map(targets_and_probabilities, (one, other))
+    if not np.array_equal(targets, others):
         raise UsageError(
             "the two runs have other labels or another order of labels for the same instances; expected one scenario "
             "with the same classes for each task"
         )
-    targets = one[outputs[0]].to_numpy() > 0
-    probabilities = [str(name).replace("target", "probability") for name in outputs[0]]
-    first, second = (Predicted.of(it[probabilities].to_numpy(dtype=float), targets) for it in (one, other))
+    first, second = (Predicted.of(it, targets) for it in (probabilities, probabilities_after))
     texts = (one[name].fillna("").to_numpy(dtype=object) for name in ("task", "label", "patient"))
     tasks, labels, patients = texts
     return Paired(one["instance"].to_numpy(), tasks, labels, patients, targets, first, second)

@@ -77,6 +77,7 @@ def make_report(
     units = len(np.unique(paired.units))
     unknown = {name: int((column == UNKNOWN).sum()) for name, column in paired.groups.items()}
     curves = tuple(tuple(reliability(model, paired.targets)) for model in (paired.before, paired.after))
+    everything, *others = measures.slices()
     report = UpdateReport(
         run_id=ids[0],
         against="" if against is None else ids[1],
@@ -86,10 +87,10 @@ def make_report(
         units=units,
         unit=paired.unit,
         resamples=measures.resamples,
-        flips=tuple(measures.slices()),
+        flips=(everything, *others),
         changed_decisions=measures.changed_decisions(),
         drift=measures.drift(),
-        overall=(measures.accuracy(), measures.brier(), measures.calibration_error()),
+        overall=(everything.accuracy, measures.brier(), measures.calibration_error()),
         reliability=(curves[0], curves[1]),
         classes=tuple(measures.classes()),
         new=new,

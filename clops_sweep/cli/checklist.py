@@ -34,6 +34,7 @@ def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
     """
     from clops_sweep.analysis.report.checklist import Study
     from clops_sweep.analysis.report.checklist import checklist as written
+    from clops_sweep.data.files.folder import one_sentence
 
     store = asked.store
     store.files.check_is_there()
@@ -51,14 +52,12 @@ def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
         seal=seal_in_words(asked) if asked.selection.claims else "",
         manifests=_manifests(asked, runs.drop_duplicates("dataset").to_dict("records")),
         studies=[it.record for it in standings(asked) if it.record is not None] if given else [],
-        keeps_predictions=not store.read("predictions", first, "run_id").empty,
+        keeps_predictions=bool(store.parts["predictions"].has_finished([first])),
     )
     text = written(study)
     if output is not None:
-        try:
+        with one_sentence(output):
             output.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"{output}: cannot be written ({error.strerror})") from None
     if as_json:
         print_json({"results": store.files.shown, "file": output, "checklist": text})
     else:

@@ -24,6 +24,8 @@ UNKNOWN: Final = "unknown"
 
 _MISSING: Final = ("", "None", "nan", "NaN", "NaT", "<NA>")
 _RESERVED: Final = ("lead", "channel")
+_ROWS_OF_REPORTS: Final = ("all", "class", "task")
+"""Names that update reports give to other rows than those of subgroups."""
 _LEAST, _MOST = 1e-9, 1e9
 """Bounds of rates and durations, so that their products and quotients are finite."""
 _FLOAT32: Final = np.finfo(np.float32)
@@ -257,7 +259,7 @@ def domains(value: Any, count: int) -> dict[str, list[str]]:
 def groups(value: Any, count: int) -> dict[str, list[str]]:
     """Validate columns for subgroups: the group of each recording, by name; `UNKNOWN` for a missing entry."""
     found = {}
-    for name, column in _named("groups", value).items():
+    for name, column in _named("groups", value, (*_RESERVED, *_ROWS_OF_REPORTS)).items():
         known = column
         if not isinstance(column, str) and isinstance(column, Iterable):
             plain = column.tolist() if isinstance(column, np.ndarray) else list(column)
@@ -266,15 +268,15 @@ def groups(value: Any, count: int) -> dict[str, list[str]]:
     return found
 
 
-def _named(argument: str, value: Any) -> Mapping[str, Any]:
+def _named(argument: str, value: Any, reserved: Sequence[str] = _RESERVED) -> Mapping[str, Any]:
     """Validate a mapping of columns."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
         raise refused(argument, 'a mapping such as {"site": [...]}', value)
     for name in value:
-        if not (isinstance(name, str) and name.isidentifier() and name.isascii()) or name in _RESERVED:
-            raise refused(argument, f"names of letters and digits, and none of {', '.join(_RESERVED)}", name)
+        if not (isinstance(name, str) and name.isidentifier() and name.isascii()) or name in reserved:
+            raise refused(argument, f"names of letters and digits, and none of {', '.join(reserved)}", name)
     return value
 
 

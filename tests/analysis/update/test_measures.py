@@ -133,7 +133,7 @@ def test_fewer_than_three_patients_have_no_interval() -> None:
 def test_without_patients_instances_are_drawn() -> None:
     paired = last_models(*(it.assign(patient=None) for it in (stage(1), stage(2))))
     assert (paired.unit, len(np.unique(paired.units))) == ("instance", PEOPLE * OF_EACH)
-    assert np.isfinite(Measures(paired).accuracy().after.low)
+    assert np.isfinite(next(Measures(paired).slices()).accuracy.after.low)
 
 
 def test_no_flip_among_these_patients_has_no_interval() -> None:

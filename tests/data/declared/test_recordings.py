@@ -76,6 +76,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a domain with a bad name": ({"domains": {"the site": ["A"] * 6}}, "^domains: expected names of letters"),
     "a domain called lead": ({"domains": {"lead": ["A"] * 6}}, "^domains: expected names .* none of lead"),
     "groups that are no mapping": ({"groups": ["A"] * 6}, "^groups: expected a mapping"),
+    "groups called class": ({"groups": {"class": ["A"] * 6}}, "^groups: expected names .* not 'class'"),
     "groups that are too few": ({"groups": {"sex": ["A"]}}, r"^groups\['sex'\]: there are 1; expected"),
     "a domain that is too short": ({"domains": {"site": ["A"]}}, r"^domains\['site'\]: there are 1; expected"),
     "a split of no name": ({"split": ["train"] * 5 + ["dev"]}, "^split: expected one of train, validation, test"),
