@@ -19,7 +19,7 @@ from clops_sweep.cli.options import (
     results_option,
 )
 from clops_sweep.errors import UsageError, one_line
-from clops_sweep.machine import available_cores, software
+from clops_sweep.machine import available_cores, software, usable_gpus
 
 if TYPE_CHECKING:
     from clops_sweep.store.run_store import RunStore
@@ -82,18 +82,17 @@ def _data(data_root: Path | None, prepared_root: Path | None) -> dict[str, Any]:
 
 def _gpus() -> list[dict[str, Any]]:
     """Return the GPUs that PyTorch sees, with the error of each that it cannot use."""
+    return [{**gpu._asdict(), "error": _gpu_error(index)} for index, gpu in enumerate(usable_gpus())]
+
+
+def _gpu_error(index: int) -> str | None:
     import torch
 
-    found = []
-    for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
-        properties = torch.cuda.get_device_properties(index)
-        gpu = {"name": properties.name, "memory": properties.total_memory, "error": None}
-        try:
-            torch.ones(1, device=torch.device("cuda", index)).sum().item()
-        except RuntimeError as error:  # its memory is in use, or this PyTorch does not support it
-            gpu["error"] = one_line(error)
-        found.append(gpu)
-    return found
+    try:
+        torch.ones(1, device=torch.device("cuda", index)).sum().item()
+    except RuntimeError as error:  # its memory is in use, or this PyTorch does not support it
+        return one_line(error)
+    return None
 
 
 def _cluster(address: str) -> list[dict[str, Any]]:

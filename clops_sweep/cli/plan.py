@@ -84,11 +84,12 @@ class Facts:
         pending = [*plan.of("pending", "waiting"), *runs_to_come(asked)]
         not_here = list(dict.fromkeys((*plan.unprepared, *unprepared(asked))))
 
-        from clops_sweep.execution.devices.choice import choose
         from clops_sweep.execution.jobs import Resources
 
         taken, device = resources or Resources(), None
         if resources is not None and pending:
+            from clops_sweep.execution.devices.choice import choose
+
             choice = choose(asked, resources, finished_runs(asked, plan), len(pending), may_measure=False)
             taken, device = choice.resources, choice.words
 

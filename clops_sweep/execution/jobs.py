@@ -179,9 +179,7 @@ class Resources:
             from clops_sweep.execution.cluster_address import running_cluster
 
             running_cluster(self.address)
-            return
-        ray = sys.modules.get("ray")
-        if ray is not None and ray.is_initialized():
+        if self.is_elsewhere:
             return  # an existing cluster checks this itself
         if not self.no_ray and self.cpus_per_trial > available_cores():
             raise UsageError(
@@ -192,6 +190,12 @@ class Resources:
             check_gpu("--gpus-per-trial", self.gpus_per_trial)
         elif self.device == "gpu":
             check_gpu("--device gpu")
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether workers may be on other machines, or on a Ray that was started with other resources."""
+        ray = sys.modules.get("ray")
+        return not self.no_ray and (self.address is not None or (ray is not None and ray.is_initialized()))
 
     @property
     def runs_in_lockstep(self) -> int:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.scenarios import Subset
+from clops_sweep.data.scenarios import Scenario, Subset
 from clops_sweep.errors import Diverged, UsageError
 from clops_sweep.experiment.columns import PHASES
 from clops_sweep.experiment.config import RunConfig
@@ -29,6 +29,7 @@ from clops_sweep.learning.class_weights import class_weights
 from clops_sweep.learning.early_stopping import EarlyStopping
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.optimizers import scheduled
 from clops_sweep.learning.lockstep import computed_alone, free_fields, lockstep_key
 from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator, SplitName
@@ -109,19 +110,7 @@ class ContinualRun:
         parts = [part.rows for task in scenario.tasks for part in (task.train, task.validation, task.test)]
         parts += [] if scenario.unseen is None else [scenario.unseen.rows]
         bank = bank_of(frames, self.device, np.concatenate(parts))
-        learner = make_learner(
-            [each.initial_seed for each in self.configs],
-            "multilabel" if common.head == "per_class" else self.scenario.kind,
-            self.scenario.outputs,
-            common.learning_rate,
-            bank,
-            common.network,
-            network_options(common, frames),
-            optimizer=common.optimizer,
-            weight_decay=common.weight_decay,
-            precision=common.precision,
-            **({"together": False} if online or computed_alone(common.strategy) or common.augment is not None else {}),
-        )
+        learner = learner_of(self.configs, self.scenario, frames, bank)
         if common.augment is not None:
             seeds = [each.seed for each in self.configs]
             learner.augment = Augmenter(common.augment, seeds, common.options_of("augment"))
@@ -412,6 +401,25 @@ class ContinualRun:
             self._seconds[phase] += time.perf_counter() - start
             if phase == "seconds":
                 self._seconds["cpu_seconds"] += time.process_time() - cpu_start
+
+
+def learner_of(configs: Sequence[RunConfig], scenario: Scenario, frames: FrameSet, bank: FrameBank) -> Learner:
+    """Return the untrained learner of runs in lockstep, without augmentation."""
+    common = configs[0]
+    alone = common.stream == "online" or computed_alone(common.strategy) or common.augment is not None
+    return make_learner(
+        [each.initial_seed for each in configs],
+        "multilabel" if common.head == "per_class" else scenario.kind,
+        scenario.outputs,
+        common.learning_rate,
+        bank,
+        common.network,
+        network_options(common, frames),
+        optimizer=common.optimizer,
+        weight_decay=common.weight_decay,
+        precision=common.precision,
+        **({"together": False} if alone else {}),
+    )
 
 
 def _not_finite(parameters: Parameters) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -73,7 +72,7 @@ def choose(
             f"--device {wanted}: the finished runs of this search space in {asked.store.files.shown} were computed on "
             f"{before.upper()}s; expected --device {before} or auto, or other --results"
         )
-    if before == "gpu" and not (gpus or _is_elsewhere(resources)):
+    if before == "gpu" and not (gpus or resources.is_elsewhere):
         raise UsageError(
             f"the finished runs of this search space in {asked.store.files.shown} were computed on GPUs, and PyTorch "
             f"{installed_version('torch')} can use none here; expected a machine with a GPU, or other --results"
@@ -105,12 +104,6 @@ def choose(
             return Choice(resources, f"cpu; {idle}")
         because = f"{_times(gain)} as fast as {core}"
     return _on_gpus(resources, kinds, runs, because)
-
-
-def _is_elsewhere(resources: Resources) -> bool:
-    """Return whether workers may be on other machines, or on a Ray that was started with other resources."""
-    ray = sys.modules.get("ray")
-    return resources.address is not None or (ray is not None and ray.is_initialized())
 
 
 def _stay_idle(count: int) -> str:
