@@ -20,12 +20,15 @@ def free_fields(strategy: str) -> frozenset[str]:
     return frozenset({"seed", "weight_seed", *STRATEGIES.declaration(strategy).lockstep})
 
 
-def lockstep_key(config: RunConfig) -> str:
-    """Return a key that is equal for configs that may be trained in lockstep.
+def is_alone(config: RunConfig) -> bool:
+    """Return whether a run is the only one of its lockstep: a loss, an online stream, or one that stops early.
 
-    A run with early stopping is computed alone, because its own losses decide when its tasks end. So is an online
-    stream.
+    With early stopping, its own losses decide when its tasks end.
     """
-    alone = config.early_stopping is not None or config.stream == "online"
-    free = () if alone else free_fields(config.strategy)
+    return computed_alone(config.strategy) or config.early_stopping is not None or config.stream == "online"
+
+
+def lockstep_key(config: RunConfig) -> str:
+    """Return a key that is equal for configs that may be trained in lockstep."""
+    free = () if is_alone(config) else free_fields(config.strategy)
     return config.model_dump_json(exclude=set(free))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.tasks import scenario_of
-from clops_sweep.learning.lockstep import computed_alone
+from clops_sweep.learning.lockstep import is_alone
 from clops_sweep.machine import installed_version, usable_gpus
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ class Speed:
     run_bytes: int
 
 
-def is_alone(config: RunConfig) -> bool:
-    """Return whether a run is always the only one of its lockstep."""
-    return computed_alone(config.strategy) or config.augment is not None or config.early_stopping is not None
+def one_at_a_time(config: RunConfig) -> bool:
+    """Return whether runs of a config are computed one after the other."""
+    return is_alone(config) or config.augment is not None
 
 
 def speed_key(config: RunConfig, frames: FrameSet) -> str:
@@ -59,7 +59,7 @@ def speed_key(config: RunConfig, frames: FrameSet) -> str:
     if frames.encoded is not None and config.lora_rank:
         options += [f"encoder={frames.encoded.encoder_hash[:8]}", f"lora_rank={config.lora_rank}"]
     shape = f"batch {config.batch_size}, {frames.channels} x {frames.samples}"
-    more = [config.precision] * (config.precision != "float32") + ["one run at a time"] * is_alone(config)
+    more = [config.precision] * (config.precision != "float32") + ["one run at a time"] * one_at_a_time(config)
     origin = ORIGINS.get(("network", config.network))  # a network of the user's whose code changes is another one
     return ", ".join([config.network, *options, shape, *more, *([f"code {str(origin.code)[:8]}"] if origin else [])])
 
@@ -99,7 +99,7 @@ def measure(config: RunConfig, frames: FrameSet, device: str) -> Speed:
     import torch
 
     scenario = scenario_of(config, frames)
-    runs = 1 if is_alone(config) else _IN_LOCKSTEP
+    runs = 1 if one_at_a_time(config) else _IN_LOCKSTEP
     of_one, _ = _step(config, frames, scenario, torch.device("cpu"), 1)
     of_all, run_bytes = _step(config, frames, scenario, torch.device(device), runs)
     return Speed(of_one, of_all / runs, run_bytes)
@@ -138,7 +138,7 @@ def _step(
             optimizer=config.optimizer,
             weight_decay=config.weight_decay,
             precision=config.precision,
-            **({"together": False} if is_alone(config) else {}),
+            **({"together": False} if one_at_a_time(config) else {}),
         )
         rows, targets = torch.from_numpy(train.rows[:count]), torch.from_numpy(train.targets[:count])
         task = Instances(rows.to(device).expand(runs, -1), targets.to(device).expand(runs, -1, -1))
