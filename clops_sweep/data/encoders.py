@@ -49,15 +49,8 @@ class Encoders(Protocol):
             UsageError: the frames do not fit and cannot be adapted, or it was trained on their people.
         """
 
-    def compute(self, encoder: str, frames: FrameSet) -> Computing:
-        """Start to compute the features of all instances.
-
-        Raises:
-            UsageError: the module cannot be created or is not a valid encoder.
-        """
-
-    def adapt(self, encoder: str, frames: FrameSet) -> Computing:
-        """Start to adapt all instances to the signals that the encoder takes.
+    def compute(self, encoder: str, frames: FrameSet, *, adapted: bool = False) -> Computing:
+        """Start to compute the features of all instances, or with `adapted` the signals that the encoder takes.
 
         Raises:
             UsageError: the signals do not fit, or the module cannot be created or is not a valid encoder.

@@ -22,7 +22,7 @@ from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.network_input import check_frames
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
-from clops_sweep.learning import result, streams
+from clops_sweep.learning import result
 from clops_sweep.learning.augmentation.augmenter import Augmenter
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.class_weights import class_weights
@@ -38,7 +38,7 @@ from clops_sweep.learning.models.trained_model import model_bytes
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.networks.on_features import network_options
 from clops_sweep.learning.parameters import Parameters
-from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
+from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training, run_epoch
 from clops_sweep.learning.strategies.online import OnlineStream
 from clops_sweep.learning.threads import one_thread
 
@@ -272,19 +272,12 @@ class ContinualRun:
         self._add_to_curves(seen)
 
     def _train_epoch(self, task: int, epoch: int) -> None:
-        training, instances = self._training, self._training.tasks[task]
-        config = training.config
+        training, config = self._training, self._training.config
         training.learner.learning_rate = config.learning_rate * scheduled(config.schedule, epoch, self._epochs)
         with self._timed("seconds_acquire"):
             replay = self._strategy.replay(task, epoch)
         with self._timed("seconds_train"):
-            if training.learner.augment is not None:
-                training.learner.augment.begin_epoch(task, epoch)
-            size = instances.rows.shape[1] + (0 if replay is None else replay.instances.rows.shape[1])
-            order = streams.permutations(training.seeds, size, "batch order", task, epoch).to(self.device)
-            dropout_keys = streams.keys(training.seeds, "training dropout", task, epoch).to(self.device)
-            self._strategy.train_epoch(task, epoch, replay, order, dropout_keys)
-            self._strategy.end_epoch()
+            run_epoch(training, self._strategy, task, epoch, replay)
         # Kernels may turn NaN into zero before the output, so the parameters are checked.
         if not training.learner.parameters.flat.abs().amax().isfinite():
             raise Diverged(

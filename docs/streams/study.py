@@ -57,30 +57,23 @@ def table(runs: pd.DataFrame, title: str) -> str:
     """One of `TABLES` in Markdown: means and standard deviations over splits, and paired differences."""
     space, condition, measure, more = TABLES[title]
     here = runs[runs["space"] == space].query(condition).set_index(["split_seed", "seed"])
-    theirs = here.loc[here["method"] == BASELINE, measure]
-    known, names = partitions(here.reset_index()), list(here["method"].unique())
-    differences = [
-        paired_difference(ours, theirs[ours.index], list(ours.index), known, measure)
-        for ours in (here.loc[here["method"] == name, measure] for name in names if name != BASELINE)
-    ]
-    p_values = holm([found.p for found in differences])
-    compared = dict(
-        zip([name for name in names if name != BASELINE], zip(differences, p_values, strict=True), strict=True)
-    )
+    methods, known = dict(list(here.groupby("method", sort=False))), partitions(here.reset_index())
+    theirs = methods[BASELINE][measure]
+    differences = {
+        name: paired_difference(rows[measure], theirs[rows.index], list(rows.index), known, measure)
+        for name, rows in methods.items()
+        if name != BASELINE
+    }
+    p_values = dict(zip(differences, holm([it.p for it in differences.values()]), strict=True))
     heads = [f"`{it}`" if it in MEASURES else it for it in (measure, *more)]
     lines = [["", heads[0], "minus fine-tuning", "p", *heads[1:]]]
     lines.append(["---", *["---:"] * (len(lines[0]) - 1)])
-    for name in names:
-        cells = [
-            estimate(here.loc[here["method"] == name, it].groupby(level="split_seed").mean()) for it in (measure, *more)
-        ]
-        values = [f"{it.mean:.3f} ± {it.sd:.3f}" for it in cells]
-        found, p = compared.get(name, (None, None))
-        less = (
-            ["", ""]
-            if found is None
-            else [f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]", "< .01" if p < 0.01 else f"{p:.2f}"]
-        )
+    for name, rows in methods.items():
+        cells = [estimate(rows[it].groupby(level="split_seed").mean()) for it in (measure, *more)]
+        values, less = [f"{it.mean:.3f} ± {it.sd:.3f}" for it in cells], ["", ""]
+        if name in differences:
+            found, p = differences[name], p_values[name]
+            less = [f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]", "< .01" if p < 0.01 else f"{p:.2f}"]
         lines.append([name, values[0], *less, *values[1:]])
     return f"**{title}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

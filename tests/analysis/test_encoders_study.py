@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 import pytest
@@ -11,12 +12,8 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_page_has_the_tables_that_follow_from_the_runs() -> None:
-    spec = importlib.util.spec_from_file_location("encoders_study", DOCS / "encoders" / "study.py")
-    assert spec is not None
-    assert spec.loader is not None
-    study = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(study)
+def test_the_page_has_the_tables_that_follow_from_the_runs(loaded: Callable[[str, Path], ModuleType]) -> None:
+    study = loaded("encoders_study", DOCS / "encoders" / "study.py")
     runs = pd.read_parquet(study.RUNS)
     page = (DOCS / "encoders.md").read_text("utf-8")
     for table in study.tables(runs).split("\n\n"):

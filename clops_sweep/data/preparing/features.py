@@ -126,8 +126,8 @@ class CachedFeatures:
         if self.facts() is not None:
             return
         with terminated_like_interrupted(), appearing_folder(self._folder) as staging:
-            begin = self._encoders.adapt if self._adapted else self._encoders.compute
-            computing, what = begin(self._encoder, frames), "adapted frames" if self._adapted else "features"
+            computing = self._encoders.compute(self._encoder, frames, adapted=self._adapted)
+            what = "adapted frames" if self._adapted else "features"
             shape = (len(frames), *computing.shape)
             needed, free = int(np.prod(shape)) * _DTYPE.itemsize, shutil.disk_usage(staging).free
             if needed > free:

@@ -93,29 +93,17 @@ class Encoders:
             )
         adapter(encoder, found.takes, Signals.of(frames))
 
-    def compute(self, encoder: str, frames: FrameSet) -> Computing:
-        """Start to compute the features of all instances.
-
-        Raises:
-            UsageError: the module cannot be created or is not a valid encoder.
-        """
-        from clops_sweep.learning.encoders.computing import computing
-
-        found = self._found(encoder)
-        fitting = adapter(encoder, found.takes, Signals.of(frames))
-        return computing(encoder, self._module(encoder, found), fitting, frames)
-
-    def adapt(self, encoder: str, frames: FrameSet) -> Computing:
-        """Start to adapt all instances to the signals that the encoder takes.
+    def compute(self, encoder: str, frames: FrameSet, *, adapted: bool = False) -> Computing:
+        """Start to compute the features of all instances, or with `adapted` the signals that the encoder takes.
 
         Raises:
             UsageError: the signals do not fit, or the module cannot be created or is not a valid encoder.
         """
-        from clops_sweep.learning.encoders.computing import adapting
+        from clops_sweep.learning.encoders.computing import adapting, computing
 
         found = self._found(encoder)
         fitting = adapter(encoder, found.takes, Signals.of(frames))
-        return adapting(encoder, self._module(encoder, found), fitting, frames)
+        return (adapting if adapted else computing)(encoder, self._module(encoder, found), fitting, frames)
 
     def module(self, encoder: str) -> EncoderModule:
         """Return a function that creates the module in any process on a machine with the weights.

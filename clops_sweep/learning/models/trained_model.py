@@ -121,7 +121,7 @@ def model_from(content: bytes, encoder_of: Callable[[ModelFacts], UsedEncoder] |
     options = dict(facts.network_options)
     if encoder is not None and facts.lora_rank:
         module = encoder.module
-        options["encoder"] = TunedEncoder(lambda: module, str(facts.encoder_hash), facts.lora_rank)
+        options["encoder"] = TunedEncoder(str(facts.encoder), lambda: module, str(facts.encoder_hash), facts.lora_rank)
     network = made(facts.network, NETWORKS[facts.network], 0, facts.shape, outputs, options)
     try:
         network.load_state_dict((network.frozen() if isinstance(network, OnFeatures) else {}) | load(content))

@@ -38,11 +38,13 @@ class TunedEncoder:
     """An encoder whose adapters a run trains; the entry "encoder" of `network_options`.
 
     Attributes:
+        name: of the encoder.
         make: creates the module, frozen and in evaluation mode.
         identity: SHA-256 of its code, weights and declaration.
         rank: of the adapters.
     """
 
+    name: str
     make: Callable[[], nn.Module] = field(repr=False, compare=False)
     identity: str
     rank: int
@@ -53,7 +55,8 @@ def network_options(config: RunConfig, frames: FrameSet) -> dict[str, Any]:
     encoded = frames.encoded
     if encoded is None or encoded.module is None:
         return config.network_options
-    return config.network_options | {"encoder": TunedEncoder(encoded.module, encoded.encoder_hash, config.lora_rank)}
+    tuned = TunedEncoder(encoded.encoder, encoded.module, encoded.encoder_hash, config.lora_rank)
+    return config.network_options | {"encoder": tuned}
 
 
 @torch.no_grad()

@@ -73,7 +73,10 @@ def made(
         if isinstance(module, nn.Module):
             module = _with_other_head(name, module, shape, outputs, options)
         if encoder is not None and tuned is not None:
-            encoder = lora(encoder, tuned.rank)
+            try:
+                encoder = lora(encoder, tuned.rank)
+            except UsageError as error:
+                raise UsageError(f"encoder {tuned.name!r}: {error}") from None
     if not isinstance(module, nn.Module):
         raise UsageError(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
     if "norm" in options:

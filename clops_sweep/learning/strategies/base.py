@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import torch
 
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances, Replay
 from clops_sweep.learning.learners.learner import Learner
 
@@ -182,3 +183,15 @@ class LockstepStrategy:
     def restore(self, state: dict[str, Any], task: int) -> None:
         """Restore a state from `state` during the given task."""
         del state, task
+
+
+def run_epoch(training: Training, strategy: LockstepStrategy, task: int, epoch: int, replay: Replay | None) -> None:
+    """Train a strategy for one epoch (from 0) on a task, with the random streams of that epoch."""
+    learner, instances = training.learner, training.tasks[task]
+    if learner.augment is not None:
+        learner.augment.begin_epoch(task, epoch)
+    size = instances.rows.shape[1] + (0 if replay is None else replay.instances.rows.shape[1])
+    order = streams.permutations(training.seeds, size, "batch order", task, epoch).to(learner.bank.device)
+    dropout_keys = streams.keys(training.seeds, "training dropout", task, epoch).to(learner.bank.device)
+    strategy.train_epoch(task, epoch, replay, order, dropout_keys)
+    strategy.end_epoch()

@@ -14,7 +14,7 @@ from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances, Replay
 from clops_sweep.learning.metrics.prequential import Prequential
-from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
+from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training, run_epoch
 
 
 class OnlineStream(LockstepStrategy):
@@ -58,22 +58,11 @@ class OnlineStream(LockstepStrategy):
             inner.come_to(batch, end=False)
             inner.begin_task(batch)
             for step in range(training.config.steps_per_batch):
-                self._step(batch, step)
+                run_epoch(inner.training, inner, batch, step, inner.replay(batch, step))
             inner.end_training(batch)
             inner.come_to(batch, end=True)
             inner.end_task(batch)
         self._logits.append(torch.cat(logits, dim=1))
-
-    def _step(self, batch: int, step: int) -> None:
-        learner, seeds = self.training.learner, self.training.seeds
-        if learner.augment is not None:
-            learner.augment.begin_epoch(batch, step)
-        replay = self._inner.replay(batch, step)
-        size = self._batches[batch].rows.shape[1] + (0 if replay is None else replay.instances.rows.shape[1])
-        order = streams.permutations(seeds, size, "batch order", batch, step).to(learner.bank.device)
-        dropout_keys = streams.keys(seeds, "training dropout", batch, step).to(learner.bank.device)
-        self._inner.train_epoch(batch, step, replay, order, dropout_keys)
-        self._inner.end_epoch()
 
     def predicted(self, kind: LossKind) -> Prequential:
         """Return the predictions of the whole stream; `kind` is that of the scenario."""

@@ -15,7 +15,7 @@ from clops_sweep import ContinualRun, RunConfig, UsageError
 from clops_sweep.execution.devices.speed import measure, speed_key
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning.models.trained_model import model_from
-from clops_sweep.learning.networks.on_features import network_options
+from clops_sweep.learning.networks.on_features import TunedEncoder, network_options
 from clops_sweep.learning.networks.run_module import made, trained
 from tests.learning.encoders.place import FILE, Place, config
 from tests.learning.encoders.place import trained as pretrained
@@ -122,6 +122,8 @@ def test_what_needs_fixed_features_or_signals_is_refused(place: Place) -> None:
             config("plain", strategy=strategy, scenario="class_il_union", lora_rank=2)
     with pytest.raises(UsageError, match="lora_rank = 2: adapts an encoder"):
         config(None, lora_rank=2)
+    with pytest.raises(UsageError, match="encoder 'flat'"):
+        made("linear", NETWORKS["linear"], 0, (1, 8), 4, {"encoder": TunedEncoder("flat", nn.Flatten, "", 2)})
     with pytest.raises(UsageError, match="lora_rank = -1"):
         config("plain", lora_rank=-1)
     tuned, cached = config("plain", lora_rank=2), config("plain")
