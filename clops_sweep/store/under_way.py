@@ -75,6 +75,9 @@ class UnderWayFile:
         self._path = f"{self._folder}/{self._name}"
         self.is_local = store.files.local
         self.seconds = SECONDS if store.files.local else SECONDS_ELSEWHERE
+        if self.is_local:
+            with suppress(OSError):  # only here: results that are deleted in mid-sweep must not be made again
+                self._files.make_folder(self._folder)
         self._next_look = -math.inf
         self._elsewhere: frozenset[str] = frozenset()
         self._beats: dict[str, tuple[object, float]] = {}
@@ -88,7 +91,6 @@ class UnderWayFile:
         text = json.dumps(content)
         with suppress(OSError, UsageError):
             if self.is_local:  # without a flush to the disk: the file is of no use after a power failure
-                self._files.make_folder(self._folder)
                 staging = Path(self._folder, f".{self._name}")
                 staging.write_text(text)
                 os.replace(staging, self._path)
