@@ -102,10 +102,8 @@ def status(asked: Request, watch: bool, as_json: bool) -> None:
         raise UsageError("--watch and --json are both given; expected one of them")
     if watch:
         _watch(asked)
-    elif as_json:
-        _say_status(asked, as_json=True)
     else:
-        _say_status(asked)
+        _say_status(asked, as_json)
 
 
 def _watch(asked: Request) -> None:
@@ -125,7 +123,7 @@ def _watch(asked: Request) -> None:
         time.sleep(seconds)
 
 
-def _say_status(asked: Request, *, as_json: bool = False) -> bool:
+def _say_status(asked: Request, as_json: bool = False) -> bool:
     """Print how a sweep stands; return whether runs are pending, or may be where no search space is given."""
     names: dict[str, str] = {}
     data: dict[str, Any] = {}

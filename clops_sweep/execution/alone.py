@@ -13,12 +13,9 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
-from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import MakeWorkplace, Resources
-from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.run_log import mark_output, print_for
 from clops_sweep.execution.worker.job_runner import JobRunner
-from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 _SECONDS_TO_STOP = 20.0
@@ -33,16 +30,15 @@ def workers(
     del resources
     workplace = make_workplace(frames)
 
-    def run_fed(feed: Feed, compaction: BackgroundCompaction, observers: Observers, under_way: RunsUnderWay) -> None:
-        relay = Relay(display, feed, compaction, observers, under_way)
+    def run_fed(feed: Feed, relay: Relay) -> None:
         with _marked_output():
-            _run(feed, JobRunner(workplace), display, observers, relay)
+            _run(feed, JobRunner(workplace), display, relay)
         relay.check()
 
     yield run_fed
 
 
-def _run(feed: Feed, runner: JobRunner, display: Display, observers: Observers, relay: Relay) -> None:
+def _run(feed: Feed, runner: JobRunner, display: Display, relay: Relay) -> None:
     display.stops_in_order = True
     try:
         while not (display.interrupted or relay.store_error):
@@ -61,7 +57,7 @@ def _run(feed: Feed, runner: JobRunner, display: Display, observers: Observers, 
                     return
                 reports = runner.step(_SECONDS_BETWEEN_LOOKS)
                 relay.pass_on(parts, reports, runner.events(), relay.started)
-                observers.look()
+                relay.observers.look()
             feed.returned(job)
     except BaseException:
         _stop(runner, 0)

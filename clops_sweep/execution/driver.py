@@ -20,6 +20,7 @@ from clops_sweep.errors import StoreError
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.display.terminal import output_to
 from clops_sweep.execution.feeding.feed import Feed, GridFeed
+from clops_sweep.execution.feeding.relay import Relay
 from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import HeldFrames, Resources, Workplace, make_jobs, shuffled
@@ -134,8 +135,9 @@ def run_feeds(
         with working as run_fed, closing(observers, display), runs_under_way as under_way:
             while feed is not None:
                 with BackgroundCompaction(store) as compaction:
+                    relay = Relay(store, display, feed, compaction, observers, under_way)
                     while not (display.interrupted or _is_over(feed)):
-                        run_fed(feed, compaction, observers, under_way)
+                        run_fed(feed, relay)
                 if display.interrupted:
                     return
                 with storing(store):

@@ -20,11 +20,8 @@ from clops_sweep.execution.cluster.shared_store import check_shared
 from clops_sweep.execution.cluster.start import cluster, start_in_words
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
-from clops_sweep.execution.feeding.relay import RunFed
-from clops_sweep.execution.feeding.under_way import RunsUnderWay
+from clops_sweep.execution.feeding.relay import Relay, RunFed
 from clops_sweep.execution.jobs import MakeWorkplace, Resources
-from clops_sweep.execution.observers.thread import Observers
-from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 
 @contextmanager
@@ -52,7 +49,7 @@ def workers(
         if workplace.witness:
             check_shared(workplace.witness, workplace.store_uri)
 
-        def run(feed: Feed, compaction: BackgroundCompaction, observers: Observers, under_way: RunsUnderWay) -> None:
-            run_fed(feed, workplace, resources, display, compaction, observers, under_way)
+        def run(feed: Feed, relay: Relay) -> None:
+            run_fed(feed, workplace, resources, display, relay)
 
         yield run

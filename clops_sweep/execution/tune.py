@@ -33,13 +33,10 @@ from clops_sweep.execution.cluster.start import places
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay
-from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job, Resources, Workplace
-from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.ray_internals import worker_deaths
 from clops_sweep.execution.reports import WorkerDied, bounded
 from clops_sweep.execution.worker.scratch import private_folder
-from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 
 class FirstWithoutWorker(FIFOScheduler):
@@ -118,13 +115,9 @@ def run_fed(
     workplace: Workplace,
     resources: Resources,
     display: Display,
-    compaction: BackgroundCompaction | None = None,
-    observers: Observers | None = None,
-    under_way: RunsUnderWay | None = None,
+    relay: Relay,
 ) -> None:
     """Run Tune over jobs of a feed, until there are no more or a batch is done.
-
-    The compaction gets the number of recorded runs, the observers all events, and `under_way` all reports.
 
     Raises:
         StoreError: one run after the other could not be recorded.
@@ -133,7 +126,6 @@ def run_fed(
         tune.with_parameters(ContinualRunTrainable, workplace=workplace),
         {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
     )
-    watcher = Watcher(workplace, display, feed, compaction, observers, under_way)
     # Tune's own files are not needed, since results are in the store.
     searcher = FeedSearcher(feed, resources)
     with private_folder() as files, _many_pending(), worker_deaths(display.warn):
@@ -152,12 +144,12 @@ def run_fed(
                 storage_path=str(files.parent),
                 failure_config=tune.FailureConfig(max_failures=0, fail_fast=False),
                 checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
-                callbacks=[watcher],
+                callbacks=[Watcher(workplace, display, feed, relay)],
                 verbose=0,
             ),
         )
         tuner.fit()
-    watcher.relay.check()
+    relay.check()
     if not searcher.ended:  # SIGUSR1 arrived while Tune handled it itself
         display.interrupted = True
 
@@ -219,20 +211,11 @@ class FeedSearcher(Searcher):
 class Watcher(tune.Callback):
     """Passes on reports of trials, and stops Tune when the user wants to."""
 
-    def __init__(
-        self,
-        workplace: Workplace,
-        display: Display,
-        feed: Feed,
-        compaction: BackgroundCompaction | None,
-        observers: Observers | None,
-        under_way: RunsUnderWay | None = None,
-    ) -> None:
+    def __init__(self, workplace: Workplace, display: Display, feed: Feed, relay: Relay) -> None:
         self._workplace = workplace
         self._display = display
         self._feed = feed
-        self._observers = observers
-        self.relay = Relay(display, feed, compaction, observers, under_way)
+        self._relay = relay
         self._user_signal = getattr(signal, "SIGUSR1", None)  # Windows has no such signal
         self._before = signal.getsignal(self._user_signal) if self._user_signal else None
         self._stop: Any = None
@@ -254,9 +237,8 @@ class Watcher(tune.Callback):
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Check, several times a second, whether the user wants to stop or an observer hangs."""
-        if self._observers is not None:
-            self._observers.look()
-        if (self._display.interrupted or self.relay.store_error) and self._display.stops_in_order:
+        self._relay.observers.look()
+        if (self._display.interrupted or self._relay.store_error) and self._display.stops_in_order:
             self._display.stops_in_order = False
             if self._display.interrupted:
                 self._display.stopping()
@@ -279,7 +261,7 @@ class Watcher(tune.Callback):
         """Pass on the reports of a step."""
         self._heard[trial.trial_id] = time.monotonic()
         job = _job(trial)
-        self.relay.pass_on(job.parts(), result["reports"], result["events"], partial(self._begun, trial))
+        self._relay.pass_on(job.parts(), result["reports"], result["events"], partial(self._begun, trial))
         result["events"].clear()  # frees memory: Tune keeps the last result of every trial
         if result["done"]:
             self._feed.returned(job)
@@ -298,13 +280,13 @@ class Watcher(tune.Callback):
         limit, silent = self._workplace.epoch_timeout, time.monotonic() - self._heard.get(trial.trial_id, math.inf)
         if limit is not None and silent > limit - _SECONDS_TO_HEAR and _NO_MEMORY not in error:
             death = WorkerDied(_TIMED_OUT.format(limit), timed_out=True)
-        self.relay.report(self._at.get(trial.trial_id, job.parts()[0]), death)
+        self._relay.report(self._at.get(trial.trial_id, job.parts()[0]), death)
         self._feed.died(job, death)
         self._forget(trial)
 
     def _begun(self, trial: Any, part: Job) -> None:
         self._at[trial.trial_id] = part
-        self.relay.started(part)
+        self._relay.started(part)
 
     def _forget(self, trial: Any) -> None:
         for known in (self._at, self._heard):

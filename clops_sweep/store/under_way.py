@@ -75,9 +75,12 @@ class UnderWayFile:
         self._path = f"{self._folder}/{self._name}"
         self.is_local = store.files.local
         self.seconds = SECONDS if store.files.local else SECONDS_ELSEWHERE
+        if self.is_local:
+            with suppress(OSError):  # only here: results that are deleted in mid-sweep must not be made again
+                self._files.make_folder(self._folder)
         self._next_look = -math.inf
         self._elsewhere: frozenset[str] = frozenset()
-        self._beats: dict[str, tuple[object, float]] = {}
+        self._changes: dict[str, tuple[object, float]] = {}
 
     def write(self, runs: Sequence[UnderWay], taken: Collection[str] = ()) -> None:
         """Write the runs under way, and the ids of those that workers have taken. Errors are ignored."""
@@ -88,7 +91,6 @@ class UnderWayFile:
         text = json.dumps(content)
         with suppress(OSError, UsageError):
             if self.is_local:  # without a flush to the disk: the file is of no use after a power failure
-                self._files.make_folder(self._folder)
                 staging = Path(self._folder, f".{self._name}")
                 staging.write_text(text)
                 os.replace(staging, self._path)
@@ -98,26 +100,32 @@ class UnderWayFile:
     def remove(self) -> None:
         """Remove the file, and stale files of killed launches that computed the same runs."""
         with suppress(OSError, UsageError):
-            now = _now(self._files, self._folder)
-            marks = self._files.marks(self._folder, self._names())
-            stale = [name for name, (_, changed, *_) in marks.items() if now - changed / 1e9 > STALE]
+            stale = [name for name, age in _ages(self._files, self._folder, self._names()).items() if age > STALE]
             self._files.delete([self._path, *(f"{self._folder}/{name}" for name in stale)])
 
     def taken_elsewhere(self) -> frozenset[str]:
         """Return the runs that other launches have taken.
 
-        A file counts while it changes at least every `STALE` seconds by the clock of this process. Clocks of two
-        machines are not compared. When this launch first sees a file, it compares the times at which the file system
-        saw that file and its own change.
+        A file counts while it changes at least every `STALE` seconds by the clock of this process, whatever the clocks
+        of other machines say. At the first look, its age is the difference to this launch's own file.
         """
         began = time.monotonic()
         if began >= self._next_look:
             found: set[str] = set()
             with suppress(OSError, UsageError):
-                for name in self._names():
+                names = self._names()
+                new = [name for name in names if name not in self._changes]
+                ages = _ages(self._files, self._folder, [self._name, *new] if new else [])
+                own = ages.get(self._name, 0.0)
+                for name in names:
                     content = _read(self._files, f"{self._folder}/{name}")
-                    if self._is_live(name, content["written_at"]) and not _has_ended(content):
-                        found.update(*(it.run_ids for it in _valid(content)), content["taken"])
+                    beat = content["written_at"]
+                    if name in new:
+                        self._changes[name] = beat, began - max(0.0, ages.get(name, own) - own)
+                    elif beat != self._changes[name][0]:
+                        self._changes[name] = beat, began
+                    if began - self._changes[name][1] <= STALE and not _has_ended(content):
+                        found.update(*(it.run_ids for it in content["runs"]), content["taken"])
             self._elsewhere = frozenset(found)
             ended = time.monotonic()
             self._next_look = ended + _PAUSES_PER_LOOK * (ended - began)
@@ -127,41 +135,29 @@ class UnderWayFile:
         """The files of other launches, without those of other shards: they have no run in common with this one."""
         return [it for it in self._files.names(self._folder) if it != self._name and not _disjoint(it, self._name)]
 
-    def _is_live(self, name: str, beat: object) -> bool:
-        now = time.monotonic()
-        known, since = self._beats.get(name, (None, -math.inf))
-        if beat != known:
-            own, other = self._files.mark(self._path), self._files.mark(f"{self._folder}/{name}")
-            old = known is None and own is not None and other is not None and own[1] - other[1] > STALE * 1e9
-            since = -math.inf if old else now
-            self._beats[name] = beat, since
-        return now - since < STALE
-
 
 def runs_under_way(store: RunStore) -> tuple[UnderWay, ...]:
     """Return the runs that launches on a store are computing now, on any machine. Unreadable files are ignored."""
     found: list[UnderWay] = []
     files, folder = store.files, _folder(store)
     with suppress(OSError, UsageError):
-        names = files.names(folder)
-        now = _now(files, folder) if names else 0.0
-        for name, (_, changed, *_) in sorted(files.marks(folder, names).items()):
-            with suppress(OSError, UsageError):
-                content = _read(files, f"{folder}/{name}")
-                if content["runs"] and now - changed / 1e9 <= STALE and not _has_ended(content):
-                    clocks_differ = 60 * round((time.time() - content["written_at"]) / 60)
-                    found += [
-                        replace(it, ends_at=it.ends_at + clocks_differ) if it.ends_at else it for it in _valid(content)
-                    ]
+        for name, age in sorted(_ages(files, folder, files.names(folder)).items()):
+            content = _read(files, f"{folder}/{name}")
+            if content["runs"] and age <= STALE and not _has_ended(content):
+                clocks_differ = 60 * round((time.time() - content["written_at"]) / 60)
+                found += [
+                    replace(it, ends_at=it.ends_at + clocks_differ) if it.ends_at else it for it in content["runs"]
+                ]
     return tuple(found)
 
 
-def _now(files: Files, folder: str) -> float:
-    """Return the time by the clock of the file system, or else by that of this machine."""
-    if files.local:
+def _ages(files: Files, folder: str, names: Collection[str]) -> dict[str, float]:
+    """Return for how many seconds files have not changed, by the clock of the file system or else of this machine."""
+    now = time.time()
+    if files.local and names:
         with suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
-            return os.fstat(file.fileno()).st_mtime
-    return time.time()
+            now = os.fstat(file.fileno()).st_mtime
+    return {name: now - changed / 1e9 for name, (_, changed, *_) in files.marks(folder, names).items()}
 
 
 def _disjoint(one: str, other: str) -> bool:
@@ -188,19 +184,16 @@ def _folder(store: RunStore) -> str:
 
 
 def _read(files: Files, path: str) -> dict[str, Any]:
-    """Return the content of a file; for any other content, that of a launch without runs."""
-    with suppress(ValueError, RecursionError):
+    """Return the content of a file with its valid runs; for any other content, that of a launch without runs."""
+    with suppress(OSError, ValueError, RecursionError):
         content = json.loads(files.read(path).to_pybytes())
         if isinstance(content, dict) and isinstance(content.get("runs"), list):
+            content["runs"] = [it for it in map(_under_way, content["runs"]) if it is not None]
             taken, at = content.get("taken"), content.get("written_at")
             content["taken"] = [it for it in taken if isinstance(it, str)] if isinstance(taken, list) else []
             content["written_at"] = at if isinstance(at, int | float) and math.isfinite(at) else time.time()
             return content
     return {"runs": [], "taken": [], "written_at": None}
-
-
-def _valid(content: dict[str, Any]) -> list[UnderWay]:
-    return [it for it in map(_under_way, content["runs"]) if it is not None]
 
 
 def _under_way(given: Any) -> UnderWay | None:

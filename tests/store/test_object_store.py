@@ -242,7 +242,7 @@ def test_launches_see_the_runs_of_each_other(server: Server) -> None:
     second.write([])
     server.requests.clear()
     assert second.taken_elsewhere() == {_id(0), _id(1)}
-    assert server.count() <= 5, "a listing, a file, and at the first look the times of both"
+    assert server.count() <= 5, "a listing, a file, and at the first look the times"
     assert second.taken_elsewhere() == {_id(0), _id(1)}
     assert server.count() == 0, "not again at once"
     assert [it.name for it in runs_under_way(store)] == ["first, seed 0"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,15 @@ def test_a_folder_that_cannot_be_written_to_disturbs_nobody(tmp_path: Path) -> N
     file = UnderWayFile(RunStore(tmp_path))
     file.write(RUNS)
     file.remove()
+
+
+def test_results_that_are_deleted_in_mid_sweep_are_not_made_again(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results")
+    file = UnderWayFile(store)
+    shutil.rmtree(store.files.root)
+    file.write(RUNS)
+    file.remove()
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- leases -----------------------------------------------------------------------------------------------------------

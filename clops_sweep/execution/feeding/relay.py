@@ -12,45 +12,44 @@ from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.reports import Begun, Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied
 from clops_sweep.experiment.events import Event
+from clops_sweep.store.rows import storing
+from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 _UNRECORDED_IN_A_ROW = 3  # then the store is broken, and further runs would be lost
-
-RunFed = Callable[[Feed, BackgroundCompaction, Observers, RunsUnderWay], None]
-"""Runs the jobs of a feed, until there are no more, a batch is done, or the user interrupts it."""
 
 
 class Relay:
     """Passes reports on to display, feed, compaction, observers and the file of runs under way.
 
     Attributes:
+        observers: the observers, which the loop of the sweep has to `look` at.
         store_error: the error of recording runs, once it has occurred for several runs in a row.
     """
 
     def __init__(
         self,
+        store: RunStore,
         display: Display,
         feed: Feed,
-        compaction: BackgroundCompaction | None = None,
-        observers: Observers | None = None,
-        under_way: RunsUnderWay | None = None,
+        compaction: BackgroundCompaction,
+        observers: Observers,
+        under_way: RunsUnderWay,
     ) -> None:
-        self._display, self._feed, self._compaction, self._observers = display, feed, compaction, observers
-        self._under_way = under_way
+        self._store, self._display, self._feed, self._compaction = store, display, feed, compaction
+        self._under_way, self.observers = under_way, observers
         self.store_error: str | None = None
         self._unrecorded = 0
 
     def started(self, part: Job) -> None:
         """Record that a worker started a part of a job."""
         self._display.started(part)
-        if self._under_way is not None:
-            self._under_way.started(part)
+        self._under_way.started(part)
 
     def report(self, part: Job, report: Report | WorkerDied) -> None:
         """Show a report of a part."""
         self._display.report(part, report)
-        if self._under_way is not None:
-            self._under_way.report(part, report)
+        self._under_way.report(part, report)
 
     def pass_on(
         self,
@@ -67,14 +66,14 @@ class Relay:
             events: events for observers.
             begun: called with each part that the worker started.
         """
-        if self._observers is not None:
-            self._observers.tell(events)
+        self.observers.tell(events)
         for index, report in reports:
             match report:
                 case Begun():
                     begun(parts[index])
                     continue
                 case Unrecorded():
+                    report = self._as_seen_here(report)
                     self._unrecorded += 1
                     if self._unrecorded == _UNRECORDED_IN_A_ROW:
                         self.store_error = report.error
@@ -82,10 +81,22 @@ class Relay:
                     self._unrecorded = 0
             self.report(parts[index], report)
             self._feed.report(parts[index], report)
-            if isinstance(report, Finished) and self._compaction is not None:
+            if isinstance(report, Finished):
                 self._compaction.recorded(len(parts[index].run_ids))
+
+    def _as_seen_here(self, report: Unrecorded) -> Unrecorded:
+        """Return the report; if the folder of results has gone, that is the reason, whatever a worker sees of it."""
+        try:
+            with storing(self._store):
+                return report
+        except StoreError as error:
+            return Unrecorded(str(error))
 
     def check(self) -> None:
         """Raise a StoreError if one run after the other could not be recorded."""
         if self.store_error:
             raise StoreError(self.store_error)
+
+
+RunFed = Callable[[Feed, Relay], None]
+"""Runs the jobs of a feed, until there are no more, a batch is done, or the user interrupts it."""

@@ -207,7 +207,8 @@ def test_tune_s_callback_notices_what_hangs_while_runs_go_on(made: Made, notes: 
     observers = made("hangs", seconds=0.2)
     observers.tell(events_of())
     nothing: Any = SimpleNamespace(interrupted=False)
-    watcher = Watcher(nothing, nothing, nothing, None, observers)
+    relay: Any = SimpleNamespace(observers=observers, store_error=None)
+    watcher = Watcher(nothing, nothing, nothing, relay)
     until = time.monotonic() + SECONDS
     while not notes and time.monotonic() < until:
         watcher.on_step_end(0, [])
