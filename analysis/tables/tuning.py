@@ -125,8 +125,8 @@ def _seen(space: SearchSpace, asked: Request) -> float:
     from clops_sweep.data.scenarios.leaks import share_seen
 
     try:
-        tuned_on = tasks_of(asked, [config for phase in space.phases() for config in configs_of(phase)])
-        reported = tasks_of(asked, space.reported_at_bounds())
+        tuned_on = tasks_of(asked, [config for phase in space.phases for config in configs_of(phase)])
+        reported = tasks_of(asked, space.reported_at_bounds)
     except UsageError:  # `check_fit` reports tasks that cannot be built
         return np.nan
     return float(np.mean([share_seen(*it, tuned_on) for it in reported])) if tuned_on and reported else np.nan
