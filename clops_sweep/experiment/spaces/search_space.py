@@ -225,8 +225,7 @@ class SearchSpace:
         if methods[0].name and METHOD in self.axes:
             raise UsageError(f"{where}: axis {METHOD!r} is that of the search's methods; expected another name")
         try:
-            self.phases
-            self.reported_at_bounds
+            _ = self.phases, self.reported_at_bounds
         except UsageError as error:
             if str(error).startswith("search space "):  # of a phase
                 raise
