@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import special, stats
+from scipy import special
 
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError, several
@@ -426,6 +426,8 @@ def power_of_t_test(n: float, deviation: float, difference: float, overlap: floa
     """
     if n < MIN_UNITS:
         return 0.0
+    from scipy import stats  # slow to import, and needed here only
+
     if deviation == 0:
         return 1.0
     if 1 / n + overlap == 0:

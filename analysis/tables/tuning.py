@@ -77,10 +77,22 @@ def _rows(it: Tuned, asked: Request) -> Iterator[TunedMethod]:
     test = f"test_{measure}" if f"test_{measure}" in RESULTS else measure
     requests = [] if it.reported is None else list(it.reported.requests())
     seen = _seen(it.space, asked)
+    ids = {
+        choice.method: [
+            request.config.run_id(content)
+            for request in requests
+            if request.labels.get(METHOD, "") == choice.method and (content := asked.data_hash(request.config))
+        ]
+        for choice in it.choices
+    }
+    runs = asked.store.read(
+        "runs", {run_id for choice in it.choices for run_id in (*ids[choice.method], *choice.run_ids)}
+    )
+    runs = runs[runs["status"] == "finished"]
     for choice in it.choices:
-        own = [request.config for request in requests if request.labels.get(METHOD, "") == choice.method]
-        ids = [config.run_id(content) for config in own if (content := asked.data_hash(config)) is not None]
-        reported, tuning, cost = (_finished(asked, run_ids) for run_ids in (ids, choice.best, choice.run_ids))
+        reported, tuning, cost = (
+            runs[runs["run_id"].isin(of)] for of in (ids[choice.method], choice.best, choice.run_ids)
+        )
         yield TunedMethod(
             it.space.name,
             str(getattr(it.space.search, "tune_on", "same")),
@@ -88,19 +100,14 @@ def _rows(it: Tuned, asked: Request) -> Iterator[TunedMethod]:
             None if choice.chosen is None else choice.words,
             choice.trials,
             len(cost),
-            float(cost["seconds"].sum()) if len(cost) else 0.0,
+            float(cost["seconds"].sum()),
             measure,
             test,
-            estimate(tuning[measure] if len(tuning) else []),
-            estimate(reported[test] if len(reported) else []),
+            estimate(tuning[measure]),
+            estimate(reported[test]),
             _optimism(tuning, reported, measure, test, 1 if direction == "maximize" else -1),
             seen if choice.words else 0.0,
         )
-
-
-def _finished(asked: Request, run_ids: Sequence[str]) -> pd.DataFrame:
-    rows = asked.store.read("runs", list(run_ids)) if run_ids else pd.DataFrame()
-    return rows[rows["status"] == "finished"] if len(rows) else rows
 
 
 def _optimism(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test: str, sign: int) -> PairedDifference:
@@ -125,8 +132,8 @@ def _seen(space: SearchSpace, asked: Request) -> float:
     from clops_sweep.data.scenarios.leaks import share_seen
 
     try:
-        tuned_on = tasks_of(asked, [config for phase in space.phases() for config in configs_of(phase)])
-        reported = tasks_of(asked, space.reported_at_bounds())
+        tuned_on = tasks_of(asked, [config for phase in space.phases for config in configs_of(phase)])
+        reported = tasks_of(asked, space.reported_at_bounds)
     except UsageError:  # `check_fit` reports tasks that cannot be built
         return np.nan
     return float(np.mean([share_seen(*it, tuned_on) for it in reported])) if tuned_on and reported else np.nan

@@ -92,7 +92,7 @@ def _of_grid(asked: Request, space: SearchSpace) -> list[Choice]:
     """Return the choices of a grid: the best mean over runs that are all finished, the first of equal ones."""
     ((column, direction),) = space.objectives.items()
     ids: dict[str, list[str]] = {}
-    for request in (it for phase in space.phases() for it in phase.requests()):
+    for request in (it for phase in space.phases for it in phase.requests()):
         content = asked.data_hash(request.config)
         run_id = request.config.run_id(content) if content is not None else ""
         ids.setdefault(str(next(iter(request.labels.values()))), []).append(run_id)
@@ -119,7 +119,7 @@ def _of_grid(asked: Request, space: SearchSpace) -> list[Choice]:
 
 def _of_studies(space: SearchSpace, studies: Mapping[str, Standing]) -> list[Choice]:
     """Return the choices of Optuna: the best trial of each study that has all its trials."""
-    names = iter(phase.name for phase in space.phases())
+    names = iter(phase.name for phase in space.phases)
     choices = []
     for method in (it for it in space.methods if not it.like):
         if not method.parameters:

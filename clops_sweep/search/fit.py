@@ -31,14 +31,14 @@ def check_fit(asked: Request, plan: Plan) -> None:
     for space in asked.selection.tuned:
         _check_tuning(asked, space)
     left = [run.config for run in plan.of("pending", "waiting", "failed")]
-    left += [config for space in asked.selection.tuned for config in space.reported_at_bounds()]
+    left += [config for space in asked.selection.tuned for config in space.reported_at_bounds]
     searches = [standing.space for standing in standings(asked) if standing.left]
     for space in searches:
         left += configs_at_bounds(space)
     for key in dict.fromkeys(config.data_key for config in left):
         asked.data.check_encoder(key)
     frames = fitting_frames(asked, [in_order(config) for config in left if asked.data_hash(config) is not None])
-    for space in (*searches, *(phase for it in asked.selection.tuned for phase in it.phases())):
+    for space in (*searches, *(phase for it in asked.selection.tuned for phase in it.phases)):
         _check_validation(space, frames)
 
 
@@ -68,7 +68,7 @@ def _check_tuning(asked: Request, space: SearchSpace) -> None:
     if isinstance(tune_on, str):
         return
     try:
-        reported = tasks_of(asked, space.reported_at_bounds())
+        reported = tasks_of(asked, space.reported_at_bounds)
         for scenario, _ in reported if tune_on.tasks is not None else ():
             if (tasks := len(scenario.tasks)) <= (tune_on.tasks or 0):
                 raise UsageError(
@@ -77,7 +77,7 @@ def _check_tuning(asked: Request, space: SearchSpace) -> None:
                 )
         if tune_on.splits is None and tune_on.dataset is None:
             return
-        tuned_on = tasks_of(asked, [config for phase in space.phases() for config in configs_of(phase)])
+        tuned_on = tasks_of(asked, [config for phase in space.phases for config in configs_of(phase)])
         for scenario, frames in reported:
             check_leaks(scenario, frames, tuned_on=tuned_on)
     except UsageError as error:

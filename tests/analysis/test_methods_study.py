@@ -63,7 +63,7 @@ def test_the_search_spaces_choose_what_the_study_chose_and_ask_for_its_runs(
         assert choices == {method: it for method, it in chosen.items() if method in choices}
         assert len(choices) == (len(chosen) if not space.name.endswith("_memory") else 4)
         assert found.reported is not None
-        phases = [] if space.name.endswith("_memory") else space.phases()  # those of the same tuning
+        phases = [] if space.name.endswith("_memory") else space.phases  # those of the same tuning
         for phase in (*phases, found.reported):
             ids = [(it.labels["method"], it.config.run_id(stored["data_hash"](it.config))) for it in phase.requests()]
             asked += [(phase.name, *it) for it in ids]

@@ -119,7 +119,7 @@ def spaces() -> Tables:
     for name, path in shipped_spaces().items():
         groups: dict[str, list[str]] = {}
         written = load_spaces(path)
-        for space in (it for of in written for it in (*of.phases(), *(of.at_bounds() if of.is_tuned else ()))):
+        for space in (it for of in written for it in (*of.phases, *(of.at_bounds() if of.is_tuned else ()))):
             if isinstance(space.search, OptunaSearch):
                 asked = {json.dumps(it, default=str): space.search.settings(it) for it in space.search.corners()}
                 configs = [(labels, space.base.replace(**settings)) for labels, settings in asked.items()]

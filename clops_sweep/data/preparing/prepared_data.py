@@ -35,6 +35,7 @@ class PreparedData:
     source: Path | None = None
     encoders: Encoders | None = field(default=None, repr=False, compare=False)
     _hashes: dict[DataKey, str] = field(default_factory=dict, repr=False, compare=False)
+    _opened: dict[DataKey, FrameSet] = field(default_factory=dict, repr=False, compare=False)
     _found: dict[DataKey, CachedFeatures] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -92,6 +93,7 @@ class PreparedData:
         for name, split_seeds in seeds.items():
             prepare(name, prepared_root=self.root, data_root=self.source, progress=True, split_seeds=split_seeds)
         self._found.clear()
+        self._opened.clear()
         for key in encoded:
             if (features := self._features(key)) is not None:
                 features.compute(self.frames(key.signals), progress=True)
@@ -104,7 +106,10 @@ class PreparedData:
         """
         from clops_sweep.data.preparing.prepare import open_frames
 
-        signals = open_frames(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
+        whole = key.signals
+        if whole not in self._opened:
+            self._opened[whole] = open_frames(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
+        signals = self._opened[whole]
         if key.encoder is None:
             return signals
         features = self._features(key)

@@ -7,7 +7,7 @@ import math
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -225,8 +225,7 @@ class SearchSpace:
         if methods[0].name and METHOD in self.axes:
             raise UsageError(f"{where}: axis {METHOD!r} is that of the search's methods; expected another name")
         try:
-            self.phases()
-            self.reported_at_bounds()
+            _ = self.phases, self.reported_at_bounds
         except UsageError as error:
             if str(error).startswith("search space "):  # of a phase
                 raise
@@ -249,7 +248,9 @@ class SearchSpace:
 
     def _check_used(self, names: Iterable[str], base: Mapping[str, Any]) -> None:
         """Check that each given option is used by some run."""
-        unused = [name for name in dict.fromkeys(names) if name in OPTIONS and name not in self.used_options(base)]
+        options = [name for name in dict.fromkeys(names) if name in OPTIONS]
+        used = self.used_options(base) if options else set()
+        unused = [name for name in options if name not in used]
         if unused:
             raise UsageError(
                 f"search space {self.name!r}: no run of it uses {unused[0]!r}, an option of {owners(unused[0])}"
@@ -262,7 +263,7 @@ class SearchSpace:
             base: values given to the base config, by name.
         """
         if self.is_tuned:
-            return set().union(*(space.used_options(base) for space in (*self.phases(), *self.at_bounds())))
+            return set().union(*(space.used_options(base) for space in (*self.phases, *self.at_bounds())))
         if not isinstance(self.search, OptunaSearch):
             settings = [settings for _, settings in self._cells()]
         else:
@@ -285,14 +286,15 @@ class SearchSpace:
         it = self.search
         return isinstance(it, GridSearch) or (it is not None and (bool(it.methods) or it.tune_on != "same"))
 
-    @property
+    @cached_property
     def methods(self) -> list[Method]:
         """The tuned methods; a single one without a name if the search has parameters."""
         assert self.search is not None
         return methods_of(type(self.search).__name__, self.search.methods, self.search.parameters)
 
+    @cached_property
     def phases(self) -> list[SearchSpace]:
-        """Return the spaces that choose: a grid, or a study for each method; the space itself if nothing is chosen."""
+        """The spaces that choose: a grid, or a study for each method; the space itself if nothing is chosen."""
         if self.search is None or not self.is_tuned:
             return [self]
         base, axes, seeds = setting_while_tuning(self.search.tune_on, self.base, self.axes, self.seeds)
@@ -358,11 +360,12 @@ class SearchSpace:
             chosen = {name: of[min(place, len(of) - 1)] for name, of in bounds.items()}
             yield self.reported(chosen, self.seeds[:1])
 
+    @cached_property
     def reported_at_bounds(self) -> list[RunConfig]:
-        """Return the configs of `at_bounds`; none if nothing is chosen."""
+        """The configs of `at_bounds`, each once; none if nothing is chosen."""
         if not self.is_tuned:
             return []
-        return [request.config for space in self.at_bounds() for request in space.requests()]
+        return list(dict.fromkeys(request.config for space in self.at_bounds() for request in space.requests()))
 
     def replicates(self) -> list[dict[str, Any]]:
         """Return the patient splits and seeds of each trial of a search, as config fields."""
@@ -520,7 +523,7 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
     if "CLAIMS" not in names:
         return list(spaces), ()
     asked = [*(request.config for space in spaces for request in space.requests())]
-    configs = {it.replace(seed=0) for it in (*asked, *(c for space in spaces for c in space.reported_at_bounds()))}
+    configs = {it.replace(seed=0) for it in (*asked, *(c for space in spaces for c in space.reported_at_bounds))}
     try:
         return list(spaces), check_claims(names["CLAIMS"], configs)
     except UsageError as error:

@@ -65,7 +65,7 @@ class Selection:
             raise UsageError(f"settings = {shown(self.settings)}: expected a mapping from field names to values")
         if self.where is not None and not (isinstance(self.where, str) and self.where.strip()):
             raise UsageError(f"where = {shown(self.where)}: expected a condition such as 'storage_fraction == 0.5'")
-        phases = [phase for space in self.given if space.is_tuned for phase in space.phases()]
+        phases = [phase for space in self.given if space.is_tuned for phase in space.phases]
         check_names((*self.given, *phases))
 
     @classmethod
@@ -100,7 +100,7 @@ class Selection:
 
         A tuned space is replaced by its phases: the spaces that choose and, after the choice, the reported space.
         """
-        return [*(phase for space in self.written for phase in space.phases()), *self.reported]
+        return [*(phase for space in self.written for phase in space.phases), *self.reported]
 
     @cached_property
     def tuned(self) -> list[SearchSpace]:
@@ -116,7 +116,7 @@ class Selection:
 
     def _settings_of(self, space: SearchSpace, spaces: Sequence[SearchSpace]) -> Mapping[str, Any]:
         """Return the settings for a space, without options that only other spaces use."""
-        if len(spaces) == 1:
+        if len(spaces) == 1 or not self.settings:
             return self.settings
         used = {it.name: it.used_options({**it.base.explicit, **self.settings}) for it in spaces}
         of_others = set().union(*used.values()) - used[space.name]
@@ -141,7 +141,7 @@ class Selection:
             UsageError: no run and no search is left; or the spaces or options are invalid.
         """
         for space in self.tuned:
-            for config in space.reported_at_bounds():
+            for config in space.reported_at_bounds:
                 _check_declared(space.name, config)
         requests = all_requests(self.spaces)
         if self.where is not None and requests:
@@ -176,7 +176,7 @@ class Selection:
     def configs(self) -> list[RunConfig]:
         """The requested configs; for a search, and for what tuning may choose, those at its bounds."""
         searched = [config for space in self.searches for config in configs_at_bounds(space)]
-        may_be_reported = [config for space in self.tuned for config in space.reported_at_bounds()]
+        may_be_reported = [config for space in self.tuned for config in space.reported_at_bounds]
         return [request.config for request in self.requests] + searched + may_be_reported
 
 

@@ -30,7 +30,7 @@ def optuna(axes: dict[str, Any] | None = None, **search: Any) -> SearchSpace:
 
 def test_a_grid_tries_every_combination_of_each_method_and_reports_one_of_each() -> None:
     space = grid({"split_seed": range(3)}, tune_on=TuneOn(splits=(7, 8), seeds=[5]))
-    (tries,) = space.phases()
+    (tries,) = space.phases
     assert (tries.name, tries.search) == ("it_selection", None)
     asked = [(it.labels["method"], it.config.split_seed, it.config.seed) for it in tries.requests()]
     combinations = [f"er, replay_ratio {ratio}, learning_rate {rate}" for ratio in (0.5, 1) for rate in (0.0001, 0.001)]
@@ -64,7 +64,7 @@ def test_a_grid_tries_every_combination_of_each_method_and_reports_one_of_each()
 )
 def test_what_is_tuned_on(tune_on: Any, splits: list[int], seeds: tuple[int, ...], changes: dict[str, Any]) -> None:
     space = grid({"split_seed": [0, 1]}, tune_on=tune_on)
-    configs = [it.config for it in space.phases()[0].requests()]
+    configs = [it.config for it in space.phases[0].requests()]
     assert {(it.split_seed, it.seed) for it in configs} == {(split, seed) for split in splits for seed in seeds}
     assert all(getattr(it, name) == value for it in configs for name, value in changes.items())
     others = {it.config.identity for it in space.reported({"er": {}, "plain": {}}).requests()}
@@ -73,7 +73,7 @@ def test_what_is_tuned_on(tune_on: Any, splits: list[int], seeds: tuple[int, ...
 
 def test_every_method_of_optuna_has_a_study_with_as_many_trials() -> None:
     space = optuna({"split_seed": range(3)}, methods={"er": RATE, "lwf": RATE, "joint": {}}, trials_each=4)
-    studies = space.phases()
+    studies = space.phases
     assert [it.name for it in studies] == ["it_selection_er", "it_selection_lwf"]
     for study in studies:
         assert isinstance(study.search, OptunaSearch)
@@ -81,7 +81,7 @@ def test_every_method_of_optuna_has_a_study_with_as_many_trials() -> None:
     assert [it.name for it in Selection.of(space).searches] == ["it_selection_er", "it_selection_lwf"]
     assert {it.strategy for it in Selection.of(space).configs} == {"er", "lwf", "joint"}
     assert not optuna(parameters=RATE, n_trials=4).is_tuned
-    (tuned,) = optuna(parameters=RATE, n_trials=4, tune_on=TuneOn(tasks=1)).phases()
+    (tuned,) = optuna(parameters=RATE, n_trials=4, tune_on=TuneOn(tasks=1)).phases
     assert (tuned.name, tuned.base.first_tasks) == ("it_selection", 1)
 
 
@@ -89,7 +89,7 @@ def test_the_base_may_have_options_of_a_method_that_is_not_tuned() -> None:
     methods: dict[str, Any] = {"er": {"replay_ratio": [0.5, 1]}, "clops": {}}
     base = RunConfig(storage_fraction=0.5, memory_fraction=0.2)
     space = SearchSpace("it", base, search=GridSearch(methods=methods))
-    assert {it.config.memory_fraction for it in space.phases()[0].requests()} == {0.2}
+    assert {it.config.memory_fraction for it in space.phases[0].requests()} == {0.2}
     assert {it.config.get("storage_fraction") for it in space.reported({"er": {}, "clops": {}}).requests()} == {
         None,
         0.5,
@@ -101,7 +101,7 @@ def test_the_base_may_have_options_of_a_method_that_is_not_tuned() -> None:
 def test_options_change_both_phases() -> None:
     space = grid(tune_on=TuneOn(tasks=1)).overridden({"epochs_per_task": 3}).with_seeds(1)
     reported = space.reported({"er": {}, "plain": {}})
-    for phase in (*space.phases(), reported):
+    for phase in (*space.phases, reported):
         assert {(it.config.epochs_per_task, it.config.seed) for it in phase.requests()} == {(3, 0)}
     with pytest.raises(UsageError, match="'replay_ratio'"):
         space.overridden({"replay_ratio": 1})
@@ -160,7 +160,7 @@ def test_the_examples_of_the_page_are_tuned_spaces() -> None:
         names: dict[str, Any] = {}
         exec(block, names)
         spaces.append(names["SPACE"])
-    assert [[phase.name for phase in space.phases()] for space in spaces] == [
+    assert [[phase.name for phase in space.phases] for space in spaces] == [
         [f"compared_selection_{method}" for method in ("er", "ewc", "finetune")],
         ["tuned_selection"],
     ]
