@@ -16,6 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from clops_sweep.errors import DamagedStore, UsageError
 from clops_sweep.experiment.config import SEMANTICS_VERSION
+from clops_sweep.experiment.identity import LEFT_OUT
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord, studies_file
@@ -246,7 +247,8 @@ def check_definition(space: SearchSpace, study: optuna.Study, data_hashes: Mappi
     for name in dict.fromkeys((*then, *now)):
         if name.startswith("data.") and name not in now:
             continue  # not prepared on this machine
-        before, after = (json.dumps(it.get(name)) for it in (then, now))
+        default = LEFT_OUT.get(name.removeprefix("base."))  # of a field that was added since
+        before, after = (json.dumps(it.get(name, default)) for it in (then, now))
         if before != after:
             raise UsageError(
                 f"search space {space.name!r}: its study in {where} was made with {name} {before} and not {after}; "

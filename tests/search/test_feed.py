@@ -23,7 +23,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.execution.reports import Unrecorded, WorkerDied
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.storage import only_driver, place, study_url
-from clops_sweep.search.study import SearchStudy, read_study
+from clops_sweep.search.study import DEFINITION, SearchStudy, read_study
 from clops_sweep.store.run_store import RunStore
 
 PARAMETERS = {
@@ -363,6 +363,21 @@ def test_other_data_are_refused_and_another_sampler_or_number_is_not(world: Any)
         read_study(it, world.store, {"synthetic, split 0, normalize none": "x"})
     world.finish(replace(it, search=replace(it.search, n_trials=2, sampler="random", sampler_seed=9)))
     assert len(study(world, it).trials) == 2
+
+
+def test_a_study_goes_on_with_defaults_of_fields_that_are_newer_than_it(world: Any) -> None:
+    it = space(n_trials=1)
+    world.finish(it)
+    stored = optuna.load_study(study_name="it", storage=study_url(it, world.store))
+    older = dict(stored.user_attrs[DEFINITION])
+    assert older.pop("base.blurry") == 0.0
+    assert older.pop("base.stream") == "epochs"
+    stored.set_user_attr(DEFINITION, older)
+    world.finish(replace(it, search=replace(it.search, n_trials=2)))
+    assert len(study(world, it).trials) == 2
+    blurred = replace(it, base=RunConfig(blurry=0.5))
+    with pytest.raises(UsageError, match=r"made with base.blurry 0.0 and not 0.5"):
+        read_study(blurred, world.store)
 
 
 def test_a_study_that_something_else_made_is_refused(world: Any) -> None:
