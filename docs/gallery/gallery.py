@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import shutil
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -48,7 +49,7 @@ from clops_sweep.store.tables import EVERY_RUN, TableName
 
 FOLDER = Path(__file__).parent
 STORE, NOISE = FOLDER / "store", FOLDER / "noise.parquet"
-DOCUMENT, HEADING = FOLDER.parent / "gallery.md", "## What was run\n"
+DOCUMENT, HEADING = FOLDER.parent / "gallery.md", "## Search spaces and runs\n"
 FILES = (
     *("appendix_mitbih", "appendix_cinc2017", "appendix_ptbxl", "appendix_physionet2020", "appendix_synthetic"),
     "variance",
@@ -101,18 +102,18 @@ HEADINGS = {
     "baselines_class_il": "Methods, Class-IL",
     "baselines_time_il": "Methods, Time-IL",
     "baselines_domain_il": "Methods, Domain-IL",
-    "class_il_grid": "What is stored and acquired at random, by b and a",
-    "storage_order": "Storing the easiest or the hardest, by b and a",
-    "storage_function": "Storing by the area under beta or under its square, by b and a",
-    "mc_samples": "Monte-Carlo samples, T",
+    "class_il_grid": "Random storage and acquisition, by b and a",
+    "storage_order": "Storage order: easiest or hardest first, by b and a",
+    "storage_function": "Storage function: area under beta or under its square, by b and a",
+    "mc_samples": "Number of Monte-Carlo samples, T",
     "acquisition_functions": "Acquisition functions",
-    "weighted_replay_class_il": "Replayed losses with their weight, Class-IL",
-    "weighted_replay_time_il": "Replayed losses with their weight, Time-IL",
-    "weighted_replay_domain_il": "Replayed losses with their weight, Domain-IL",
-    "mir_acquisition_fraction": "MIR: the share of the buffer that it searches",
-    "mir_replay_ratio": "MIR: how much it replays",
-    "task_order": "Orders of the tasks",
-    "beta_penalty": "The penalty on beta",
+    "weighted_replay_class_il": "Weighted replay losses, Class-IL",
+    "weighted_replay_time_il": "Weighted replay losses, Time-IL",
+    "weighted_replay_domain_il": "Weighted replay losses, Domain-IL",
+    "mir_acquisition_fraction": "MIR: share of the buffer searched",
+    "mir_replay_ratio": "MIR: replay ratio",
+    "task_order": "Task orders",
+    "beta_penalty": "Penalty on beta",
 }
 SCENARIOS = {"class_il": "Class-IL", "time_il": "Time-IL", "domain_il": "Domain-IL"}
 _COLUMNS = ("verdict", "difference", "n", "matters", "paper")
@@ -293,11 +294,11 @@ def small(png: bytes) -> bytes:
 def page(gallery: Gallery, drawn: dict[str, str]) -> Iterator[str]:
     """The document behind its first part; `drawn` has the Markdown of each picture, by its name."""
     yield _rows_alone(_runs_table(gallery))
-    yield "## What a seed is worth\n"
+    yield "## Variance by source\n"
     sizes = ", ".join(f"{size} of {name}" for name, size in gallery.variance.sizes.items())
-    yield f"{plural(gallery.variance.n, 'run')}: {sizes}. What each alone does to average AUC:\n"
+    yield _wrapped(f"{plural(gallery.variance.n, 'run')}: {sizes}. Standard deviation of average AUC by source:")
     yield _rows_alone(_variance_table(gallery.variance))
-    yield needed_in_words(gallery.variance) + "\n"
+    yield _wrapped(needed_in_words(gallery.variance))
     yield drawn.get("variance-variance", "")
     for dataset, experiments in SHOWN.items():
         yield f"## {TITLES[dataset]}\n"
@@ -327,15 +328,15 @@ def claims_of(found: Sequence[Verdict]) -> Iterator[str]:
     yield f"### Claims, {SCENARIOS[found[0].claim.scenario]}: {counts_in_words(shown)}\n"
     yield "<details><summary>Every verdict</summary>\n"
     if everywhere:
-        yield f"All runs with {', '.join(everywhere)}.\n"
+        yield _wrapped(f"All runs with {', '.join(everywhere)}.")
     yield _rows_alone(TextTable("claims", "", ("claim", *_COLUMNS), rows, 2))
-    yield " ".join(notes_on_units(shown)) + "\n"
+    yield _wrapped(" ".join(notes_on_units(shown)))
     lacking: dict[str, list[str]] = {}
     for verdict in found:
         if not verdict.weakest.n:
             lacking.setdefault(verdict.missing, []).append(verdict.claim.key)
     for missing, keys in lacking.items():
-        yield f"Undecided, {missing}: {', '.join(f'`{key}`' for key in keys)}.\n"
+        yield _wrapped(f"Undecided, {missing}: {', '.join(f'`{key}`' for key in keys)}.")
     yield "</details>\n"
 
 
@@ -346,6 +347,11 @@ def _with_departures(verdict: Verdict, claim: TextCell, but: Sequence[str]) -> T
 def _results(experiment: Experiment) -> str:
     table = result_text(result_table(experiment), experiment.name, "", (), shown_metrics([experiment]))
     return _rows_alone(table)
+
+
+def _wrapped(text: str) -> str:
+    """Return a paragraph in lines of 100 characters."""
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _rows_alone(table: TextTable) -> str:
