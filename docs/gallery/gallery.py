@@ -1,7 +1,7 @@
-"""The gallery: from a store to a compact one, and from that alone to the pictures, the tables and docs/gallery.md.
+"""Make the gallery: a compact store of runs, and from this store the pictures and docs/gallery.md.
 
-python docs/gallery/gallery.py                   pictures, and all of docs/gallery.md behind its first part
-python docs/gallery/gallery.py collect RESULTS   what the search spaces ask for and RESULTS has, into store/
+python docs/gallery/gallery.py                   pictures, and docs/gallery.md after its hand-written part
+python docs/gallery/gallery.py collect RESULTS   copy the runs of the search spaces from RESULTS into store/
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ AS_TABLES = (
 )
 SHOWN: dict[
     str, dict[str, tuple[str, ...]]
-] = {  # by data set: experiments, without its name, with the parts of their sections
+] = {  # data set to experiments (without the data set's name) to parts of their sections
     "mitbih": {
         "baselines_class_il": ("results", "curves", "forgetting"),
         "class_il_grid": OF_GRID,
@@ -120,10 +120,10 @@ _COLUMNS = ("verdict", "difference", "n", "matters", "paper")
 OF_FRAMES = "signal_to_noise_by_s"
 _TABLES: dict[str, TableName] = {name: table for name, (table, _) in (MEASURES | OF_TWO).items()}
 MOST_BYTES = 200_000
-"""Of a picture."""
+"""Largest size of a picture file."""
 
 DIGITS = {"runs": 4, "r_matrix": 4, "curves": 3, "instances": 4}
-"""Decimals that are kept; of `runs`, of what is no AUC."""
+"""Decimals kept in each table; in `runs`, AUC metrics stay exact."""
 
 ROUNDED = {
     f"{prefix}{name}" for measure in PERFORMANCES[1:] for name in metrics_of(measure) for prefix in ("", "test_")
@@ -132,13 +132,13 @@ ROUNDED = {
 
 @dataclass(frozen=True)
 class Gallery:
-    """A store and the search spaces that are shown of it, by their files."""
+    """A store and the search spaces shown on the page."""
 
     store: RunStore
 
     @cached_property
     def spaces(self) -> dict[str, list[SearchSpace]]:
-        """As the files have them, orders of tasks by difficulty found out."""
+        """Return the search spaces of each file, with task orders by difficulty resolved."""
         spaces = {file: load_spaces(shipped_space(file)) for file in FILES}
         rows = self.store.read("runs", columns=["dataset", "scenario", "split_seed", "data_hash"])
         hashes = rows.drop_duplicates().set_index(["dataset", "scenario", "split_seed"])["data_hash"].to_dict()
@@ -154,12 +154,12 @@ class Gallery:
 
     @cached_property
     def experiments(self) -> dict[str, Experiment]:
-        """By the names of their search spaces."""
+        """Return the experiment of each search space, by its name."""
         spaces = [space for of in self.spaces.values() for space in of]
         return {it.name: it for it in collect(spaces, self.store.read("runs"))}
 
     def compared(self, name: str) -> Experiment:
-        """An experiment on the patient splits and seeds that all its configurations have, so that means compare."""
+        """Return an experiment on the patient splits and seeds common to all configurations, so that means compare."""
         experiment = self.experiments[name]
         complete = np.isfinite(experiment.by_replicate("auc")).all(axis=0)
         common = {it for it, has in zip(experiment.replicates, complete, strict=True) if has}
@@ -168,7 +168,7 @@ class Gallery:
 
     @cached_property
     def verdicts(self) -> dict[str, list[Verdict]]:
-        """By data set."""
+        """Return the verdicts by data set."""
         finished, noise = self.finished, pd.read_parquet(NOISE).set_index("run_id")["correlation"]
         scenarios: dict[str, list[str]] = {}
         for dataset, scenario in finished.data:
@@ -190,17 +190,17 @@ class Gallery:
 
     @cached_property
     def finished(self) -> FinishedRuns:
-        """The runs that claims are about."""
+        """Return the runs that decide claims."""
         return FinishedRuns(list(self.experiments.values()), self.store)
 
     @property
     def variance(self) -> VarianceBySource:
-        """Of average AUC."""
+        """Return the variance components of average AUC."""
         return variance_by_source(self.experiments["variance"])
 
 
 def collect_from(results: Path) -> None:
-    """Puts what the search spaces ask for, and what the claims and pictures take of it, into `STORE`."""
+    """Copy the runs of the search spaces, with the tables that claims and pictures need, into `STORE`."""
     full = Gallery(RunStore(results))
     finished = full.finished
     everything = set(finished.runs.index)
@@ -238,7 +238,7 @@ def collect_from(results: Path) -> None:
 
 
 def _noise(full: Gallery, run_ids: Sequence[str]) -> pd.DataFrame:
-    """The one measure that takes the prepared frames: by run, how s goes with the signal-to-noise ratio."""
+    """Return the rank correlation of s with the signal-to-noise ratio by run; it needs prepared frames."""
     _, measure = MEASURES[OF_FRAMES]
     found = []
     for row in full.store.read("runs", run_ids).to_dict("records"):
@@ -249,7 +249,7 @@ def _noise(full: Gallery, run_ids: Sequence[str]) -> pd.DataFrame:
 
 
 def _shortened(table: TableName, content: pa.Table) -> pa.Table:
-    """What is shown and claimed of a table: numbers rounded, and of R and curves the AUC alone."""
+    """Return a table with rounded numbers; of R and curves, only the AUC is kept."""
     for position, field in enumerate(content.schema):
         left_out = table in ("r_matrix", "curves") and field.name in ("accuracy", "balanced_accuracy", "f1", "loss")
         if left_out or field.name in ("host", "patient", "times_replayed", "beta_trajectory"):
@@ -260,7 +260,7 @@ def _shortened(table: TableName, content: pa.Table) -> pa.Table:
 
 
 def _beta_alone(instances: pa.Table, run_ids: Sequence[str]) -> pa.Table:
-    """Leaves some runs nothing but their beta: of those without its penalty nothing else is asked."""
+    """Keep only beta for runs without its penalty: their claims need nothing else."""
     without = pc.is_in(instances["run_id"], pa.array(list(run_ids), pa.string()))
     for position, field in enumerate(instances.schema):
         if field.name not in ("run_id", "task", "beta", "beta_trajectory"):
@@ -270,7 +270,7 @@ def _beta_alone(instances: pa.Table, run_ids: Sequence[str]) -> pa.Table:
 
 
 def pictures(gallery: Gallery) -> Iterator[Picture]:
-    """What `SHOWN` names."""
+    """Yield the pictures of `SHOWN`."""
     wanted = {f"{dataset}_{name}": parts for dataset, of in SHOWN.items() for name, parts in of.items()}
     for name, parts in {**wanted, "variance": ("variance",)}.items():
         if set(parts) - {"results"}:
@@ -281,8 +281,8 @@ def pictures(gallery: Gallery) -> Iterator[Picture]:
 
 
 def small(png: bytes) -> bytes:
-    """The same picture in 256 colours, a third of the bytes; one that is large nevertheless in fewer pixels."""
-    whole = picture = Image.open(io.BytesIO(png)).convert("RGB").reduce(2)  # for a screen
+    """Return the picture in 256 colours, a third of the bytes, and with fewer pixels if it is still too large."""
+    whole = picture = Image.open(io.BytesIO(png)).convert("RGB").reduce(2)  # screen resolution
     while True:
         target = io.BytesIO()
         picture.quantize(256, kmeans=1, dither=Image.Dither.NONE).save(target, "PNG", optimize=True)
@@ -292,7 +292,7 @@ def small(png: bytes) -> bytes:
 
 
 def page(gallery: Gallery, drawn: dict[str, str]) -> Iterator[str]:
-    """The document behind its first part; `drawn` has the Markdown of each picture, by its name."""
+    """Yield the page after its hand-written part; `drawn` has the Markdown of each picture by name."""
     yield _rows_alone(_runs_table(gallery))
     yield "## Variance by source\n"
     sizes = ", ".join(f"{size} of {name}" for name, size in gallery.variance.sizes.items())
@@ -317,7 +317,7 @@ def page(gallery: Gallery, drawn: dict[str, str]) -> Iterator[str]:
 
 
 def claims_of(found: Sequence[Verdict]) -> Iterator[str]:
-    """The verdicts on a data set in one scenario, and the claims that have no runs there by what is missing."""
+    """Yield the verdicts on a data set in one scenario, then claims without runs, grouped by the missing runs."""
     shown = [verdict for verdict in found if verdict.weakest.n]
     table = claims_text(shown)
     everywhere = [it for it in departures_in_words(shown[0]) if all(it in departures_in_words(v) for v in shown)]
@@ -355,7 +355,7 @@ def _wrapped(text: str) -> str:
 
 
 def _rows_alone(table: TextTable) -> str:
-    """A table as Markdown without the line of its title."""
+    """Return a table as Markdown without its title line."""
     return to_markdown(table).partition("\n\n")[2]
 
 
@@ -365,7 +365,7 @@ def _replicates(experiment: Experiment) -> str:
 
 
 def _on_each(replicates: Iterable[tuple[int, int]]) -> str:
-    """How many seeds there are on how many splits."""
+    """Return the number of seeds per split in words."""
     seeds = Counter(split for split, _ in set(replicates))
     splits = sorted(Counter(seeds.values()).items(), reverse=True)
     if len(splits) == 1:
@@ -374,7 +374,7 @@ def _on_each(replicates: Iterable[tuple[int, int]]) -> str:
 
 
 def _runs_table(gallery: Gallery) -> TextTable:
-    """What was run: a line for each file and scenario."""
+    """Return the runs of each file and scenario as a table."""
     rows = []
     for file, spaces in gallery.spaces.items():
         of_scenario: dict[str, list[Experiment]] = {}
@@ -399,7 +399,7 @@ def _variance_table(record: VarianceBySource) -> TextTable:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """What the command line asks for."""
+    """Run the command."""
     match arguments:
         case ["collect", results]:
             collect_from(Path(results))
