@@ -55,6 +55,7 @@ SPACE = SearchSpace(
 """
 PORT, S3_PORT, CPUS = 6400, 9000, 3
 BUCKET = "soak"
+TEMPORARY = Path("/tmp/clops-soak")  # each machine has its own
 QUIET = 3600  # seconds that the last launch may take, once nothing disturbs it any more
 
 
@@ -68,9 +69,8 @@ class Node:
     def __init__(self, machine: Machine, folder: Path, environment: Mapping[str, str], head: Machine) -> None:
         self.machine, self.tag, self._folder = machine, new_tag(), folder
         self.is_head = machine is head
-        temporary = Path("/tmp/clops-soak")
-        machine.private(temporary)
-        self._environment = {**environment, "CLOPS_TEST_TAG": self.tag, "RAY_TMPDIR": str(temporary)}
+        machine.private(TEMPORARY)
+        self._environment = {**environment, "CLOPS_TEST_TAG": self.tag, "RAY_TMPDIR": str(TEMPORARY)}
         address = f"{head.address}:{PORT}"
         role = ["--head", f"--port={PORT}", "--include-dashboard=false"] if self.is_head else [f"--address={address}"]
         self._command = [
@@ -86,6 +86,7 @@ class Node:
         if time.monotonic() < self.down_until or (self._process is not None and self._process.poll() is None):
             return False
         kill_all(self.tag)
+        self.machine.run("sh", "-c", f"rm -rf {TEMPORARY}/*")  # as after a start of the machine
         with open(self._folder / f"{self.machine.name}.log", "ab") as log:
             self._process = subprocess.Popen(
                 self.machine.inside(self._folder, *self._command),
