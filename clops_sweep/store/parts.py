@@ -34,14 +34,14 @@ _RUN_IDS, _DIGEST, _FORMAT = "clops_sweep.run_ids", "clops_sweep.digest", "clops
 _ALL_COLUMNS = "all-columns.parquet"
 _ID_LENGTH_OF_0_1 = 20
 _ROWS_PER_GROUP = 2**14
-"""Rows per row group of a compacted part: the least that is read for one row. Each group enlarges the footer."""
+"""Rows per row group of a compacted part, the unit of reading. More groups enlarge the footer."""
 
 _MANY_ROWS = 10_000
 
 _SECONDS_APART, _PAUSES_PER_LOOK = 0.2, 100
 
 TABLES_AT_A_TIME = 500
-"""Tables that are read before they are concatenated: small Arrow tables take much memory each."""
+"""Number of tables to read before they are concatenated: small Arrow tables take much memory each."""
 
 
 class PartFolder:
@@ -314,7 +314,7 @@ class PartFolder:
 
     @property
     def from_0_2(self) -> str:
-        """Advice on parts of version 0.2, for error messages."""
+        """Return advice on parts of version 0.2, for error messages."""
         store = self.files.anywhere
         return (
             f"written by clops-sweep 0.2, whose run ids differ; `clops-sweep migrate {shlex.quote(store)}` converts "

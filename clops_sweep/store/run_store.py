@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _VANISHED = 100
-"""Most listings of a table in which a part vanished: its run succeeded after a failure, or it was compacted."""
+"""Maximum number of listings of a table while parts vanish: a run succeeded after a failure, or was compacted."""
 
 _MOST_SHOWN = 60
 

@@ -33,7 +33,7 @@ _ENDINGS = (".csv", ".npy", ".parquet")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SignalFile(Portion):
-    """One file: `wanted` are the columns of its channels in CSV and Parquet, None for all."""
+    """A file of one recording; `wanted` are the columns of its channels in CSV and Parquet, None for all."""
 
     wanted: tuple[str, ...] | None
     rate: float

@@ -47,7 +47,7 @@ class Fields:
 
     @property
     def columns(self) -> dict[str, Column]:
-        """All that are given, by argument."""
+        """Return the given fields, by argument."""
         single = {
             "name": self.name,
             "label": self.label,

@@ -30,9 +30,9 @@ from clops_sweep.errors import UsageError, shown
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WfdbRecord(Portion):
-    """One record, of some of its channels.
+    """One record, or some of its channels.
 
-    `notes` is the extension of its annotation file, and rhythm note to class index.
+    `notes` is the extension of its annotation file, with the class index of each rhythm annotation.
     """
 
     channels: tuple[str, ...]
@@ -40,7 +40,7 @@ class WfdbRecord(Portion):
     notes: tuple[str, Mapping[str, int]] | None = None
 
     def signal(self) -> Signal:
-        """The publisher's integers with gain and baseline; in units, where a sample is missing or they are wider."""
+        """The publisher's integers with gain and baseline; in units if a sample is missing or they exceed 16 bits."""
         header = read_header(self.files[0], lenient=True)
         stretches = self._stretches(header)
         leads = positions(header, self.channels)

@@ -176,7 +176,7 @@ def _task(made: TaskInstances, frames: FrameSet) -> Task:
 
 
 def _check_task(task: Task, made: ScenarioTasks, frames: FrameSet) -> None:
-    """Check that every split can be trained on or scored: a pair has both classes, another task a class that varies.
+    """Check that every split can be trained on or scored: a pair has both classes, other tasks a class that varies.
 
     If tasks may have a single class, every split must have an instance.
     """

@@ -50,8 +50,8 @@ def class_il_union(frames: FrameSet, *, task_classes: TaskClasses | None = None)
     """One output per class of all tasks: the task of an instance is unknown when it is classified.
 
     Class-incremental learning as van de Ven and Tolias (2019) define it: a softmax over the classes of all tasks, in
-    the order of their numbers, from the first task on. A prediction is the most probable of them all. The AUC of a task
-    is the mean over its classes of one against the rest, among the instances of the task.
+    the order of their numbers, from the first task on. The most probable class is predicted. The AUC of a task is the
+    mean one-vs-rest AUC of its classes, among the instances of the task.
 
     Args:
         frames: frames with one label per instance.
@@ -88,7 +88,7 @@ def _tasks(
 
 
 def _groups(scenario: str, frames: FrameSet, task_classes: TaskClasses | None) -> list[tuple[int, ...]]:
-    """The classes of each task by number."""
+    """Return the classes of each task by number."""
     if frames.multi_label:
         raise UsageError(f"{scenario} needs one label per instance, but instances of {frames.name!r} carry several")
     count = len(frames.classes)

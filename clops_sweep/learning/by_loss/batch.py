@@ -81,7 +81,7 @@ class FrameBatch:
         self.steps, self.index, self.columns = steps, index, dict(columns or {})
 
     def __len__(self) -> int:
-        """n."""
+        """Return n."""
         return len(self.index)
 
     def __getattr__(self, name: str) -> Any:

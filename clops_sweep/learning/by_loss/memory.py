@@ -57,7 +57,7 @@ class Memory:
         self._steps: Steps | None = None
 
     def __len__(self) -> int:
-        """m, the number of stored instances."""
+        """Return m, the number of stored instances."""
         return len(self.index)
 
     def offer(self, batch: FrameBatch, **columns: torch.Tensor) -> None:
@@ -219,7 +219,7 @@ class Memory:
         return sum(values.nbytes for values in self.columns.values())
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint needs."""
+        """Return the state for a checkpoint."""
         return {
             "size": self.size, "policy": self.policy, "index": self.index.clone(), "offered": self._offered,
             "columns": {name: values.clone() for name, values in self.columns.items()},

@@ -20,7 +20,7 @@ class Passes(ABC):
     """Passes of the network of one run, and the gradient of a loss on their results.
 
     Args:
-        networks: of a single run.
+        networks: the network of a single run.
 
     Attributes:
         parameters: float32 [P], the network's own memory, as a leaf of autograd.
@@ -42,7 +42,7 @@ class Passes(ABC):
 
         Args:
             keys_of: maps the number of a pass in its step to the keys of its dropout masks, int32 [1, 2].
-            seed: of the global generators.
+            seed: seed of the global generators.
         """
         self._keys_of, self._keys, self._drawn = keys_of, [], []
         try:

@@ -10,7 +10,7 @@ from clops_sweep.experiment.metrics import metrics_of
 
 
 def average(r: ArrayLike) -> float:
-    """mean_j R[N][j] (Lopez-Paz and Ranzato, 2017)."""
+    """Return mean_j R[N][j] (Lopez-Paz and Ranzato, 2017)."""
     return float(np.asarray(r, dtype=np.float64)[-1].mean())
 
 
@@ -49,7 +49,7 @@ def forward_transfer(r: ArrayLike, chance: float = 0.5) -> float:
 def forgetting(r: ArrayLike) -> float:
     """1 / (N - 1) sum_{j<N} (max_{i<N} R[i][j] - R[N][j]); nan for a single task (Chaudhry et al., 2018).
 
-    The maximum is over all earlier rows, so a task that got worse has positive forgetting; nan is left out of it.
+    The maximum is over all earlier rows without nan, so a task that got worse has positive forgetting.
     """
     matrix = np.asarray(r, dtype=np.float64)
     return _mean(np.fmax.reduce(matrix[:-1, :-1], axis=0, initial=-np.inf) - matrix[-1, :-1])

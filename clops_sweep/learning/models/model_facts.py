@@ -44,7 +44,7 @@ class ModelFacts:
         encoder_hash: SHA-256 of its code, weights and declaration.
         features: channels and samples of a frame of features, or of signals adapted to an encoder that the run trained
             further; None for signals.
-        lora_rank: of the adapters of such an encoder.
+        lora_rank: rank of that encoder's adapters.
     """
 
     run_id: str

@@ -25,7 +25,7 @@ class AcquisitionContext:
     Attributes:
         learner: the networks; scoring must not change them.
         config: the runs' common settings.
-        seeds: one a run.
+        seeds: one seed per run.
         counters: progress of the runs (task, epoch, portion): the counters of any random stream.
     """
 
@@ -48,7 +48,7 @@ def bald_mcd(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int
 
 
 def random(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
-    """Uniform scores from the stream "random acquisition": every subset is equally likely."""
+    """Return uniform scores from the stream "random acquisition": every subset is equally likely."""
     drawn = [
         streams.generator(seed, "random acquisition", *context.counters).random(rows.shape[1]) for seed in context.seeds
     ]

@@ -130,7 +130,7 @@ def check_room(store: RunStore, needed: int) -> None:
     """Check that the disk of a local store has room for some bytes.
 
     Raises:
-        UsageError: it has not.
+        UsageError: it lacks the room.
     """
     if store.files.folder is None:
         return
