@@ -375,8 +375,7 @@ def _curves(run: int, scenario: Scenario, history: History) -> Columns:
 
 
 def _stream(stream: Prequential, scenario: Scenario, window: int) -> Columns:
-    """Return a row per batch of an online stream: scores of the last instances up to it; `epoch` is the batch, from
-    1."""
+    """Return one row per batch of an online stream, numbered by `epoch` from 1, with scores of the last instances."""
     batches = list(map(len, stream.sizes))
     return {
         "epoch": np.arange(1, 1 + sum(batches)),

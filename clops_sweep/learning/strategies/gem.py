@@ -42,8 +42,7 @@ class GradientEpisodicMemory(RandomMemory):
             current.keep_memory(name, used, self.keys("memory dropout", current, task, epoch, portion.task))
 
     def train_with_memory(self, current: Epoch) -> None:
-        """Take steps along the projected gradient, or the plain one if no constraint is violated or projection
-        fails."""
+        """Take steps along the projected gradient, or the plain one without a violated constraint or a projection."""
         names = [f"memory {portion.task}" for portion in self.buffer.portions]
         self.training.learner.train_along(current, names, self._projected)
 
