@@ -1,4 +1,4 @@
-"""What a declared function returns, yields, raises or does to the process: one sentence, or no harm."""
+"""Whatever a declared function returns, yields, raises or does to the process gives one sentence, or no harm."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Made = Callable[[str, str], PreparedSet]
 
 @pytest.fixture
 def made(tmp_path: Path) -> Iterator[Made]:
-    """Declares and prepares a data set of a function with some body."""
+    """Declare and prepare a data set whose function has the given body."""
     forget()
     (tmp_path / "data").mkdir()
 

@@ -1,4 +1,4 @@
-"""Folders and records of odd names: read all the same, or refused in one sentence of one line."""
+"""Folders and records with odd names are read, or refused in one sentence on one line."""
 
 from __future__ import annotations
 

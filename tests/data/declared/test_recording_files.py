@@ -25,7 +25,7 @@ def forgotten() -> Iterator[None]:
 
 
 def _frames(tmp_path: Path, call: str, name: str = "own", root: Path | None = None) -> FrameSet:
-    """What a call gives, prepared from a data root and opened with all channels."""
+    """Prepare the recordings of a call from a data root, and return the frames of all channels."""
     declare(tmp_path / "space.py", f"@dataset({name!r})\ndef {name}(data_root):\n    return Recordings.{call}\n")
     prepare(name, prepared_root=tmp_path / "prepared", data_root=root or tmp_path, workers=1)
     return open_frames(name, prepared_root=tmp_path / "prepared", leads="all")
@@ -33,7 +33,7 @@ def _frames(tmp_path: Path, call: str, name: str = "own", root: Path | None = No
 
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
-    """Twelve records of two channels, in two folders, with labels in a table and in their headers."""
+    """Twelve records of two channels, in two folders; labels are in a table and in the headers."""
     rows = ["file,label,who,site,day"]
     for number in range(12):
         folder = tmp_path / "wfdb" / "ab"[number % 2]

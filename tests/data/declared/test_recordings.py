@@ -1,4 +1,4 @@
-"""Recordings from arrays: every argument is looked at, and cutting is what a loop would do."""
+"""Recordings from arrays: every argument is checked, and frames equal those of a plain loop."""
 
 from __future__ import annotations
 

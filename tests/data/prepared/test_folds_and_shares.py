@@ -1,4 +1,4 @@
-"""Folds, data sets without validation and a share for validation, as they are opened; and what is refused."""
+"""Opening folds, data sets without validation, and a share for validation; and invalid requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GIVEN = ["train"] * 20 + ["test"] * 12
 
 @pytest.fixture
 def declared(tmp_path: Path) -> Iterator[Declare]:
-    """Declares and prepares 32 recordings of 16 people, who have two of four classes each."""
+    """Declare and prepare 32 recordings of 16 people with two of four classes each."""
 
     def declare(split: Sequence[str] | None = None, **changes: Any) -> PreparedSet:
         forget("people")
