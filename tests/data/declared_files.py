@@ -34,8 +34,7 @@ def declare(path: Path, body: str) -> Path:
 
 
 def waves(recordings: int, channels: int, samples: int, seed: int = 0) -> NDArray[np.float32]:
-    """Return noise around sines, [recordings, channels, samples]; recording r with r % 4 == c has class c and level c +
-    2."""
+    """Return noisy sines, [recordings, channels, samples]; recording r has class c = r % 4, and c + 2 periods."""
     stream = np.random.default_rng(seed)
     time = np.linspace(0, 2 * np.pi, samples)
     sines = np.stack([np.sin((number % 4 + 2) * time) for number in range(recordings)])

@@ -1,4 +1,4 @@
-"""A server on the loopback interface that speaks S3, in a thread of the process that asks for it."""
+"""An S3 server on the loopback interface, in a thread of the calling process."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pyarrow import fs
 
 @contextlib.contextmanager
 def serving_s3(bucket: str, requested: Callable[[str], None] = lambda request: None) -> Iterator[int]:
-    """Yields the port of a server with one bucket; its credentials are in the environment meanwhile.
+    """Yield the port of a server with one bucket; meanwhile its credentials are in the environment.
 
     Args:
-        bucket: its name.
+        bucket: name of the bucket.
         requested: called with method and path of every request.
     """
     moto = pytest.importorskip("moto.server", reason="no S3 server: pip install 'moto[server]'")
