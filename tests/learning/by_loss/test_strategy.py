@@ -1,4 +1,4 @@
-"""Methods written as a loss: the numbers of fine-tuning, gradients of several passes, resuming, and what is refused."""
+"""Methods defined by a loss: numbers of fine-tuning, gradients of several passes, resuming, and errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Plain(Strategy):
 
 
 class Own(Strategy):
-    """A method whose parts a test sets."""
+    """A method whose methods a test sets."""
 
     setting_up: ClassVar[Any] = staticmethod(lambda self: None)
     losing: ClassVar[Any] = staticmethod(Plain.loss)
@@ -47,7 +47,7 @@ class Own(Strategy):
 
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Makes the run of a method from its loss and its set-up."""
+    """Return the run of a method with the given loss and set-up."""
 
     def run(loss: Any = None, setup: Any = None, end: Any = None, **settings: Any) -> ContinualRun:
         for name, part in (("losing", loss), ("setting_up", setup), ("ending", end)):
@@ -101,7 +101,7 @@ def _of_two_passes(
 def test_several_passes_predictions_and_parameters_add_up(
     variant: str, own: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first gradient, against the same loss by autograd in float64."""
+    """The first gradient, against that of the same loss by autograd in float64."""
     monkeypatch.setenv(native.ENVIRONMENT, variant)
     run = own(by_two_passes, batch_size=6)
     learner, gradients = run._training.learner, []
@@ -133,7 +133,7 @@ def test_several_passes_predictions_and_parameters_add_up(
 
 
 class Varied(Strategy):
-    """State of every kind, and random numbers of every generator."""
+    """A method with state of every kind, and random numbers from every generator."""
 
     def setup(self) -> None:
         self.memories = {"a": Memory(5, "ring"), "b": [Memory(6, "task_balanced"), Reservoir(4)]}

@@ -1,4 +1,4 @@
-"""Stored models give the predictions of their runs again, whatever network and scenario."""
+"""Stored models reproduce the predictions of their runs, for any network and scenario."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks that cannot be trained are refused in one sentence, before anything is trained."""
+"""Networks that cannot be trained are refused in one sentence before any training."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHAPE, OUTPUTS = (2, 40), 3
 
 
 class Base(nn.Module):
-    """A good network, of which subclasses spoil something."""
+    """A valid network, which subclasses break."""
 
     def __init__(self, channels: int = 2, samples: int = 40, outputs: int = OUTPUTS) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Base(nn.Module):
 
 
 def built(change: Callable[[Base], object]) -> Callable[..., nn.Module]:
-    """Makes a good network and spoils it."""
+    """Make a valid network and break it."""
 
     def make(channels: int, samples: int, outputs: int) -> nn.Module:
         module = Base(channels, samples, outputs)
@@ -50,7 +50,7 @@ def built(change: Callable[[Base], object]) -> Callable[..., nn.Module]:
 
 
 def passing(forward: Callable[[Base, torch.Tensor], Any]) -> type[Base]:
-    """A good network with another forward."""
+    """Return a valid network with another forward function."""
     return type("Spoiled", (Base,), {"forward": forward})
 
 
@@ -60,7 +60,7 @@ class Raises(nn.Module):
 
 
 class Remembers(nn.Module):
-    """Adds a share of what it was last given."""
+    """Adds a share of its previous input."""
 
     last: torch.Tensor | float = 0.0
 
@@ -106,7 +106,7 @@ class CountsInEvaluation(nn.Module):
 
 
 class OverTheBatch(nn.Module):
-    """An LSTM that takes the batch for time."""
+    """An LSTM that uses the batch axis as time."""
 
     def __init__(self, channels: int, samples: int, outputs: int) -> None:
         super().__init__()
@@ -138,11 +138,11 @@ class Unregistered(Base):
 
 
 ONE = Base()
-"""A module that is there already."""
+"""An existing module."""
 
 
 def behind(layer: Callable[[], nn.Module]) -> Callable[..., nn.Module]:
-    """A good network with a layer behind its body."""
+    """Return a valid network with a layer after its body."""
 
     def make(channels: int, samples: int, outputs: int) -> nn.Module:
         return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, 8), layer(), nn.Linear(8, outputs))
@@ -251,7 +251,7 @@ def test_what_is_no_network_is_refused_when_it_is_declared(number: int) -> None:
 
 
 def test_networks_are_tried_on_the_shapes_that_are_asked_of_them() -> None:
-    """Outputs of the scenario, and of all tasks at once where a strategy trains on them so."""
+    """Outputs of the scenario, and those of all tasks at once for strategies that train on all."""
     asked: list[tuple[int, int, int]] = []
 
     def notes(channels: int, samples: int, outputs: int) -> nn.Module:
