@@ -79,7 +79,7 @@ class Common:
         ):
             if not 2 <= count <= MOST_SAMPLES:
                 raise self.refused(
-                    f"{argument}: frames of {count:,} samples come of it at {rate:g} samples a second; expected 2 to "
+                    f"{argument}: gives frames of {count:,} samples at {rate:g} samples a second; expected 2 to "
                     f"{MOST_SAMPLES:,}"
                 )
         if stride < 1:

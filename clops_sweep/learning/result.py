@@ -228,7 +228,7 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
         row |= {name: of_stream[name.removeprefix("prequential_")] for name in PREQUENTIAL}
     for name in history.counts:
         if not str(name).isidentifier() or name in _TAKEN:
-            raise UsageError(f"counts() of the strategy: {name!r} is no name for a column of its own in the table runs")
+            raise UsageError(f"counts() of the strategy: {name!r} cannot be the name of a new column in the table runs")
         if not isinstance(history.counts[name][run], Real):
             raise UsageError(f"counts() of the strategy: {name!r}: expected a number for each run")
     shares = {phase: history.seconds[phase] / runs for phase in (*PHASES, "cpu_seconds")}

@@ -90,7 +90,7 @@ class ContinualRun:
         self.configs = tuple(each.without_unused for each in configs)
         common = self.configs[0]
         if len(self.configs) > 1 and computed_alone(common.strategy):
-            raise UsageError(f"strategy {common.strategy!r} is written as a loss, and computes one run at a time")
+            raise UsageError(f"strategy {common.strategy!r} is defined by a loss, and computes one run at a time")
         if len(self.configs) > 1 and common.early_stopping is not None:
             raise UsageError("runs with early_stopping end their tasks at different epochs; expected one run at a time")
         if len(self.configs) > 1 and common.stream == "online":

@@ -45,7 +45,7 @@ def chosen() -> str | None:
         return None
     if wanted:
         if wanted not in there:
-            raise ValueError(f"{ENVIRONMENT}={wanted}: not here; there is {', '.join((*there, 'off'))}")
+            raise ValueError(f"{ENVIRONMENT}={wanted}: not available; expected {', '.join((*there, 'off'))}")
         return wanted
     if not there:
         _say_once()

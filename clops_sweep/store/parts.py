@@ -98,7 +98,7 @@ class PartFolder:
                 raise unreadable from None
             raise UnlistedColumns(
                 f"{path}: damaged ({one_line(error)}); `clops-sweep compact --results "
-                f"{shlex.quote(self.files.anywhere)}` writes it anew from the parts"
+                f"{shlex.quote(self.files.anywhere)}` rebuilds it from the parts"
             ) from None
         self._set_own_columns(self._not_own(found))
         return self
@@ -498,13 +498,13 @@ class PartFolder:
         if run_id is not None and len(run_id) == _ID_LENGTH_OF_0_1:
             raise UsageError(
                 f"results {self.files.shown}: holds runs of clops-sweep 0.1, whose ids (of {_ID_LENGTH_OF_0_1} digits) "
-                "follow from other fields; pandas reads them still, and new runs need another --results"
+                "depend on other fields; pandas still reads them, but new runs need another --results"
             )
 
     def _damaged(self, part: Part, error: BaseException) -> UsageError:
         return _unreadable(self.path(part), error) or DamagedStore(
             f"{self.path(part)}: not a whole Parquet file ({one_line(error)}); a launch sets it aside and computes "
-            "anew what it is asked for of it"
+            "the requested runs in it again"
         )
 
 

@@ -487,7 +487,7 @@ def _texts(argument: str, given: str | Iterable[str] | None) -> list[str] | None
         return None if given is None else [given]
     texts = list(given) if isinstance(given, Iterable) else [given]
     if wrong := [text for text in texts if not isinstance(text, str)]:
-        raise UsageError(f"{argument}: {shown(wrong[0])} is no text; expected one name or a list of them")
+        raise UsageError(f"{argument}: {shown(wrong[0])} is not text; expected one name or a list of names")
     return texts
 
 

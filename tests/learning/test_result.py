@@ -185,7 +185,7 @@ def test_columns_of_a_strategy_s_own(name: str, taken: bool) -> None:
     with STRATEGIES.temporarily("counting", Counting):
         run = ContinualRun(tiny_config("class_il", strategy="counting"), tiny_frames("class_il"))
         if taken:
-            with pytest.raises(UsageError, match="is no name for a column of its own in the table runs"):
+            with pytest.raises(UsageError, match="cannot be the name of a new column in the table runs"):
                 run.run()
         else:
             assert run.run().runs[name].tolist() == [7]

@@ -165,7 +165,7 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
         if array.shape[1] != len(classes):
             raise UsageError(f"labels: have {array.shape[1]} columns; expected {len(classes)}, as there are classes")
         if not np.isin(array, (0, 1)).all():
-            raise UsageError("labels: where there is a column for each class, expected 0 and 1 alone")
+            raise UsageError("labels: with a column for each class, expected only 0 and 1")
         return array.astype(np.uint8)
     if count and not (array.min() >= 0 and array.max() < len(classes)):
         worst = array.min() if array.min() < 0 else array.max()

@@ -78,7 +78,7 @@ def header_lines(path: Path, text: str, any_unit: bool = False) -> HeaderLines:
     """
     if not _NAME.fullmatch(path.stem):
         raise UsageError(
-            f"{shorten(path)}: the record's name has more than the letters A to Z, digits, _ and -; {_AS_PUBLISHED}"
+            f"{shorten(path)}: the record's name has other characters than A to Z, digits, _ and -; {_AS_PUBLISHED}"
         )
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     (number, record), *signals = [each for each in lines if not each[1].startswith("#")] or [(1, "")]

@@ -96,7 +96,7 @@ def within(prepared: PreparedSet, split: NDArray[np.int8], split_within: str) ->
     if split_within != "time":
         raise UsageError(f"split_within = {shown(split_within)}: expected 'people' or 'time'")
     if manifest.frame_seconds is None:
-        raise UsageError(f"dataset {manifest.name!r}: how long a frame lasts is not known; {remedy(prepared.folder)}")
+        raise UsageError(f"dataset {manifest.name!r}: the duration of its frames is unknown; {remedy(prepared.folder)}")
     positions = table.patients, manifest.patient_names, table.recordings, table.start, table.times
     try:
         found = split_by_time(split, *positions, manifest.frame_seconds)
@@ -134,8 +134,8 @@ def _fold(prepared: PreparedSet, seed: int, split: str) -> NDArray[np.int8]:
     manifest, (i, k) = prepared.manifest, fold_of(split)
     if manifest.given_split:
         raise UsageError(
-            f"dataset {manifest.name!r} has a split that its publisher has fixed, so there are no folds of it; leave "
-            f"split = {split!r} out"
+            f"dataset {manifest.name!r} has a split fixed by its publisher, so it has no folds; leave out "
+            f"split = {split!r}"
         )
     index = frame_index(prepared)
     counts = _counts(prepared, index)
@@ -154,8 +154,8 @@ def _with_validation(prepared: PreparedSet, seed: int, share: float) -> NDArray[
     name, split = prepared.manifest.name, FrameTable(prepared.folder, prepared.manifest).split
     if not prepared.manifest.given_split or (split == VALIDATION).any():
         raise UsageError(
-            f"dataset {name!r} has a validation set; leave validation = {share:g} out, which is for data whose "
-            "publisher has fixed training and test alone"
+            f"dataset {name!r} has a validation set; leave out validation = {share:g}, which is for data "
+            "whose publisher has fixed only training and test"
         )
     index = frame_index(prepared)
     trained_on = np.unique(index.patients[split == TRAINING])

@@ -144,7 +144,9 @@ class CachedFeatures:
                     file.write(bytes_of(batch))
                 size = file.tell()
             if self._encoders.identity(self._encoder) != self._identity:
-                raise UsageError(f"encoder {self._encoder!r}: its weights changed while it computed; start again")
+                raise UsageError(
+                    f"encoder {self._encoder!r}: its weights changed while its features were computed; start again"
+                )
             name = f"{self._encoder} (adapted frames)" if self._adapted else self._encoder
             facts = FeatureFacts(name, self._identity, computing.device, shape, digest.hexdigest(), size)
             write_file(staging / _FACTS, json.dumps(asdict(facts), indent=1).encode())

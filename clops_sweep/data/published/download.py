@@ -137,9 +137,7 @@ def _complete(get: Callable[..., None], path: Path, name: str, sha256: str) -> N
             get(name, anew, _PAUSES)
             if is_whole(path, sha256):
                 return
-    raise UsageError(
-        f"{path}: what was sent does not have the SHA-256 that is published for it; download it again later"
-    )
+    raise UsageError(f"{path}: the received file does not have the published SHA-256; download it again later")
 
 
 def _get(

@@ -82,7 +82,7 @@ class MitBihRecord(Source):
         _refuse_unknown_rhythms(self.files[2], symbols, notes)
         segments = rhythm_segments(samples, symbols, notes, header.samples)
         if not segments:
-            raise UsageError(f"{shorten(self.files[2])}: notes no rhythm; download the record again")
+            raise UsageError(f"{shorten(self.files[2])}: has no rhythm annotation; download the record again")
         is_beat = np.array([symbol in _BEATS for symbol in symbols], bool)
         beat_samples, beats = samples[is_beat], np.array(symbols)[is_beat]
         width = round(self.window_seconds * self.rate)

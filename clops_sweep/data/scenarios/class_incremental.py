@@ -33,8 +33,8 @@ def class_il(frames: FrameSet, *, task_classes: TaskClasses | None = None) -> Sc
     sizes = {len(group) for group in groups}
     if len(sizes) > 1:
         raise UsageError(
-            f"class_il has one output a position in a task, but task_classes has groups of {min(sizes)} and of "
-            f"{max(sizes)} classes; make them of one size, or take class_il_union"
+            f"class_il has one output per position in a task, but task_classes has groups of {min(sizes)} and of "
+            f"{max(sizes)} classes; use groups of one size, or class_il_union"
         )
     size = sizes.pop()
     position = np.zeros(len(frames.classes), np.int64)
@@ -96,7 +96,7 @@ def _groups(scenario: str, frames: FrameSet, task_classes: TaskClasses | None) -
         if count < 2 or count % 2:
             raise UsageError(
                 f"{scenario} needs an even number of classes to pair them, but {frames.name!r} has {count}; "
-                "say with task_classes which classes each task has, as in [[0, 1, 2], [3, 4]]"
+                "list the classes of each task in task_classes, as in [[0, 1, 2], [3, 4]]"
             )
         return [(first, first + 1) for first in range(0, count, 2)]
     groups = [tuple(_number(it, frames) for it in group) for group in task_classes]

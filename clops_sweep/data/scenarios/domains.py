@@ -37,9 +37,7 @@ def domain_il(frames: FrameSet, *, domain: str = LEAD) -> ScenarioTasks:
     codes, names = frames.domains[domain]
     present = np.unique(codes[chosen])
     if len(present) < 2:
-        raise UsageError(
-            f"domain_il by {domain!r}: {frames.name!r} has {len(present)} value of it; expected two or more"
-        )
+        raise UsageError(f"domain_il by {domain!r}: {frames.name!r} has {len(present)} value; expected two or more")
     tasks = [TaskInstances(f"{domain} {names[code]}", chosen & (codes == code), targets) for code in present.tolist()]
     return ScenarioTasks(kind_of_labels(frames), tasks)
 

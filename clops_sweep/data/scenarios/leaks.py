@@ -52,7 +52,9 @@ def check_leaks(
     if scenario.unseen is not None:
         unseen = frames.patients[scenario.unseen.rows]
         for code in unseen[np.isin(unseen, frames.patients[np.concatenate(rows)])][:1].tolist():
-            raise UsageError(f"{where}: {_person(frames, code)} is unseen, and in a task; expected other people")
+            raise UsageError(
+                f"{where}: {_person(frames, code)} is in unseen and in a task; expected other people in unseen"
+            )
     for one, other in combinations(range(len(_PARTS)), 2):
         there = rows[other]
         if recur:
@@ -108,8 +110,8 @@ def _refuse_tuning(where: str, reported: Tasks, tuned_on: Tasks) -> None:
     if of_other.name == frames.name:
         if _people(other, of_other, "test") == _people(scenario, frames, "test"):
             raise UsageError(
-                f"{where}: the split that is tuned on has the same test people; expected one that divides the people "
-                "anew, or the tuning of tune_on='same'"
+                f"{where}: the tuning split has the same test people; expected another split of the people, or "
+                "tune_on='same'"
             )
         return
     there = {digest for task in other.tasks for part in _PARTS for _, digest in _signals(of_other, task, part)}
@@ -117,8 +119,8 @@ def _refuse_tuning(where: str, reported: Tasks, tuned_on: Tasks) -> None:
         for row, digest in (it for part in _PARTS[1:] for it in _signals(frames, task, part)):
             if digest in there:
                 raise UsageError(
-                    f"{where}: a signal of {_person(frames, int(frames.patients[row]))} is evaluated, and is in "
-                    f"dataset {of_other.name!r}, which is tuned on; expected data of other people"
+                    f"{where}: a signal of {_person(frames, int(frames.patients[row]))} is evaluated, and is "
+                    f"also in dataset {of_other.name!r}, which is used for tuning; expected data of other people"
                 )
 
 

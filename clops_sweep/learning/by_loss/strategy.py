@@ -181,7 +181,7 @@ class Strategy(LockstepStrategy):
     ) -> None:
         """Take one step on each batch of an epoch; see `LockstepStrategy`."""
         if replay is not None:
-            raise self._steps.error("has loss() and replay(); sample what is replayed in loss()")
+            raise self._steps.error("has loss() and replay(); sample replayed instances in loss()")
         steps, seeds = self._steps, self.training.seeds
         steps.draw(task, 2, epoch)
         first = steps.of_task(task).start
@@ -207,7 +207,7 @@ class Strategy(LockstepStrategy):
                 not isinstance(followed, torch.Tensor)
                 or (followed.shape, followed.dtype) != (gradient.shape, gradient.dtype)
             ):
-                raise steps.error(f"direction() returned something else than a float32 tensor [{len(gradient)}]")
+                raise steps.error(f"direction() did not return a float32 tensor [{len(gradient)}]")
             self.training.learner.apply(followed.detach())
             waiting = steps.waiting
         finally:
@@ -221,12 +221,12 @@ class Strategy(LockstepStrategy):
             found = f"a tensor {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
             raise steps.error(f"{what} {found}; expected a scalar, such as a mean")
         if not loss.requires_grad:
-            raise steps.error(f"{what} a loss that depends on no parameter; expected one of what self.model returns")
+            raise steps.error(f"{what} a loss that depends on no parameter; compute it from self.model(...)")
         if not math.isfinite(loss.item()):
             raise Diverged(f"strategy {steps.name!r}: {what} a loss of {float(loss.detach())}", [0])
         gradient = steps.passes.gradient(loss)
         if gradient is None:
-            raise steps.error(f"{what} a loss that depends on no parameter; expected one of what self.model returns")
+            raise steps.error(f"{what} a loss that depends on no parameter; compute it from self.model(...)")
         return gradient
 
     def record(self, task: int) -> InstanceRecord:

@@ -116,7 +116,7 @@ def facts_in(content: bytes) -> ModelFacts:
         features = found.get("features")
         return ModelFacts(**found | lists | {"features": None if features is None else tuple(features)})
     except (ValueError, KeyError, TypeError):
-        raise UsageError("the file is no model of clops-sweep; expected one that --keep models has stored") from None
+        raise UsageError("the file is not a model of clops-sweep; expected one stored by --keep models") from None
 
 
 def _classes(frames: FrameSet, scenario: Scenario) -> tuple[str, ...]:

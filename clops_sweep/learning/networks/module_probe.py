@@ -57,8 +57,8 @@ class Probed:
         """
         if size < self.smallest_batch:
             raise UsageError(
-                f"network {network!r} cannot be trained on a batch of one instance, of which a layer would take the "
-                "variance; choose a batch_size of 2 or more"
+                f"network {network!r} cannot be trained on a batch of one instance, because a layer computes the "
+                "variance over the batch; choose a batch_size of 2 or more"
             )
 
 
@@ -160,13 +160,13 @@ class _Probe:
             if parameter.dtype != torch.float32:
                 self._refuse(f"parameter {name!r} is {str(parameter.dtype).removeprefix('torch.')}; expected float32")
             if parameter.device.type != "cpu":
-                self._refuse(f"parameter {name!r} is made on {parameter.device}; make it on the CPU, it is moved later")
+                self._refuse(f"parameter {name!r} is created on {parameter.device}; create it on the CPU")
             if not parameter.isfinite().all():
-                self._refuse(f"parameter {name!r} is not finite when it is made")
+                self._refuse(f"parameter {name!r} is not finite when it is created")
         changed = _changed(self._module.state_dict(), self._again.state_dict())
         if changed:
             self._refuse(
-                f"{changed[0]!r} is another one when the network is made again from the same seed; draw it from the "
+                f"{changed[0]!r} differs when the network is created again from the same seed; draw it from the "
                 "global generator of PyTorch, NumPy or Python, which follows the run's seed"
             )
 
@@ -215,7 +215,7 @@ class _Probe:
         for attempt in range(_TRIES):
             logits = self._pass("training", self._frames, seed=attempt, gradients=True)
             if not logits.requires_grad:
-                self._refuse("its logits hang on none of its parameters (a detach(), argmax or numpy() in forward?)")
+                self._refuse("its logits depend on none of its parameters (a detach(), argmax or numpy() in forward?)")
             foreign = [leaf for leaf in _leaves(logits) if all(leaf is not it for it in parameters.values())]
             if foreign:
                 self._refuse(

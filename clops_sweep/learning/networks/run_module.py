@@ -168,7 +168,7 @@ class RunModule:
         logits = self.in_float32(logits)
         self.check(logits, passes or len(frames), frames.dtype)
         if torch.is_grad_enabled() and not logits.requires_grad:
-            raise ValueError("the network returned logits that hang on none of its parameters; expected a gradient")
+            raise ValueError("the network returned logits that depend on none of its parameters; expected a gradient")
         return logits
 
     def precision(self, device: torch.device) -> AbstractContextManager[Any]:
@@ -249,6 +249,6 @@ def weights_of(network: str, module: nn.Module) -> dict[str, torch.Tensor]:
     found = {name: value for name, value in module.state_dict().items() if name not in frozen}
     if wrong := [name for name, value in found.items() if not isinstance(value, torch.Tensor)]:
         raise UsageError(
-            f"network {network!r}: its state dict has {wrong[0]!r}, which is no tensor; models of it cannot be kept"
+            f"network {network!r}: its state dict has {wrong[0]!r}, which is not a tensor; its models cannot be stored"
         )
     return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in found.items()}

@@ -185,8 +185,8 @@ def _finish(store: RunStore) -> None:
             store.parts[table].verify(part)
         except FileNotFoundError as error:
             raise DamagedStore(
-                f"{path}: a part that it lists has gone ({one_line(error)}); no old part is deleted; move the journal "
-                "away, and repeat the command"
+                f"{path}: a part that it lists is missing ({one_line(error)}); no old part is deleted; move the "
+                "journal away, and repeat the command"
             ) from None
     for table, part in removed:
         store.parts[table].delete([part])

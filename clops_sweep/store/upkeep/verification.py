@@ -86,7 +86,7 @@ def faults(store: RunStore) -> Iterator[str]:
     except (DamagedStore, UnreadableFile):  # the runs in that part are unknown
         return
     for run_id, tables in incomplete.items():
-        yield f"run {run_id}: it has no part in {' and '.join(tables)}; a launch that is asked for it computes it anew"
+        yield f"run {run_id}: it has no part in {' and '.join(tables)}; a launch that requests it computes it again"
 
 
 def _faults_of(parts: PartFolder) -> Iterator[str]:

@@ -266,7 +266,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "return good(X, window_seconds=9)",
         "classes: no frame|no usable frame; 12 frames dropped for rec",
     ),
-    "frames of no sample": ("return good(X, window_seconds=0.001)", "window_seconds: frames of 0 samples come of it"),
+    "frames of no sample": ("return good(X, window_seconds=0.001)", "window_seconds: gives frames of 0 samples"),
 }
 
 

@@ -218,7 +218,9 @@ def test_a_server_that_sends_something_else(physionet: PhysioNet, tmp_path: Path
     (version / "100.dat").write_bytes(b"other")
     said = run("download", "mitbih")
     assert said.status == 2
-    assert re.fullmatch(r"clops-sweep: \S+100\.dat: what was sent does not have the SHA-256 .*\n", said.err)
+    assert re.fullmatch(
+        r"clops-sweep: \S+100\.dat: the received file does not have the published SHA-256; .*\n", said.err
+    )
 
 
 def test_a_server_that_falls_silent(physionet: PhysioNet, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,7 @@ def _longer(path: Path) -> None:
         ("103.hea", _empty, r"103\.hea: the header promises no samples"),
         ("103.atr", Path.unlink, r"103\.atr: the annotation file is missing"),
         ("103.atr", _empty, r"103\.atr: truncated, its end mark is missing"),
-        ("103.atr", _nothing_noted, r"103\.atr: notes no rhythm"),
+        ("103.atr", _nothing_noted, r"103\.atr: has no rhythm annotation"),
         ("103.atr", _longer, r"103\.atr: its end mark is at byte 168 of 172"),
     ],
 )

@@ -111,7 +111,7 @@ def test_tuning_on_other_splits_and_data_is_refused_where_it_leaks(
     for reported, of_reported in zip(built, parts, strict=True):
         for tuned_on, of_tuned in zip(built, parts, strict=True):
             if of_reported["test"] == of_tuned["test"]:
-                with pytest.raises(UsageError, match="the split that is tuned on has the same test people"):
+                with pytest.raises(UsageError, match="the tuning split has the same test people"):
                     check_leaks(*reported, tuned_on=[tuned_on])
             else:
                 check_leaks(*reported, tuned_on=[tuned_on])
@@ -126,7 +126,7 @@ def test_tuning_on_other_splits_and_data_is_refused_where_it_leaks(
     there = scenario_of_it.tasks[0].train.rows[0]
     row, of = (it if frames.members is None else frames.members[it, 0] for it in (there, evaluated))
     other[row] = frames.frames[of]
-    with pytest.raises(UsageError, match=r"a signal of patient .* is evaluated, and is in dataset 'elsewhere'"):
+    with pytest.raises(UsageError, match=r"a signal of patient .* is evaluated, and is also in dataset 'elsewhere'"):
         check_leaks(scenario_of_it, frames, tuned_on=[(scenario_of_it, elsewhere)])
 
 

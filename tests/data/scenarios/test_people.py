@@ -82,7 +82,7 @@ def test_by_time_no_sample_is_in_two_parts_and_no_other_person_in_any(root: Path
         check_leaks(built, replace(frames, recordings=recordings, start=start))
     patients = frames.patients.copy()
     patients[built.unseen.rows[0]] = patients[row]
-    with pytest.raises(UsageError, match="is unseen, and in a task"):
+    with pytest.raises(UsageError, match="is in unseen and in a task"):
         check_leaks(built, replace(frames, patients=patients))
     name = frames.patient_names[min(held_out)]
     with pytest.raises(UsageError, match=f"patient '{name}' is evaluated, and was seen"):

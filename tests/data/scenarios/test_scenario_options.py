@@ -133,7 +133,7 @@ def test_the_number_of_tasks_without_the_data() -> None:
         ),
         ("class_il", {"task_classes": (("A", "X"),)}, "task_classes: 'X' is no class of 'synthetic'"),
         ("class_il_union", {"task_classes": ((0, 1), ("A", 3))}, "class 'A' of 'synthetic' is there twice"),
-        ("class_il", {"task_classes": ((0, 1, 2), (3, 4))}, "groups of 2 and of 3 classes; make them of one size"),
+        ("class_il", {"task_classes": ((0, 1, 2), (3, 4))}, "groups of 2 and of 3 classes; use groups of one size"),
         ("domain_il", {"domain": "ward"}, "'synthetic' has no column 'ward' of domains; domain may be lead, site"),
     ],
 )

@@ -209,10 +209,10 @@ LOSSES: dict[str, tuple[Any, str]] = {
     "doubles": (lambda self, b: self.model(b.x.double()).mean(), r"self.model got torch.float64"),
     "unlike shapes": (lambda self, b: self.criterion(self.model(b.x), b.y[:1]), r"criterion got logits .* and targets"),
     "an unknown option": (lambda self, b: self.options.my_own, r"self.options.my_own: it lists no such option"),
-    "an empty memory": (lambda self, b: Memory(3).sample(2), "memory: sampled while nothing is stored"),
+    "an empty memory": (lambda self, b: Memory(3).sample(2), "memory: sampled while it is empty"),
     "a later task": (lambda self, b: self.instances(1), "task 1 has not begun; expected one from 0 to 0"),
     "columns of another length": (offered(a=lambda b: b.x[1:]), r"memory: a is a tensor .*; expected a row"),
-    "a name of the batch's": (offered(x=lambda b: b.x), r"memory: x=... is not for columns of your own"),
+    "a name of the batch's": (offered(x=lambda b: b.x), r"memory: x=... is a reserved name"),
     "herding without features": (offered("herding"), "policy 'herding' needs features="),
 }
 
@@ -288,7 +288,7 @@ def test_class_weights_have_to_be_given(own: Any) -> None:
 def test_a_loss_is_computed_one_run_at_a_time(own: Any) -> None:
     own()
     configs = [tiny_config("class_il", strategy="own", seed=seed) for seed in range(2)]
-    with pytest.raises(UsageError, match="strategy 'own' is written as a loss, and computes one run at a time"):
+    with pytest.raises(UsageError, match="strategy 'own' is defined by a loss, and computes one run at a time"):
         ContinualRun(configs, tiny_frames("class_il"))
     with pytest.raises(UsageError, match="leave out lockstep"):
         strategy("with_lockstep", options={"my_rate": FloatOption(1.0, gt=0)}, lockstep=["my_rate"])(Plain)

@@ -162,12 +162,12 @@ BAD: dict[str, tuple[Any, str]] = {
     "half": (built(lambda it: it.head.half()), r"parameter 'head\.weight' is float16; expected float32"),
     "elsewhere": (
         built(lambda it: it.head.to("meta")),
-        r"parameter 'head\.weight' is made on meta; make it on the CPU",
+        r"parameter 'head\.weight' is created on meta; create it on the CPU",
     ),
-    "infinite": (built(lambda it: it.head.bias.data.fill_(np.inf)), r"'head\.bias' is not finite when it is made"),
+    "infinite": (built(lambda it: it.head.bias.data.fill_(np.inf)), r"'head\.bias' is not finite when it is created"),
     "own initial weights": (
         built(lambda it: it.head.bias.data.fill_(np.random.default_rng().random())),
-        r"'head\.bias' is another one when the network is made again from the same seed; draw it from the global",
+        r"'head\.bias' differs when the network is created again from the same seed; draw it from the global",
     ),
     "raises": (
         behind(Raises),
@@ -200,7 +200,7 @@ BAD: dict[str, tuple[Any, str]] = {
         "raises on frames .*Expected more than 1 value per channel|other logits in evaluation mode when others are",
     ),
     "replaces": (Replaces, "other logits in training when it is called again"),
-    "detached": (passing(lambda it, x: Base.forward(it, x).detach()), "its logits hang on none of its parameters"),
+    "detached": (passing(lambda it, x: Base.forward(it, x).detach()), "its logits depend on none of its parameters"),
     "unregistered": (Unregistered, r"trains a tensor \[8(, 8)?\] that is no parameter; make it an nn\.Parameter"),
     "idle": (
         built(lambda it: it.add_module("spare", nn.Linear(2, 2))),

@@ -284,7 +284,7 @@ def test_the_command_says_what_is_damaged_and_changes_nothing(store: RunStore) -
     before = {path: path.read_bytes() for path in Path(store.uri).rglob("*") if path.is_file()}
     damaged, incomplete = check(1)
     assert damaged.startswith(f"{path}: not a whole Parquet file (it is not what was written there); ")
-    assert incomplete == f"run {IDS[0]}: it has no part in instances; a launch that is asked for it computes it anew"
+    assert incomplete == f"run {IDS[0]}: it has no part in instances; a launch that requests it computes it again"
     assert {path: path.read_bytes() for path in Path(store.uri).rglob("*") if path.is_file()} == before
 
 
