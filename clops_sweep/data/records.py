@@ -63,7 +63,7 @@ class Common:
     name: str = ""
 
     def windows(self, samples: int, rate: float, label: Any) -> tuple[NDArray[np.int64], int, list[Any]]:
-        """Return the begins [m] of the windows of a recording, their length in samples, and the label of each.
+        """Return the starts [m] of the windows of a recording, their length in samples, and the label of each.
 
         Windows begin every `stride`, starting where the recording, or a stretch of one label, begins; a shorter rest at
         the end is left out.
@@ -169,7 +169,7 @@ class Source(ABC):
 
     @property
     def origin(self) -> Path | str:
-        """Its first file, or its name."""
+        """Its first file, or else the name of its first recording."""
         return self.files[0] if self.files else self.record
 
     @property
@@ -223,7 +223,7 @@ class Windows:
 
     @property
     def start(self) -> NDArray[np.float64]:
-        """Seconds from the begin of the recording to each window [m]."""
+        """Seconds from the start of the recording to each window [m]."""
         return self.begin / self.rate
 
     def take(self, rows: NDArray[np.int64], reason: str) -> Self:

@@ -25,8 +25,8 @@ def serving_s3(
     Args:
         bucket: name of the bucket.
         requested: called with method and path of every request.
-        fault: called for every request once the bucket exists: 503 refuses it, 500 answers with an error after executing it, and 0
-            lets it pass.
+        fault: called for every request once the bucket exists: 503 refuses it, 500 executes it but answers with an
+            error, and 0 lets it pass.
         host: the address to listen on.
         port: the port to listen on; 0 for any that is free.
     """

@@ -91,7 +91,7 @@ class Portion(Source):
 
     @abstractmethod
     def signal(self) -> Signal:
-        """The samples."""
+        """Return the samples."""
 
     def where(self, common: Common) -> str:
         """Start of an error message about the samples."""

@@ -64,7 +64,7 @@ class HeaderLines:
     signals: tuple[SignalLine, ...]
     comments: tuple[str, ...]
     undated: str
-    """The header without time and date."""
+    """The header's text without time and date, which the wfdb package may refuse."""
 
 
 def header_lines(path: Path, text: str, any_unit: bool = False) -> HeaderLines:

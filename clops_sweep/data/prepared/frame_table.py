@@ -83,44 +83,44 @@ class FrameTable:
 
     @property
     def gain(self) -> NDArray[np.float32]:
-        """[n] float32."""
+        """Gains, float32 [n]."""
         return self._column("gain")
 
     @property
     def offset(self) -> NDArray[np.float32]:
-        """[n] float32."""
+        """Offsets, float32 [n]."""
         return self._column("offset")
 
     @property
     def statistics(self) -> NDArray[np.float64]:
-        """[n, 4] float64, of the stored samples."""
+        """`frame_statistics` of the stored samples, float64 [n, 4]."""
         return _read_only(np.stack([self._column(name) for name in _STATISTICS], axis=1))
 
     @property
     def patients(self) -> NDArray[np.int32]:
-        """[n] int32, positions in the manifest's `patient_names`."""
+        """Patients, int32 [n], indices into the manifest's `patient_names`."""
         return self._codes("patient", self._manifest.patient_names, np.int32)
 
     @property
     def leads(self) -> NDArray[np.int16]:
-        """[n] int16, positions in the manifest's `lead_names`."""
+        """Leads, int16 [n], indices into the manifest's `lead_names`."""
         return self._codes("lead", self._manifest.lead_names, np.int16)
 
     @property
     def split(self) -> NDArray[np.int8]:
-        """[n] int8, of split seed 0."""
+        """The split of seed 0, int8 [n]."""
         return self._codes("split", SPLIT_NAMES, np.int8)
 
     @property
     def labels(self) -> NDArray[Any]:
-        """[n] int64, positions in the manifest's `classes`, or [n, C] uint8."""
+        """Labels: int64 [n], indices into the manifest's `classes`, or uint8 [n, C]."""
         if not self._manifest.multi_label:
             return self._codes("label", self._manifest.classes, np.int64)
         return _read_only(np.stack([self._column(f"{_LABEL}{name}") for name in self._manifest.classes], axis=1))
 
     @property
     def times(self) -> NDArray[np.datetime64] | None:
-        """[n] datetime64[s], or None."""
+        """Dates, datetime64[s] [n], or None."""
         if not self._manifest.dated:
             return None
         import pyarrow as pa
@@ -129,21 +129,21 @@ class FrameTable:
         return _read_only(_numpy(milliseconds).astype("datetime64[ms]").astype("datetime64[s]"))
 
     def domain(self, name: str) -> NDArray[np.int32]:
-        """[n] int32, positions in the manifest's names of this domain."""
+        """Return a domain of the frames, int32 [n], indices into the manifest's names of this domain."""
         return self._codes(f"{_DOMAIN}{name}", self._manifest.domains[name], np.int32)
 
     def group(self, name: str) -> NDArray[np.int32]:
-        """[n] int32, positions in the manifest's names of this column for subgroups."""
+        """Return a column for subgroups, int32 [n], indices into the manifest's names of this column."""
         return self._codes(f"{_GROUP}{name}", self._manifest.groups[name], np.int32)
 
     @property
     def recordings(self) -> NDArray[np.int32]:
-        """[n] int32, the number of each frame's recording, in the order of the data."""
+        """The number of each frame's recording, int32 [n], in the order of the data."""
         return _read_only(_numpy(self._read("record").indices).astype(np.int32))
 
     @property
     def start(self) -> NDArray[np.float64]:
-        """[n] float64, seconds from the begin of the recording."""
+        """Start of each frame in its recording in seconds, float64 [n]."""
         return self._column("start")
 
     def moments(self) -> NDArray[np.int64]:

@@ -63,7 +63,7 @@ class FeatureFacts:
 
     @property
     def record(self) -> FileRecord:
-        """The array's file."""
+        """Size and hashes of the array's file."""
         return FileRecord(self.size, self.sha256, [_DTYPE.str, list(self.shape)])
 
 

@@ -103,7 +103,7 @@ class ChapmanRecord(Source):
             leads = read_csv(file)
         else:
             stored = read_stored(header)
-            leads = np.stack([1000 * physical(stored, header, lead) for lead in order])  # microvolt
+            leads = np.stack([1000 * physical(stored, header, lead) for lead in order])  # in microvolts
         label = CLASSES.index(GROUPS[rhythm])
         windows = whole_windows(common, leads.shape[1], SAMPLES, label, patient=self.record, time=time)
         return Frames.resampled(windows, windows.cut(leads), GRID, samples_digest(leads))

@@ -206,10 +206,10 @@ def _refuse_unknown_rhythms(path: Path, symbols: Sequence[str], notes: Sequence[
 def place_windows(
     segments: Sequence[Segment], width: int, length: int, rhythms: Mapping[str, str] = RHYTHM_CLASSES
 ) -> list[tuple[int, str]]:
-    """Return begin and rhythm of all windows by time; none overlap.
+    """Return start and rhythm of all windows by time; none overlap.
 
     A segment shorter than a window that fills at least half of one gets a window centred on it. These are placed first,
-    since short rhythms are the rare ones. Longer segments are tiled from their begin, or from the end of such a window.
+    since short rhythms are the rare ones. Longer segments are tiled from their start, or from the end of such a window.
     """
     centred: list[tuple[int, str]] = []
     free_from = 0
@@ -233,8 +233,8 @@ def place_windows(
 def window_class(rhythm: str, beats: NDArray[np.str_], rhythms: Mapping[str, str] = RHYTHM_CLASSES) -> str:
     """Return the class of a window, or the reason why it is dropped.
 
-    AFIB, BIGEMINY and PACED by rhythm. In normal rhythm and sinus bradycardia by beats: any V is PVC, else any of
-    A, a, J, S is APB, else all L is LBBB, all R is RBBB, all N is NSR.
+    The rhythm decides on AFIB, BIGEMINY and PACED. In normal rhythm and sinus bradycardia, the beats decide: any V
+    gives PVC, else any of A, a, J, S gives APB, else all L give LBBB, all R RBBB and all N NSR.
     """
     if rhythm not in rhythms:
         return f"rhythm {rhythm[1:]}"

@@ -21,7 +21,8 @@ from clops_sweep.data.frames import SPLIT_NAMES
 FRACTIONS: Final = (0.6, 0.2, 0.2)
 _PARTS: Final = 3
 _SLACK: Final = 0.01
-"""Tolerated loss of balance against the best split found, mean over classes and splits: share of a class's frames."""
+"""Largest loss of balance against the best split found: a share of a class's frames, averaged over classes and
+splits."""
 _GAP: Final = 0.05
 _NODES: Final = 500
 """Maximum number of nodes of the search. Unlike a time limit, it gives the same split on every machine."""

@@ -101,7 +101,7 @@ class Passes(ABC):
         """Return logits in evaluation mode, float32 [n, C], of these parameters or others, [P], without a gradient."""
 
     def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        """Return sum_i weights_i l_i: logits [n, c], targets [n, c] weights [n], l_i as in `losses.instance_losses`."""
+        """Return sum_i weights_i l_i: logits [n, c], targets [n, c], weights [n], l_i of `losses.instance_losses`."""
         return (weights * losses.instance_losses(self._kind, logits, y)).sum()
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:

@@ -80,7 +80,7 @@ class FixedMemory(LockstepStrategy):
         return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """Return the use of the memory: all its occupied places."""
+        """Return the use of the memory, for all its instances."""
         return replace(super().memory_use(records), instances=[len(self.memory)] * len(self.training.configs))
 
     def record(self, task: int) -> InstanceRecord:
