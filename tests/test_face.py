@@ -146,9 +146,9 @@ def test_one_run_or_column_is_read_as_several_are(
         assert list(read(store.uri, columns=column)) == ["auc"]
         assert len(store.read("runs", ids, column)) == 2
     for wrong in (3, [3], b"a", [None], np.array([1.0])):
-        with pytest.raises(UsageError, match=r"^run_ids: .* is no text; expected one name or a list of them$"):
+        with pytest.raises(UsageError, match=r"^run_ids: .* is not text; expected one name or a list of names$"):
             read(store.uri, run_ids=wrong)  # type: ignore[arg-type]
-        with pytest.raises(UsageError, match=r"^columns: .* is no text"):
+        with pytest.raises(UsageError, match=r"^columns: .* is not text"):
             read(store.uri, columns=wrong)  # type: ignore[arg-type]
 
 

@@ -42,7 +42,7 @@ class DataKey(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The data set and the encoder, for messages."""
+        """Name of the data set and the encoder, for messages."""
         done = "adapted to" if self.is_adapted else "encoded by"
         return self.dataset if self.encoder is None else f"{self.dataset}, {done} {self.encoder},"
 

@@ -15,13 +15,13 @@ _PACKAGE = __name__.partition(".")[0]
 
 @dataclass(frozen=True)
 class Origin:
-    """The file that registered a plug-in, at that time; all None if unknown, as in a notebook.
+    """The file that registered a plug-in; its fields are None if it is unknown, as in a notebook.
 
     Attributes:
-        file: its path, relative to the current folder where it lies in there.
-        sha256: of the whole file, hexadecimal.
-        code: SHA-256 of the plug-in's own code and of what it uses (see `code_hash`), which a change of the search
-            space in the same file leaves alone; None of what is no function or class of a module.
+        file: path of the file, relative to the current folder if it is inside.
+        sha256: hex SHA-256 of the whole file.
+        code: SHA-256 of the plug-in's code and of the code that it uses (see `code_hash`), which does not change with
+            the search space in the same file; None if it is not a function or class of a module.
     """
 
     file: str | None = None
@@ -29,14 +29,14 @@ class Origin:
     code: str | None = None
 
     def differs(self, other: Origin) -> bool:
-        """Return whether the code differs; by the whole file if no code hash is known."""
+        """Return whether the code differs; without code hashes, whether the file does."""
         if self.code is not None and other.code is not None:
             return self.code != other.code
         return None not in (self.sha256, other.sha256) and self.sha256 != other.sha256
 
 
 ORIGINS: dict[tuple[str, str], Origin] = {}
-"""Of every plug-in that has been registered in this process, by config field and name; a worker has the driver's."""
+"""Origins of all plug-ins registered in this process, by config field and name; a worker has the driver's."""
 
 
 def remember_origin(field: str, name: str, member: Any) -> None:

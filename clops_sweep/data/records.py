@@ -1,4 +1,4 @@
-"""Sources of recordings, and the frames that are read from them."""
+"""Sources of recordings, and the frames read from them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from clops_sweep.errors import UsageError
 
 
 class EveryRecordFails(UsageError):
-    """An error that leaving a record out would not mend."""
+    """An error that every record has, so that skipping a record does not help."""
 
 
 OnError = Literal["stop", "skip"]
-"""What becomes of a record that cannot be read."""
+"""What to do about a record that cannot be read."""
 
 MOST_SAMPLES = 2**26
-"""Samples of the longest frame: it and its spectrum then fit into memory."""
+"""Largest number of samples per frame, so that a frame and its spectrum fit into memory."""
 
 _STEPS = 19
-"""Resampled samples are multiples of the greatest power of two that is 2^-19 of the recording's largest one or less."""
+"""Resampled samples are rounded to a power of two: the largest that is at most 2^-19 of the recording's largest sample.
+"""
 
 
 class Stretch(NamedTuple):
-    """Samples begin..end (end excluded) of a recording that carry one label, a position in the classes."""
+    """Samples begin..end (end excluded) of a recording with one label, an index into the classes."""
 
     begin: int
     end: int
@@ -43,11 +44,11 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class Common:
-    """What all recordings of a data set share.
+    """Settings of all recordings of a data set.
 
-    `window` and `stride` are in seconds, None for recordings that are a frame each; `rate` is what frames are resampled
-    to, samples a second, None for what they were sampled with. `stored_as` is the type of stored samples. `left_out`
-    counts recordings that are not used, by reason. `name` is the data set's.
+    `window` and `stride` are in seconds, None if each recording is a frame. `rate` is the sampling rate to resample to,
+    None to keep that of the recording. `stored_as` is the type of stored samples. `left_out` counts unused recordings,
+    by reason. `name` is the data set's.
     """
 
     classes: tuple[str, ...]
@@ -62,10 +63,10 @@ class Common:
     name: str = ""
 
     def windows(self, samples: int, rate: float, label: Any) -> tuple[NDArray[np.int64], int, list[Any]]:
-        """Begins [m] of the windows of a recording, their length in samples, and the label of each.
+        """Return the starts [m] of the windows of a recording, their length in samples, and the label of each.
 
-        A window begins every `stride`, from where the recording, or a stretch of one label, begins; what is left at the
-        end, and too short for a window, is left out.
+        Windows begin every `stride`, starting where the recording, or a stretch of one label, begins; a shorter rest at
+        the end is left out.
 
         Raises:
             EveryRecordFails: frames would be shorter than 2 samples or too long, or the stride less than a sample.
@@ -78,7 +79,7 @@ class Common:
         ):
             if not 2 <= count <= MOST_SAMPLES:
                 raise self.refused(
-                    f"{argument}: frames of {count:,} samples come of it at {rate:g} samples a second; expected 2 to "
+                    f"{argument}: gives frames of {count:,} samples at {rate:g} samples a second; expected 2 to "
                     f"{MOST_SAMPLES:,}"
                 )
         if stride < 1:
@@ -92,7 +93,7 @@ class Common:
         return np.array([begin for begin, _ in found], np.int64), width, [label for _, label in found]
 
     def offered(self, begins: NDArray[np.int64], labels: Any, width: int, rate: float, **more: Any) -> Windows:
-        """All channels of windows [k], moment by moment; labels [k] or [k, C], `more` as in `Windows`."""
+        """Return all channels of k windows, moment by moment; labels [k] or [k, C], `more` as in `Windows`."""
         count, channels = len(begins), len(self.channels)
         shape = (0, len(self.classes)) if self.multi_label else (0,)
         kind = np.uint8 if self.multi_label else np.int64
@@ -106,22 +107,22 @@ class Common:
         )
 
     def refused(self, what: str) -> EveryRecordFails:
-        """An error that all recordings have in common; it begins with the data set."""
+        """Return an error that all recordings have in common; it begins with the data set."""
         return EveryRecordFails(f"dataset {self.name!r}: {what}")
 
     def keeps(self, rate: float) -> bool:
-        """Whether recordings of a sampling rate are not resampled."""
+        """Return whether recordings of this sampling rate are not resampled."""
         return self.rate is None or self.rate == rate
 
     def frame_samples(self, width: int, rate: float) -> int:
-        """Samples of a frame, from those of its window."""
+        """Return the samples per frame, from those of its window."""
         return width if self.keeps(rate) else max(1, round(width * (self.rate or rate) / rate))
 
     def frames(self, cut: NDArray[Any], rate: float, where: str) -> NDArray[Any]:
-        """Windows [m, samples] of one recording as they are stored, all channels of each moment together.
+        """Return windows [m, samples] of one recording as stored, all channels of each moment together.
 
         Raises:
-            UsageError: samples are not finite, or too small for float32; begins with `where`.
+            UsageError: samples are not finite, or too small for float32; the message begins with `where`.
         """
         self._require_finite(cut, where)
         if self.keeps(rate):
@@ -149,12 +150,12 @@ class Common:
 
 @dataclass(frozen=True, eq=False)
 class Source(ABC):
-    """What is read at a time: one recording, or several that are in memory.
+    """The unit of reading: one recording, or several that are in memory.
 
     Attributes:
-        names: of its recordings.
-        files: that hold it; empty in memory.
-        tables: that describe it, if any; the first one lists it.
+        names: names of its recordings.
+        files: files that hold it; empty if in memory.
+        tables: tables that describe it, if any; the first one lists it.
     """
 
     names: Sequence[str]
@@ -168,41 +169,41 @@ class Source(ABC):
 
     @property
     def origin(self) -> Path | str:
-        """Its first file, or its name."""
+        """Its first file, or else the name of its first recording."""
         return self.files[0] if self.files else self.record
 
     @property
     def place(self) -> str:
-        """The same, as messages show it."""
+        """`origin` as messages show it."""
         return shorten(self.origin)
 
     @property
     def signal_file(self) -> Path | None:
-        """The file with the samples; None where nothing is read from a file."""
+        """The file with the samples; None if there is no such file."""
         return next((file for file in self.files if file.suffix in (".dat", ".mat", ".ecg", ".csv")), None)
 
     @abstractmethod
     def read(self, common: Common) -> Frames:
-        """Its frames.
+        """Return its frames.
 
         Raises:
-            UsageError: it cannot be read, or is not as it should be.
+            UsageError: it cannot be read, or is invalid.
         """
 
     def apart(self) -> list[Source]:
-        """A source for every recording, as each is read when there is a bad one."""
+        """Return a source for each recording, to find the bad ones."""
         return [self]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Windows:
-    """Which m frames one source has, and what is known of them beside their samples.
+    """Position and metadata of the m frames of one source.
 
-    Shapes: begin [m] int64, first sample in the recording; leads [m] int16; labels [m] int64 or [m, C] uint8. All have
-    `width` samples, `rate` of them a second. `time` is the date of acquisition; `dropped` counts by reason;
-    `domains` are what else domain_il may go by, such as a site; `groups` are columns for subgroups in reports. Where
-    the source stands for r recordings, `sizes` [r] are the frames of each, and `patient`, `time` [r] datetime64[s] and
-    each of `domains` and `groups` have r entries.
+    Shapes: begin [m] int64, first sample in the recording; leads [m] int16; labels [m] int64 or [m, C] uint8. Each
+    frame has `width` samples, at `rate` samples per second. `time` is the date of acquisition; `dropped` counts dropped
+    frames by reason; `domains` are columns for domain_il, such as a site; `groups` are columns for subgroups in
+    reports. If the source holds r recordings, `sizes` [r] is the number of frames of each, and `patient`, `time` [r]
+    datetime64[s] and each of `domains` and `groups` have r entries.
     """
 
     patient: str | Sequence[str]
@@ -222,16 +223,16 @@ class Windows:
 
     @property
     def start(self) -> NDArray[np.float64]:
-        """Seconds from the begin of the recording [m]."""
+        """Seconds from the start of the recording to each window [m]."""
         return self.begin / self.rate
 
     def take(self, rows: NDArray[np.int64], reason: str) -> Self:
-        """The given windows of one recording alone; the others are dropped for a reason."""
+        """Return the given windows of one recording; the others count as dropped for a reason."""
         dropped = Counter(self.dropped) + Counter({reason: len(self) - len(rows)})
         return replace(self, begin=self.begin[rows], leads=self.leads[rows], labels=self.labels[rows], dropped=dropped)
 
     def cut(self, stored: NDArray[Any]) -> NDArray[Any]:
-        """The samples of the windows [m, width], of a recording [leads, samples]."""
+        """Return the samples [m, width] of the windows, from a recording [leads, samples]."""
         pairs = zip(self.leads, self.begin, strict=True)
         cut = [stored[lead, begin : begin + self.width] for lead, begin in pairs]
         return np.stack(cut) if cut else np.empty((0, self.width), stored.dtype)
@@ -241,10 +242,10 @@ class Windows:
 class Frames:
     """The m frames of one source.
 
-    Shapes: stored [m, samples] (float32 with NaN where nothing was recorded, or int16), gain and offset [m] float32, so
-    that gain * stored + offset is in the data set's unit; missing [m] says which frames lack samples where integers
-    cannot, and is None for float32. `recording` stands for all samples of the leads that are read, as the publisher
-    stored them: two records with the same one are one recording (`same_samples.samples_digest`).
+    Shapes: stored [m, samples] (int16, or float32 with NaN for missing samples), gain and offset [m] float32, so that
+    gain * stored + offset is in the data set's unit; missing [m] marks int16 frames with missing samples, and is None
+    for float32. `recording` is a digest of the publisher's samples (`same_samples.samples_digest`): records with equal
+    digests are the same recording.
     """
 
     windows: Windows
@@ -259,7 +260,7 @@ class Frames:
 
     @classmethod
     def resampled(cls, windows: Windows, cut: NDArray[Any], grid: float, recording: bytes) -> Frames:
-        """Windows [m, width] in units, as frames of `FRAME_LENGTH` samples that are multiples of `grid`."""
+        """Return windows [m, width] in units as frames of `FRAME_LENGTH` samples that are multiples of `grid`."""
         ones = np.ones(len(cut), np.float32)
         stored = resampled(cut, FRAME_LENGTH, grid) if len(cut) else np.empty((0, FRAME_LENGTH), np.float32)
         return cls(windows, stored, ones, ones * 0, recording=recording)
@@ -267,11 +268,11 @@ class Frames:
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """All n frames of a data set, without their samples: one entry per frame in every array.
+    """All n frames of a data set without their samples, one entry per frame in every array.
 
     Shapes: patients [n] int32 into patient_names; records [n] int32 into record_names; leads [n] int16; start [n]
     float64, seconds; labels [n] int64 or [n, C] uint8; times [n] datetime64[s], or None; each of domains and groups [n]
-    int32 into its names. No run depends on groups, which reports alone look at.
+    int32 into its names. Only reports read groups.
     """
 
     patient_names: tuple[str, ...]
@@ -290,7 +291,7 @@ class Index:
 
     @classmethod
     def of(cls, read: Sequence[tuple[Sequence[str], Windows]]) -> Index:
-        """All windows, record after record, from the records' names; patients and domains are numbered by name."""
+        """Return all windows, record after record; patients and domains are numbered by name."""
         windows = [each for _, each in read]
         people: list[str] = []
         sizes: list[int] = []
@@ -322,7 +323,7 @@ class Index:
         )
 
     def of_rows(self, rows: NDArray[np.int64]) -> Index:
-        """The given frames alone, under the names of those patients, records and domains that they have."""
+        """Return the given frames, with only those names of patients, records and domains that they use."""
         if len(rows) == len(self):
             return self
         patients, patient_names = _in_use(self.patients[rows], self.patient_names)
@@ -341,7 +342,7 @@ class Index:
         )
 
     def counts_per_patient(self, classes: int) -> NDArray[np.int64]:
-        """Frames of every patient and class, [patients, classes]."""
+        """Return the number of frames of each patient and class, [patients, classes]."""
         people = len(self.patient_names)
         if self.labels.ndim == 1:
             cells = self.patients.astype(np.int64) * classes + self.labels
@@ -352,12 +353,12 @@ class Index:
 
 
 def _in_use(codes: NDArray[np.int32], names: tuple[str, ...]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """Codes [n] of the used names alone, in their order."""
+    """Return codes [n] and names without the unused names, in the same order."""
     used, again = np.unique(codes, return_inverse=True)
     return again.astype(np.int32), tuple(names[code] for code in used)
 
 
 def _numbered(values: Sequence[str], sizes: Sequence[int]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """The value of every frame [n] as a position in the sorted names, from that of every record."""
+    """Return for each frame [n] the index of its value in the sorted names, from the value of each record."""
     names, codes = np.unique(np.array(values), return_inverse=True)
     return np.repeat(codes.astype(np.int32), sizes), tuple(map(str, names))

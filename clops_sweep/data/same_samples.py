@@ -1,4 +1,4 @@
-"""Recordings that are there twice under two names, which can put one person into two splits."""
+"""Detect recordings that exist twice under two names, which could put one person into two splits."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _MOST_NAMED = 10
 
 
 def samples_digest(samples: NDArray[Any]) -> bytes:
-    """16 bytes that are the same for the same samples only: BLAKE2b of their bytes."""
+    """Return a digest of samples: 16 bytes of BLAKE2b."""
     return blake2b(np.ascontiguousarray(samples).data, digest_size=16).digest()
 
 
 class SeenSamples:
-    """The recordings met so far, by their samples, and those that were kept although an earlier one has the same."""
+    """The recordings read so far, by their samples, and those kept although an earlier one has the same samples."""
 
     def __init__(self) -> None:
         self._first: dict[bytes, tuple[Source, str]] = {}
@@ -28,9 +28,9 @@ class SeenSamples:
         self._of_others = 0
 
     def problem(self, source: Source, frames: Frames, tolerant: bool) -> str | None:
-        """A sentence where an earlier record holds the same samples; None otherwise, and where no such mark is kept.
+        """Return a sentence if an earlier record has the same samples, or None. Without a digest, always None.
 
-        Where `tolerant`, None also where the two have a file each: the record is then kept, and part of `note`.
+        With `tolerant`, also None if the two records have a file each: the record is kept and mentioned in `note`.
         """
         if frames.recording is None:
             return None
@@ -49,7 +49,7 @@ class SeenSamples:
         return None
 
     def note(self) -> list[str]:
-        """One sentence where such records were kept."""
+        """Return a sentence about such kept records, if any."""
         if not self._kept:
             return []
         named = ", ".join([*self._kept[:_MOST_NAMED], *(["..."] if len(self._kept) > _MOST_NAMED else [])])

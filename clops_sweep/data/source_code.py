@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _CHANGES = (ast.Expr, ast.AugAssign, ast.Delete)
-"""Statements that bind no name but may change the value of one."""
+"""Statements that bind no name but may change the value of a name."""
 
 
 def source_file(member: Any) -> Path | None:
-    """The file that defines a function or class; None in a notebook or an interpreter."""
+    """Return the file that defines a function or class; None in a notebook or an interpreter."""
     code = getattr(inspect.unwrap(member), "__code__", None)
     if code is None:
         methods = (getattr(value, "__code__", None) for value in vars(member).values())
@@ -25,12 +25,12 @@ def source_file(member: Any) -> Path | None:
 
 
 def code_hash(member: Any) -> str:
-    """Hex SHA-256 of the source text of a function or class and of what it uses.
+    """Return the hex SHA-256 of the source text of a function or class and of everything that it uses.
 
-    That is: its own text without its decorators, the statements of its file that bind the names it mentions, those
-    that these mention, and so on; and the whole text of the modules beside the file that are imported by any of them.
-    Other statements of the file, such as a search space, play no part, and neither do installed packages. Where there
-    is no file, as in a notebook, it is the function's own text, or else its byte code.
+    This is its own text without decorators, the statements of its file that bind the names it mentions, and so on
+    recursively; and the whole text of the modules beside the file that any of them imports. Other statements of the
+    file, such as a search space, and installed packages do not count. Without a file, as in a notebook, the hash is of
+    the function's own text, or else of its byte code.
     """
     path = source_file(member)
     if path is None:
@@ -50,7 +50,7 @@ def _without_file(member: Any) -> bytes:
 
 
 def _texts(path: Path, name: str) -> Iterator[str]:
-    """The text of the statements behind a name, in the order of the file, then that of the modules beside it."""
+    """Yield the statements behind a name, in the order of the file, then the text of the modules beside it."""
     body = _statements(path.read_text(encoding="utf-8", errors="replace"))
     needed, taken = {name}, set[int]()
     while True:
@@ -70,10 +70,10 @@ class _Statement(NamedTuple):
     """A statement of a module.
 
     Attributes:
-        node: what it was parsed to.
+        node: its syntax tree.
         text: its text, without its decorators.
         bound: the names that it binds.
-        mentioned: those that it mentions.
+        mentioned: the names that it mentions.
     """
 
     node: ast.stmt
@@ -82,14 +82,14 @@ class _Statement(NamedTuple):
     mentioned: set[str]
 
 
-@lru_cache(maxsize=8)  # a file often registers many
+@lru_cache(maxsize=8)  # a file often registers many functions
 def _statements(text: str) -> list[_Statement]:
     lines = [line.encode() for line in text.split("\n")]
     return [_Statement(node, _segment(lines, node), _bound(node), _mentioned(node)) for node in ast.parse(text).body]
 
 
 def _segment(lines: list[bytes], node: ast.stmt) -> str:
-    """What `ast.get_source_segment` says, which splits the whole text again for each statement."""
+    """Do what `ast.get_source_segment` does, which splits the whole text again for each statement."""
     assert node.end_lineno is not None
     here = lines[node.lineno - 1 : node.end_lineno]
     here[-1] = here[-1][: node.end_col_offset]
@@ -98,7 +98,7 @@ def _segment(lines: list[bytes], node: ast.stmt) -> str:
 
 
 def _serves(statement: _Statement, names: set[str]) -> bool:
-    """Whether a statement binds one of the names, or may change what one stands for."""
+    """Return whether a statement binds one of the names or may change its value."""
     node = statement.node
     if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
         return True
@@ -111,7 +111,7 @@ def _serves(statement: _Statement, names: set[str]) -> bool:
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement of a module binds."""
+    """Return the names that a statement of a module binds."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     names = set()
@@ -126,13 +126,13 @@ def _bound(statement: ast.stmt) -> set[str]:
 
 
 def _mentioned(statement: ast.stmt) -> set[str]:
-    """The names that a statement mentions, but for those in the decorators of what it defines."""
+    """Return the names that a statement mentions, except those in decorators of its definition."""
     decorators = {id(node) for each in getattr(statement, "decorator_list", []) for node in ast.walk(each)}
     return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and id(node) not in decorators}
 
 
 def _beside(folder: Path, statement: ast.AST, seen: set[Path]) -> Iterator[str]:
-    """The whole text of the modules in a folder that a statement imports, and of those that they import."""
+    """Yield the text of the modules in a folder that a statement imports, and of those that they import."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]

@@ -45,7 +45,7 @@ class FrameBank:
         members = frames.members
         rows: NDArray[np.int64] | slice = slice(None)
         if members is not None and np.array_equal(members, np.arange(len(frames.frames))[:, None]):
-            members = None  # all channels of what has one
+            members = None  # all channels of the used instances
         self.shape = (frames.samples,) if members is None else (frames.channels, frames.samples)
         if used is not None and device.type != "cpu":
             rows, members = rows_in_use(members, used, len(frames), len(frames.frames))
@@ -97,7 +97,7 @@ class LastBank:
         last = self._made_of
         same = last is not None and last[0] is frames and last[1] == device and np.array_equal(last[2], used)
         if self._bank is None or not same:
-            self._bank = None  # first, because two banks may exceed the memory
+            self._bank = None  # release first, because two banks may exceed the memory
             self._bank, self._made_of = FrameBank(frames, device, used), (frames, device, used)
         return self._bank
 

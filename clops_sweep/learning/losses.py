@@ -28,7 +28,7 @@ def instance_losses(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor)
 
 
 def loss_gradient(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """d l_i / d z: (sigmoid(z) - y) / C, or softmax(z) sum_c y_c - y; shapes as in `instance_losses`, [..., C]."""
+    """Return dl_i/dz: (sigmoid(z) - y) / C, or softmax(z) sum_c y_c - y; shapes [..., C] as in `instance_losses`."""
     if kind == "softmax":
         return torch.softmax(logits, dim=-1) * targets.sum(-1, keepdim=True) - targets
     gradient = torch.sigmoid(logits) - targets

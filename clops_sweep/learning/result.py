@@ -1,4 +1,4 @@
-"""The tables of finished runs, with the columns of the store."""
+"""The tables of finished runs, with the store's columns."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALL_TASKS: Final = "all tasks"
-"""The training task of a joint run, in the learning curves."""
+"""Name of the training task of a joint run in the learning curves."""
 
 IN_NO_TASK: Final = "people in no task"
-"""The task of `Scenario.unseen`, in R and predictions: number 0."""
+"""Task of `Scenario.unseen` in R and predictions, with number 0."""
 
 _TAKEN = {*CONFIG, *RESULTS, *RECORDED, *RENAMED} - {"projections", "projection_failures"}
 T = TypeVar("T")
 
 Columns = dict[str, NDArray[Any] | list[Any]]
-"""A table, or the part of it that is of one run or one task: its columns by name, all of one length."""
+"""A table, or the part of one run or one task: its columns by name, all of one length."""
 
 _PREDICTED: Final = ["trained_on", "evaluated_on", "task", "instance", "patient", "label"]
 EVALUATED_SPLITS: Final[tuple[SplitName, ...]] = ("validation", "test")
 
 
 class RunResult:
-    """Tables with a `run_id` column; a lockstep of S runs has the rows of all S in each.
+    """Tables with a `run_id` column; the tables of a lockstep hold the rows of its S runs.
 
-    `runs` has a row a run: seed, metrics (validation without, test with the prefix `test_`) and costs. Metrics of
-    validation are NaN where the data have no validation set.
-    `replayed` counts instances as often as they were replayed; the seconds of a run in lockstep are its share, the
-    lockstep's divided by S. `predictions` has rows only where they are kept.
+    `runs` has one row per run: seed, metrics (of validation without a prefix, of test with `test_`) and costs. Metrics
+    of validation are NaN if the data have no validation set. `replayed` counts an instance each time it is replayed.
+    The seconds of a run in lockstep are those of the lockstep divided by S. `predictions` is empty unless they are
+    kept.
 
     Args:
-        columns: the columns of each table by its name, of every run by its id. What is recorded is made of them:
-            DataFrames are made where they are asked for, and take longer than to write a run.
+        columns: columns of each table by name, for each run by id. They are stored directly; DataFrames are created
+            only on access, since that takes longer than writing a run.
 
     Attributes:
-        models: safetensors files of every run's networks, by run id and number of tasks trained; empty unless kept.
+        models: safetensors files of each run's networks, by run id and number of trained tasks; empty unless kept.
     """
 
     def __init__(self, columns: Mapping[str, Mapping[str, Columns]]) -> None:
@@ -65,42 +65,42 @@ class RunResult:
         self.models: Mapping[str, Mapping[int, bytes]] = {}
 
     def of(self, run_id: str) -> RunResult:
-        """The part that belongs to one run."""
+        """Return the part of one run."""
         found = RunResult({run_id: self.columns[run_id]})
         found.models = {name: models for name, models in self.models.items() if name == run_id}
         return found
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """All tables by their names."""
+        """All tables by name."""
         return {name: getattr(self, name) for name in ("runs", "r_matrix", "curves", "instances", "predictions")}
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """A row a run."""
+        """One row per run."""
         return self._frame("runs")
 
     @cached_property
     def r_matrix(self) -> pd.DataFrame:
-        """R: a row for every stage of training, task and split."""
+        """R: one row per stage of training, task and split."""
         return self._frame("r_matrix")
 
     @cached_property
     def curves(self) -> pd.DataFrame:
-        """Validation of every task after every epoch; without a validation set, test if it was asked for.
+        """Validation of every task after every epoch; without a validation set, test if requested.
 
-        Of an online stream, prequential scores after every batch.
+        For an online stream, prequential scores after every batch.
         """
         return self._frame("curves")
 
     @cached_property
     def instances(self) -> pd.DataFrame:
-        """A row for every training instance."""
+        """One row per training instance."""
         return self._frame("instances")
 
     @cached_property
     def predictions(self) -> pd.DataFrame:
-        """A row for every test instance after every stage of training."""
+        """One row per test instance and stage of training."""
         return self._frame("predictions")
 
     def _frame(self, table: str) -> pd.DataFrame:
@@ -111,25 +111,25 @@ class RunResult:
 
 @dataclass(frozen=True)
 class History:
-    """What happened during a lockstep of S runs.
+    """What a lockstep of S runs recorded.
 
     Attributes:
-        curves: validation after every epoch; without a validation set, test if it was asked for, or nothing.
-        r: rows of R by split that there is, one a stage of training (a joint run has a single one).
-        records: what is known about each task's instances.
-        parameters: trainable parameters of the network.
-        memory: what the replay memory holds.
-        stores: what the strategy keeps of past data, if it says so.
-        counts: columns that only the strategy fills, one value a run.
-        seconds: time spent in all and by phase, and that of the CPU, of the whole lockstep.
+        curves: validation after every epoch; without a validation set, test if requested, or nothing.
+        r: rows of R by split, one per stage of training (a joint run has one stage).
+        records: records of each task's instances.
+        parameters: number of trainable parameters of the network.
+        memory: content of the replay memory.
+        stores: what the strategy stores of past data, if it reports that.
+        counts: columns filled by the strategy, one value per run.
+        seconds: time of the whole lockstep in total and by phase, and CPU time.
         backend: what computed it.
         started_at: when it began.
-        epochs: of each stage of training, without those that early stopping has dropped.
-        epochs_per_stage: the most that a stage may have.
-        epochs_trained: all epochs that were computed.
-        predictions: of every stage of training the probabilities of the test instances of all tasks, float32
-            [S, n, outputs]; none where they are not kept.
-        stream: an online stream as it was predicted; None for epochs.
+        epochs: epochs of each stage of training, without those dropped by early stopping.
+        epochs_per_stage: the maximum number of epochs of a stage.
+        epochs_trained: number of all computed epochs.
+        predictions: for each stage of training, the probabilities of the test instances of all tasks, float32 [S, n,
+            outputs]; empty unless kept.
+        stream: predictions of an online stream; None for epochs.
     """
 
     curves: Sequence[Evaluation]
@@ -150,7 +150,7 @@ class History:
 
 
 def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario, history: History) -> RunResult:
-    """The tables of all runs of a lockstep."""
+    """Return the tables of all runs of a lockstep."""
     tables: dict[str, dict[str, Columns]] = {}
     common = _people(frames, scenario) | _encoded(frames)
     for run, config in enumerate(configs):
@@ -175,7 +175,7 @@ def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario,
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
-    """The columns of several parts of a table, one below the other."""
+    """Concatenate the columns of several parts of a table."""
     first, *others = parts
     if not others:
         return first
@@ -188,9 +188,9 @@ def _joined(parts: Sequence[Columns]) -> Columns:
 
 
 def _people(frames: FrameSet, scenario: Scenario) -> dict[str, Any]:
-    """The distinct people of each split over all tasks, as columns of `runs`, and a hash of who is in which split.
+    """Return the number of people in each split over all tasks, and a hash of who they are, as columns of `runs`.
 
-    Runs with the same hash have the same people in training, validation and test, whatever their tasks are.
+    Runs with the same hash have the same people in training, validation and test, whatever their tasks.
     """
     digest, found = hashlib.sha256(), dict[str, Any]()
     for split in ("train", "validation", "test"):
@@ -204,7 +204,7 @@ def _people(frames: FrameSet, scenario: Scenario) -> dict[str, Any]:
 
 
 def _encoded(frames: FrameSet) -> dict[str, Any]:
-    """The hashes of encoder and features, as columns of `runs`; nothing for signals."""
+    """Return the hashes of encoder and features as columns of `runs`; empty for signals."""
     encoded = frames.encoded
     return {} if encoded is None else {"encoder_hash": encoded.encoder_hash, "features_hash": encoded.features_hash}
 
@@ -228,7 +228,7 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
         row |= {name: of_stream[name.removeprefix("prequential_")] for name in PREQUENTIAL}
     for name in history.counts:
         if not str(name).isidentifier() or name in _TAKEN:
-            raise UsageError(f"counts() of the strategy: {name!r} is no name for a column of its own in the table runs")
+            raise UsageError(f"counts() of the strategy: {name!r} cannot be the name of a new column in the table runs")
         if not isinstance(history.counts[name][run], Real):
             raise UsageError(f"counts() of the strategy: {name!r}: expected a number for each run")
     shares = {phase: history.seconds[phase] / runs for phase in (*PHASES, "cpu_seconds")}
@@ -250,9 +250,9 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
 
 
 def _metrics(run: int, scenario: Scenario, r: Sequence[Evaluation]) -> dict[str, float]:
-    """The metrics of R, of the tasks that it has rows of.
+    """Return the metrics of R for the tasks that it has rows of.
 
-    A joint run has no R to speak of, and what it is worth is that on the union of the tasks.
+    A joint run has a single row, and its metric is the score on the union of all tasks.
     """
     found: dict[str, float] = {}
     for place, measure in enumerate(MEASURES):
@@ -267,7 +267,7 @@ def _metrics(run: int, scenario: Scenario, r: Sequence[Evaluation]) -> dict[str,
 
 
 def metrics_of_epoch(run: int, scenario: Scenario, tasks: int, evaluation: Evaluation) -> dict[str, float]:
-    """Validation after an epoch: mean loss and `MEASURES` over the first tasks, and each of them as `auc/NAME`."""
+    """Return loss and `MEASURES` after an epoch: means over the first tasks, and each task's, as in `auc/NAME`."""
     found: dict[str, float] = {}
     for measure in ("loss", *MEASURES):
         values = getattr(evaluation, measure)[run, :tasks]
@@ -277,7 +277,7 @@ def metrics_of_epoch(run: int, scenario: Scenario, tasks: int, evaluation: Evalu
 
 
 def metrics_of_task(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> dict[str, float]:
-    """The metrics of R as far as it is known, by the names of the columns of `runs`."""
+    """Return the metrics of the rows of R so far, by column of `runs`."""
     prefixes = dict(zip(EVALUATED_SPLITS, ("", "test_"), strict=True))
     return _defined(
         {f"{prefixes[split]}{name}": v for split in r for name, v in _metrics(run, scenario, r[split]).items()}
@@ -289,9 +289,9 @@ def _defined(values: dict[str, float]) -> dict[str, float]:
 
 
 def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> Columns:
-    """R as rows; a joint run has been trained on all N tasks when it is evaluated.
+    """Return R as rows; a joint run counts as trained on all N tasks.
 
-    Of people in no task there is a row a stage, of the split "unseen".
+    For people in no task, each stage has a row with the split "unseen".
     """
     names = [task.name for task in scenario.tasks]
     stages = [(split, i, evaluation) for split in r for i, evaluation in _stages(r[split], names)]
@@ -322,12 +322,12 @@ def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evalu
 
 
 def _stages(stages: Sequence[T], tasks: Sequence[str]) -> Iterable[tuple[int, T]]:
-    """What there is of every stage of training with `trained_on`, from 1: N for the single stage of a joint run."""
+    """Pair each stage of training with `trained_on`, from 1; it is N for the single stage of a joint run."""
     return enumerate(stages, start=1 + len(tasks) - len(stages))
 
 
 def _predictions(run: int, frames: FrameSet, scenario: Scenario, predictions: Sequence[NDArray[np.float32]]) -> Columns:
-    """A row for every test instance of every task, and of people in no task, after every stage of training."""
+    """Return one row per stage of training and test instance of every task, and of people in no task."""
     if not predictions:
         return {name: np.empty(0, object) for name in _PREDICTED}
     names = [task.name for task in scenario.tasks]
@@ -353,12 +353,12 @@ def _predictions(run: int, frames: FrameSet, scenario: Scenario, predictions: Se
 
 
 def _by_output(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """What there is of every output, [n, C], as a column each."""
+    """Return one column per output of values [n, C]."""
     return {f"{name}_{output}": values[:, output] for output in range(values.shape[1])}
 
 
 def _curves(run: int, scenario: Scenario, history: History) -> Columns:
-    """A row for every task after every epoch. The epochs of stage k, from 0, begin at k `epochs_per_stage` + 1."""
+    """Return one row per task and epoch. The epochs of stage k, from 0, begin at k `epochs_per_stage` + 1."""
     names = [task.name for task in scenario.tasks]
     stages = history.epochs if history.curves else []
     training = names if len(history.epochs) == len(names) else [ALL_TASKS]
@@ -375,7 +375,7 @@ def _curves(run: int, scenario: Scenario, history: History) -> Columns:
 
 
 def _stream(stream: Prequential, scenario: Scenario, window: int) -> Columns:
-    """A row for every batch of an online stream, which `epoch` counts from 1: the last instances up to its end."""
+    """Return one row per batch of an online stream, numbered by `epoch` from 1, with scores of the last instances."""
     batches = list(map(len, stream.sizes))
     return {
         "epoch": np.arange(1, 1 + sum(batches)),
@@ -407,15 +407,15 @@ def _instances(run: int, frames: FrameSet, scenario: Scenario, records: Sequence
 
 
 def _trajectories(record: InstanceRecord, run: int) -> list[list[float] | None]:
-    """beta after each epoch for the three instances with the lowest s, the middle one and the three with the highest.
+    """Return beta after each epoch for seven instances: the three with lowest s, the median, the three with highest s.
 
-    None for all others: trajectories of everything would be most of a store.
+    None for all others: trajectories of all instances would dominate the size of a store.
     """
     trajectories = record.trajectories[run].cpu().numpy()
     instances, epochs = trajectories.shape
     chosen: set[int] = set()
     s = record.s[run].cpu().numpy()
-    if epochs and not np.isnan(s).all():  # all nan: a run without beta, in lockstep with others that have one
+    if epochs and not np.isnan(s).all():  # all NaN: a run without beta, in lockstep with others that have it
         order = np.argsort(s, kind="stable")
         chosen = {
             int(order[place]) for place in (0, 1, 2, instances // 2, -3, -2, -1) if -instances <= place < instances
@@ -424,7 +424,7 @@ def _trajectories(record: InstanceRecord, run: int) -> list[list[float] | None]:
 
 
 def _label_names(frames: FrameSet, rows: NDArray[np.int64]) -> NDArray[np.str_]:
-    """The class of each instance; several labels are joined by a plus sign."""
+    """Return the class of each instance; several labels are joined by a plus sign."""
     classes: NDArray[np.str_] = np.array(frames.classes)
     if not frames.multi_label:
         names: NDArray[np.str_] = classes[frames.labels[rows]]

@@ -90,7 +90,7 @@ class ContinualRun:
         self.configs = tuple(each.without_unused for each in configs)
         common = self.configs[0]
         if len(self.configs) > 1 and computed_alone(common.strategy):
-            raise UsageError(f"strategy {common.strategy!r} is written as a loss, and computes one run at a time")
+            raise UsageError(f"strategy {common.strategy!r} is defined by a loss, and computes one run at a time")
         if len(self.configs) > 1 and common.early_stopping is not None:
             raise UsageError("runs with early_stopping end their tasks at different epochs; expected one run at a time")
         if len(self.configs) > 1 and common.stream == "online":
@@ -133,7 +133,7 @@ class ContinualRun:
         self._stopping = None if common.early_stopping is None else EarlyStopping(common.early_stopping)
         self._epochs_trained = 0
         self._epochs_kept: list[int] = []
-        """Of each task that has ended: all of its epochs, or those up to the one that early stopping returned to."""
+        """Of each finished task: its epochs, or those up to the one that early stopping returned to."""
         self._curves: list[Evaluation] = []
         self._r: dict[SplitName, list[Evaluation]] = {split: [] for split in self._evaluators}
         self._predictions: list[NDArray[np.float32]] | None = [] if keep_predictions else None
@@ -145,7 +145,7 @@ class ContinualRun:
             **dict.fromkeys(PHASES, 0.0),
             "cpu_seconds": time.process_time() - cpu_begun,
         }
-        """What everything has taken so far, the parts of it that are phases, and the time of the CPU."""
+        """Seconds so far: in total, by phase, and of the CPU."""
 
     @property
     def finished(self) -> bool:
@@ -154,7 +154,7 @@ class ContinualRun:
 
     @property
     def at_task_end(self) -> bool:
-        """Whether a task has just been finished, the natural moment for a checkpoint."""
+        """Whether a task has just ended, a good moment for a checkpoint."""
         return self._epoch == 0 and self._task > 0
 
     @property
@@ -170,7 +170,8 @@ class ContinualRun:
     def so_far(self, tasks: int) -> tuple[dict[str, float], ...]:
         """Return the average of every measure over the first `tasks` tasks after training on them, for each run.
 
-        It is the mean of R[k][j] over j <= k for k = `tasks` on the validation split, also if the run is further.
+        It is the mean of R[k][j] over j <= k for k = `tasks` on the validation split, even if the run has trained more
+        tasks.
         """
         evaluation = self._r["validation"][tasks - 1]
         means = {measure: getattr(evaluation, measure)[:, :tasks].mean(axis=1) for measure in MEASURES}
@@ -311,7 +312,7 @@ class ContinualRun:
             )
             found = result.assemble(self.configs, self.frames, self.scenario, history)
         found.models = self._model_bytes()
-        for tables in found.columns.values():  # only now is it known
+        for tables in found.columns.values():  # known only now
             for name in ("seconds", "cpu_seconds"):
                 tables["runs"][name] = [self._seconds[name] / len(self.configs)]
         return found

@@ -1,4 +1,4 @@
-"""The native CPU kernels: whether they are there, and which of their variants this process uses."""
+"""The native CPU kernels: their availability, and the variant that this process uses."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 VARIANTS = ("avx512", "avx2", "baseline")
-"""Best first. What was compiled and what the CPU can run decides which of them there are."""
+"""Variants, best first. The compiler and the CPU decide which are available."""
 
 ENVIRONMENT = "CLOPS_NATIVE"
-"""Names a variant, or `off` for PyTorch; for tests and comparisons."""
+"""Environment variable with the name of a variant, or `off` for PyTorch; for tests and comparisons."""
 
 _kernels: ModuleType | None
 _error: ImportError | None = None
@@ -29,15 +29,15 @@ except ImportError as error:
 
 
 def available() -> tuple[str, ...]:
-    """The variants that can run here, best first; none where the extension was not built."""
+    """Return the variants that can run here, best first; empty if the extension was not built."""
     return () if _kernels is None else tuple(_kernels.variants())
 
 
 def chosen() -> str | None:
-    """The variant to compute with, or None for PyTorch.
+    """Return the variant to compute with, or None for PyTorch.
 
     Raises:
-        ValueError: the environment asks for a variant that there is not.
+        ValueError: the environment variable names a missing variant.
     """
     wanted = os.environ.get(ENVIRONMENT, "")
     there = available()
@@ -45,7 +45,7 @@ def chosen() -> str | None:
         return None
     if wanted:
         if wanted not in there:
-            raise ValueError(f"{ENVIRONMENT}={wanted}: not here; there is {', '.join((*there, 'off'))}")
+            raise ValueError(f"{ENVIRONMENT}={wanted}: not available; expected {', '.join((*there, 'off'))}")
         return wanted
     if not there:
         _say_once()
@@ -55,7 +55,7 @@ def chosen() -> str | None:
 
 @cache
 def why_missing() -> str:
-    """A sentence on why this process has no kernels, and what to do."""
+    """Return a sentence on why this process has no kernels, and what to do about it."""
     slow = "so a CPU computes with PyTorch, about fifteen times slower"
     if _error is not None and not isinstance(_error, ModuleNotFoundError):
         return f"the native kernels cannot be loaded ({_error}), {slow}: install clops-sweep again"
@@ -71,13 +71,13 @@ def why_missing() -> str:
 
 
 def core(**arguments: Any) -> Any:
-    """A `_kernels.Core` (see src/core.hpp) over the memory of S networks."""
+    """Return a `_kernels.Core` (see src/core.hpp) over the memory of S networks."""
     assert _kernels is not None
     return _kernels.Core(**arguments)
 
 
 def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64] | None:
-    """`data.prepared.normalization.frame_statistics`; None for other types, or where the kernels are not built."""
+    """Return `data.prepared.normalization.frame_statistics`; None for other types or without the kernels."""
     if _kernels is None or stored.dtype not in (np.int16, np.float32):
         return None
     found: NDArray[np.float64] = _kernels.frame_statistics(np.ascontiguousarray(stored))
@@ -87,7 +87,7 @@ def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64] | None:
 def gather(
     stored: NDArray[np.int16], gain: NDArray[np.float32], offset: NDArray[np.float32], rows: NDArray[np.int64]
 ) -> NDArray[np.float32] | None:
-    """gain * stored + offset of some rows, float32 [n, samples]; None where the kernels are not built."""
+    """Return gain * stored + offset of some rows, float32 [n, samples]; None without the kernels."""
     if _kernels is None:
         return None
     found: NDArray[np.float32] = _kernels.gather(stored, gain, offset, rows)

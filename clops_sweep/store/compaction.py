@@ -129,7 +129,7 @@ def _merge(parts: PartFolder, sources: Sequence[Part]) -> int:
             if source.run_id is None:
                 parts.verify(source)
             for run_id in parts.ids(source):
-                owner.setdefault(run_id, source)  # the first copy of a run wins
+                owner.setdefault(run_id, source)  # the first copy of a run is kept
         part = compacted(owner)
         if part not in sources:
             parts.write_portions(part, portions(parts, owner), owner)

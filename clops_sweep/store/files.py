@@ -60,7 +60,7 @@ class Files:
                 self.uri.encode()
             except UnicodeEncodeError:
                 raise UsageError(f"results {self.uri!r}: the path is not UTF-8; rename the folder") from None
-            except (OSError, ValueError, RuntimeError) as error:  # a byte that no path has, a user that there is not
+            except (OSError, ValueError, RuntimeError) as error:  # a null byte, or an unknown user
                 raise UsageError(f"results {self.uri!r}: {one_line(error)}") from None
             self.system, self.root = arrow_fs.LocalFileSystem(), self.uri
         self.local = isinstance(self.system, arrow_fs.LocalFileSystem)
@@ -202,11 +202,11 @@ class Files:
     def being_written(self, path: str) -> Iterator[IO[bytes]]:
         """Open a file for writing. It appears under its name when the block exits without an exception.
 
-        Files that appeared earlier then survive a power cut, on any file system.
+        Its folder is flushed to disk, so that earlier files in it survive a power cut, too.
         """
         if not self.local:
-            # An object exists once its upload completes, and an upload cannot be taken back: so the content is
-            # complete before it starts.
+            # an object exists once its upload completes, and an upload cannot be taken back: so the content
+            # is complete before the upload starts
             with tempfile.TemporaryFile() as file:
                 yield file
                 file.seek(0)

@@ -14,7 +14,7 @@ from clops_sweep.errors import DamagedStore, UsageError
 from clops_sweep.store.files import Files
 
 KeptModels = Literal["last", "all"]
-"""Which networks of a run are kept: the one after the last task, or the one after every task."""
+"""Which networks of a run to keep: the one after the last task, or the one after every task."""
 
 _FILE = re.compile(r"task_([1-9][0-9]*)\.safetensors")
 
@@ -23,7 +23,7 @@ class ModelFiles:
     """The models in a store.
 
     `task_K.safetensors` is the network after the first K tasks. `last.json` or `all.json` maps the names of a run's
-    files to their SHA-256. It is written last: without it, a run has no models.
+    files to their SHA-256. It is written last, and a run without it has no models.
 
     Args:
         files: the files of the store.
@@ -34,13 +34,13 @@ class ModelFiles:
         self._folder = f"{files.root}/models"
 
     def runs(self, kept: KeptModels) -> set[str]:
-        """Ids of the runs whose models are complete; runs with all models also have the last one."""
+        """Return the ids of runs whose models are complete; runs with all models also have the last one."""
         lists = ("all.json",) if kept == "all" else ("last.json", "all.json")
         names = (path.rsplit("/", 2) for path in self._paths())
         return {run_id for _, run_id, name in names if name in lists}
 
     def has(self, run_id: str, kept: KeptModels) -> bool:
-        """Whether the models of a run are complete."""
+        """Return whether the models of a run are complete."""
         lists = ("all.json",) if kept == "all" else ("last.json", "all.json")
         return any(self._files.exists(f"{self._folder}/{run_id}/{name}") for name in lists)
 
@@ -78,7 +78,7 @@ class ModelFiles:
         return content
 
     def faults(self) -> Iterator[str]:
-        """A sentence for each file that is missing or was changed."""
+        """Return a sentence for each file that is missing or was changed."""
         for run_id in sorted(self.runs("last")):
             try:
                 hashes = self._hashes(run_id)
@@ -97,7 +97,7 @@ class ModelFiles:
                 self._files.system.delete_dir(folder)
 
     def copy(self, other: ModelFiles, run_ids: Collection[str]) -> None:
-        """Take the models of some runs from another store, verified, where this one has none.
+        """Copy the models of some runs from another store, verified, if this one lacks them.
 
         Raises:
             DamagedStore: a file of the other store is missing or was changed.
@@ -114,7 +114,7 @@ class ModelFiles:
         return [info.path for info in self._files.system.get_file_info(selector) if info.is_file]
 
     def _hashes(self, run_id: str) -> dict[str, str]:
-        """SHA-256 of each file of a run; empty where it has no models."""
+        """Return the SHA-256 of each file of a run; empty if it has no models."""
         for kept in ("all", "last"):
             path = f"{self._folder}/{run_id}/{kept}.json"
             try:

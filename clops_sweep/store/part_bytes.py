@@ -25,7 +25,7 @@ _FORMAT_OF_0_2 = 2
 _FORMAT_MARK = re.compile(rb"format (\d+) of clops-sweep's parts")
 
 _FOOTER, _MAGIC = 8, b"PAR1"
-"""A Parquet file ends with its footer, the footer's length (four bytes) and a magic number (four bytes)."""
+"""Length of the end of a Parquet file: the footer's length (four bytes) and a magic number (four bytes)."""
 
 _OF_FOOTER = b"sha256 of place and footer: "
 TAIL = 2**16

@@ -34,14 +34,14 @@ _RUN_IDS, _DIGEST, _FORMAT = "clops_sweep.run_ids", "clops_sweep.digest", "clops
 _ALL_COLUMNS = "all-columns.parquet"
 _ID_LENGTH_OF_0_1 = 20
 _ROWS_PER_GROUP = 2**14
-"""Rows per row group of a compacted part: the least that is read for one row. Each group enlarges the footer."""
+"""Rows per row group of a compacted part, the unit of reading. More groups enlarge the footer."""
 
 _MANY_ROWS = 10_000
 
 _SECONDS_APART, _PAUSES_PER_LOOK = 0.2, 100
 
 TABLES_AT_A_TIME = 500
-"""Tables that are read before they are concatenated: small Arrow tables take much memory each."""
+"""Number of tables to read before they are concatenated: small Arrow tables take much memory each."""
 
 
 class PartFolder:
@@ -98,7 +98,7 @@ class PartFolder:
                 raise unreadable from None
             raise UnlistedColumns(
                 f"{path}: damaged ({one_line(error)}); `clops-sweep compact --results "
-                f"{shlex.quote(self.files.anywhere)}` writes it anew from the parts"
+                f"{shlex.quote(self.files.anywhere)}` rebuilds it from the parts"
             ) from None
         self._set_own_columns(self._not_own(found))
         return self
@@ -314,7 +314,7 @@ class PartFolder:
 
     @property
     def from_0_2(self) -> str:
-        """Advice on parts of version 0.2, for error messages."""
+        """Return advice on parts of version 0.2, for error messages."""
         store = self.files.anywhere
         return (
             f"written by clops-sweep 0.2, whose run ids differ; `clops-sweep migrate {shlex.quote(store)}` converts "
@@ -498,13 +498,13 @@ class PartFolder:
         if run_id is not None and len(run_id) == _ID_LENGTH_OF_0_1:
             raise UsageError(
                 f"results {self.files.shown}: holds runs of clops-sweep 0.1, whose ids (of {_ID_LENGTH_OF_0_1} digits) "
-                "follow from other fields; pandas reads them still, and new runs need another --results"
+                "depend on other fields; pandas still reads them, but new runs need another --results"
             )
 
     def _damaged(self, part: Part, error: BaseException) -> UsageError:
         return _unreadable(self.path(part), error) or DamagedStore(
             f"{self.path(part)}: not a whole Parquet file ({one_line(error)}); a launch sets it aside and computes "
-            "anew what it is asked for of it"
+            "the requested runs in it again"
         )
 
 

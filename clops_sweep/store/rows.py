@@ -138,6 +138,6 @@ def _table(name: TableName, columns: Columns) -> pa.Table:
     schema = SCHEMAS[name]
     arrays = [pa.array(columns[field.name], field.type, from_pandas=True) for field in schema]
     table = pa.Table.from_arrays(arrays, schema=schema)
-    for column in [column for column in columns if column not in schema.names]:  # of every output of the network
+    for column in [column for column in columns if column not in schema.names]:  # for every output of the network
         table = table.append_column(column, pa.array(columns[column]))
     return table

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _VANISHED = 100
-"""Most listings of a table in which a part vanished: its run succeeded after a failure, or it was compacted."""
+"""Maximum number of listings of a table while parts vanish: a run succeeded after a failure, or was compacted."""
 
 _MOST_SHOWN = 60
 
@@ -488,7 +488,7 @@ def _texts(argument: str, given: str | Iterable[str] | None) -> list[str] | None
         return None if given is None else [given]
     texts = list(given) if isinstance(given, Iterable) else [given]
     if wrong := [text for text in texts if not isinstance(text, str)]:
-        raise UsageError(f"{argument}: {shown(wrong[0])} is no text; expected one name or a list of them")
+        raise UsageError(f"{argument}: {shown(wrong[0])} is not text; expected one name or a list of names")
     return texts
 
 

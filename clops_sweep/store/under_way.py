@@ -29,13 +29,13 @@ STALE = 60.0
 """Seconds after which a file is ignored: its launch was killed, or its machine failed."""
 
 SECONDS, SECONDS_ELSEWHERE = 2.0, 10.0
-"""Between two writes without news, in a folder and where each is a request over a network."""
+"""Seconds between two writes without news: in a folder, and on an object store, where each is a request."""
 
 SECONDS_APART = 0.2
 """Between two writes with news on an object store."""
 
 _PAUSES_PER_LOOK = 100
-"""A look at the files of many launches takes long: it is repeated after so many times what it took."""
+"""The files of many launches take long to read: the next look waits this many times as long."""
 
 _SHARD = re.compile(r"\.(\d+)-of-(\d+)\.json$")
 
@@ -61,10 +61,10 @@ class UnderWay:
 
 
 class UnderWayFile:
-    """The file of one launch, and what it has to know about those of others.
+    """The file of one launch, and what it knows about those of other launches.
 
     Args:
-        store: where the files are.
+        store: the store that holds the files.
         shard: the part of the runs that the launch computes, such as "3/16"; empty for all.
     """
 
@@ -76,7 +76,7 @@ class UnderWayFile:
         self.is_local = store.files.local
         self.seconds = SECONDS if store.files.local else SECONDS_ELSEWHERE
         if self.is_local:
-            with suppress(OSError):  # only here: results that are deleted in mid-sweep must not be made again
+            with suppress(OSError):  # only here, because results deleted during a sweep must not be created again
                 self._files.make_folder(self._folder)
         self._next_look = -math.inf
         self._elsewhere: frozenset[str] = frozenset()
@@ -132,7 +132,7 @@ class UnderWayFile:
         return self._elsewhere
 
     def _names(self) -> list[str]:
-        """The files of other launches, without those of other shards: they have no run in common with this one."""
+        """Return the files of other launches, except those of other shards, which share no run with this one."""
         return [it for it in self._files.names(self._folder) if it != self._name and not _disjoint(it, self._name)]
 
 
@@ -167,7 +167,7 @@ def _disjoint(one: str, other: str) -> bool:
 
 
 def _machine() -> str:
-    """Return in which processes a process id is unique: those of a machine, or of a container on it."""
+    """Return the scope in which a process id is unique: a machine, or a container on it."""
     with suppress(OSError):
         return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
     return socket.gethostname()

@@ -1,4 +1,4 @@
-"""What the data tests share: data sets prepared once per session, and what writes small WFDB records."""
+"""Fixtures of the data tests: data sets prepared once per session, and small WFDB records."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def write_mitbih_record() -> WriteRecord:
 
 @pytest.fixture
 def small_mitbih(tmp_path: Path) -> PreparedSet:
-    """Eight records of `mitbih`, all of whose splits but that of seed 0 take the solver and are not there."""
+    """Eight records of `mitbih`; only the split of seed 0 is cached, all others need the solver."""
     published_formats.small_mitbih(tmp_path / "data")
     return prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=tmp_path / "data", workers=1)
 
 
 @pytest.fixture
 def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small data sets are read without starting processes, which takes longer than all the rest."""
+    """Read small data sets in this process, because starting others takes longer than the rest."""
     monkeypatch.setattr(record_pool, "_WORTH_PARALLEL", 1000)
 
 
 @pytest.fixture(scope="session")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the server on this machine has: small projects as PhysioNet publishes them."""
+    """Small projects in PhysioNet's layout, which the local server serves."""
     root = tmp_path_factory.mktemp("published")
     publish_everything(root)
     return root
@@ -67,7 +67,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def physionet(published: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PhysioNet]:
-    """The server, in the place of physionet.org for wfdb in this process."""
+    """The local server; wfdb uses it instead of physionet.org in this process."""
     for variable in PROXIES:
         monkeypatch.delenv(variable, raising=False)
     with serving(published) as server:

@@ -1,4 +1,4 @@
-"""Files as users have them: a search-space file that declares a data set, and small records of it."""
+"""Files as users have them: a search-space file that declares a data set, and small records for it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from clops_sweep.experiment.spaces.selection import load_plugins
 
 
 def forget(*names: str) -> None:
-    """Takes declared data sets back."""
+    """Unregister declared data sets."""
     for name in names or tuple(DATASETS.added):
         DATASETS.added.pop(name, None)
         DATASETS._declared.pop(name, None)
 
 
 def declare(path: Path, body: str) -> Path:
-    """Writes a file that declares data sets, and executes it."""
+    """Write a file that declares data sets, and execute it."""
     path.write_text(
         "import numpy as np, pandas as pd\nfrom clops_sweep import Recording, Recordings, dataset\n"
         + textwrap.dedent(body)
@@ -34,7 +34,7 @@ def declare(path: Path, body: str) -> Path:
 
 
 def waves(recordings: int, channels: int, samples: int, seed: int = 0) -> NDArray[np.float32]:
-    """Noise about sines, [recordings, channels, samples]: class c, of recording number r with r % 4 == c, has c + 2."""
+    """Return noisy sines, [recordings, channels, samples]; recording r has class c = r % 4, and c + 2 periods."""
     stream = np.random.default_rng(seed)
     time = np.linspace(0, 2 * np.pi, samples)
     sines = np.stack([np.sin((number % 4 + 2) * time) for number in range(recordings)])
@@ -51,10 +51,10 @@ def write_wfdb(
     comments: Sequence[str] = (),
     gain: float = 1000.0,
 ) -> None:
-    """One record [channels, samples] of whole numbers, in format 16."""
+    """Write a record [channels, samples] of integers in format 16."""
     folder.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # those of wfdb about pandas
+        warnings.simplefilter("ignore")  # warnings of wfdb about pandas
         load_wfdb().wrsamp(
             name,
             fs=rate,
@@ -70,7 +70,7 @@ def write_wfdb(
 
 
 def write_notes(folder: Path, name: str, places: Sequence[int], notes: Sequence[str]) -> None:
-    """Rhythm notes of a record, in an annotation file that ends in .atr."""
+    """Write rhythm annotations of a record to an .atr file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         load_wfdb().wrann(
@@ -79,7 +79,7 @@ def write_notes(folder: Path, name: str, places: Sequence[int], notes: Sequence[
 
 
 def write_hospital(folder: Path, people: int = 16, rate: float = 300.0) -> None:
-    """WFDB records of one lead, of 9 to 12 s, four of each person, and `labels.csv`."""
+    """Write WFDB records of one lead, of 9 to 12 s, four per person, and `labels.csv`."""
     names = ("normal", "AF", "other", "noise")
     lines = ["record,rhythm,person"]
     for number in range(people * 4):

@@ -1,4 +1,4 @@
-"""A server on this machine that answers as physionet.org does, and projects as they are published there."""
+"""A local server that answers like physionet.org, and projects in its layout."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.data.published_formats import write_mitbih_record
 class PhysioNet(ThreadingHTTPServer):
     """Serves the files below `root` as /files/PROJECT/VERSION/..., from any byte on.
 
-    `asked` holds the file and the Range of every GET. With `dies_after`, that many files go out whole, the next one
-    breaks off in its middle, and after that nobody gets an answer.
+    `asked` records file and Range of every GET. With `dies_after`, that many files are sent whole, the next one breaks
+    off in the middle, and later requests get no answer.
     """
 
     daemon_threads = True
@@ -37,7 +37,7 @@ class PhysioNet(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/files/"
 
     def fetched(self) -> dict[str, str | None]:
-        """What was asked for since the last call, without the lists of checksums."""
+        """Return the requests since the last call, without lists of checksums."""
         asked, self.asked = self.asked, []
         return {name: span for name, span in asked if not name.endswith("SHA256SUMS.txt")}
 
@@ -83,7 +83,7 @@ class _Answer(BaseHTTPRequestHandler):
             self.wfile.write(body[: len(body) // 2] if left == 0 else body)
 
     def log_message(self, *arguments: object) -> None:
-        """Says nothing."""
+        """Print nothing."""
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def serving(root: Path) -> Iterator[PhysioNet]:
 
 
 def publish_everything(root: Path) -> None:
-    """The four projects that can be downloaded, small, with what else lies beside their records."""
+    """Write small versions of the four projects, including files that are not downloaded."""
     _publish_mitdb(root / "mitdb" / "1.0.0")
     _publish_vfdb(root / "vfdb" / "1.0.0")
     _publish_ptbxl(root / "ptb-xl" / "1.0.3")
@@ -114,7 +114,7 @@ def _publish_mitdb(version: Path) -> None:
         write_mitbih_record(version, name, rhythms if number % 2 else beats)
     (version / "RECORDS").write_text("".join(f"{name}\n" for name in names))
     (version / "ANNOTATORS").write_text("atr\treference beat, rhythm, and signal quality annotations\n")
-    # Annotations of a record under another name, and records that are no part of the database proper.
+    # annotations under another name, and records outside the database proper
     shutil.copy(version / "102.atr", version / "102-0.atr")
     (version / "100.xws").write_text("")
     write_mitbih_record(version / "x_mitdb", "x_108", beats)
@@ -141,7 +141,7 @@ def _publish_ptbxl(version: Path) -> None:
 
 
 def _publish_challenge(version: Path) -> None:
-    """Two groups of the CPSC part, whose RECORDS lists go one record too far, and one record of another part."""
+    """Write two groups of the CPSC part, whose RECORDS lists name a missing record, and a record of another part."""
     published_formats.physionet2020(version)
     flat = sorted((version / "cpsc2018").glob("*.hea"))
     for number, header in enumerate(flat):

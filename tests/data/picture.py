@@ -21,7 +21,7 @@ from clops_sweep.data.scenarios import reference_lead_of
 
 @dataclass(frozen=True, eq=False)
 class Tracing:
-    """One frame: its class, its patient, and the signal [2500] in the unit of the data set."""
+    """One frame: class, patient, and the signal [2500] in the unit of the data set."""
 
     label: str
     patient: str
@@ -29,7 +29,7 @@ class Tracing:
 
 
 def one_tracing_per_class(frames: FrameSet, seed: int = 0) -> list[Tracing]:
-    """A frame drawn from the training frames of every class, in the reference lead, each of another patient."""
+    """Draw one training frame of every class in the reference lead, each of another patient."""
     stream = np.random.default_rng(seed)
     chosen = reference_lead_of(frames)
     tracings, seen = [], set[int]()
@@ -42,7 +42,7 @@ def one_tracing_per_class(frames: FrameSet, seed: int = 0) -> list[Tracing]:
 
 
 def draw_tracings(tracings: list[Tracing], seconds: float, unit: str) -> Figure:
-    """The tracings in two columns on ECG paper's grid: small squares of 0.2 s and 0.5 in the unit."""
+    """Draw the tracings in two columns on an ECG grid: small squares of 0.2 s and 0.5 in the unit."""
     rows = -(-len(tracings) // 2)
     figure = Figure(figsize=(12, 1.45 * rows), layout="constrained")
     axes = figure.subplots(rows, 2, sharex=True, squeeze=False)

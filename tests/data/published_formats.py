@@ -1,4 +1,4 @@
-"""Small data sets in the formats of their publishers, written for the tests: several patients, all labels."""
+"""Small data sets in their publishers' formats, written for the tests: several patients, all labels."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from clops_sweep.data.published.twelve_leads import LEADS
 
 
 def _written_once(write: Callable[[Path], None]) -> Callable[[Path], None]:
-    """Files that are the same each time are written by the first test that wants them, and copied for the others."""
+    """Write files that are always equal once, and copy them for later tests."""
 
     @functools.cache
     def written() -> Path:
         folder = tempfile.TemporaryDirectory(prefix="clops-sweep-test-")
-        weakref.finalize(written, folder.cleanup)  # when this process ends
+        weakref.finalize(written, folder.cleanup)  # removed when this process ends
         write(Path(folder.name))
         return Path(folder.name)
 
@@ -46,7 +46,7 @@ def noise(*seed: int, shape: tuple[int, ...] = (6000,), scale: float = 100) -> N
 
 
 def write_ecg(folder: Path, name: str, episodes: list[tuple[int, int, str]], samples: int = 6000) -> None:
-    """A record of the Cardiology set: int16 samples and one file of episodes."""
+    """Write a record of the Cardiology set: int16 samples and a file of episodes."""
     folder.mkdir(parents=True, exist_ok=True)
     noise(*map(ord, name), shape=(samples,)).astype("<i2").tofile(folder / f"{name}.ecg")
     listed = [{"onset": onset, "offset": offset, "rhythm_name": rhythm} for onset, offset, rhythm in episodes]
@@ -62,7 +62,7 @@ def cardiology(root: Path) -> None:
 def write_challenge_record(
     folder: Path, name: str, dx: str, signal: NDArray[np.int16], rate: int = 500, leads: tuple[str, ...] = LEADS
 ) -> None:
-    """A record of the PhysioNet/CinC Challenge: a MATLAB 4 matrix behind a 24-byte header, a date, a #Dx: line."""
+    """Write a record of the PhysioNet/CinC Challenge: a MATLAB 4 matrix after a 24-byte header, a date, a #Dx: line."""
     folder.mkdir(parents=True, exist_ok=True)
     samples = signal.shape[1]
     head = np.array([30, len(leads), samples, 0, 4], "<i4").tobytes() + b"val\0"
@@ -84,9 +84,9 @@ def write_mitbih_record(
     leads: Sequence[str] = ("MLII", "V1"),
     signal: NDArray[np.float64] | None = None,
 ) -> None:
-    """A record of the MIT-BIH databases: two leads, 212, rhythm notes that end in NUL.
+    """Write a record of the MIT-BIH databases: two leads in format 212, rhythm notes that end in NUL.
 
-    `rhythms`: note, seconds and the beat symbol that occurs once a second; no symbol where only rhythms are noted.
+    `rhythms`: note, seconds and the beat symbol that occurs once per second; without a symbol, rhythms alone.
     """
     wfdb = load_wfdb()
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def write_mitbih_record(
     if signal is None:
         stream = np.random.default_rng([*map(ord, name)])
         signal = stream.normal(0, 0.3, (begin, len(leads)))
-    with warnings.catch_warnings():  # wfdb uses what newer releases of pandas deprecate
+    with warnings.catch_warnings():  # wfdb uses deprecated functions of pandas
         warnings.simplefilter("ignore")
         wfdb.wrsamp(
             name,
@@ -130,7 +130,7 @@ def _eight_mitbih_records(root: Path) -> None:
 
 
 def small_mitbih(root: Path) -> Path:
-    """Eight records of 48 s that together have all eight classes of `mitbih`; its splits are written down nowhere."""
+    """Eight records of 48 s with all eight classes of `mitbih`; their splits are not among the known ones."""
     _eight_mitbih_records(root)
     return root
 
@@ -196,7 +196,7 @@ def ptbxl(root: Path) -> None:
         for number, code in enumerate([*classes] * 6):
             name = f"{number + 1:05d}_hr"
             codes = {code: 100.0, "SR": 0.0, **({"AMI": 50.0} if number % 4 == 0 else {})}
-            # The last two recordings are of one patient, and one patient is unknown.
+            # the last two recordings have the same patient, and one has none
             patient = "" if number == 3 else f"{min(number, 28)}.0"
             date = f"{1990 + number}-03-04 09:17:34"
             table.writerow([number + 1, patient, date, str(codes), f"records500/00000/{name}"])

@@ -1,4 +1,4 @@
-"""Files that are not as published: one sentence each that names the file and the remedy."""
+"""Invalid published files: one sentence each that names the file and the remedy."""
 
 from __future__ import annotations
 
@@ -117,11 +117,11 @@ def test_cardiology_labels_and_frames(tmp_path: Path) -> None:
     assert manifest.patient_names == ("ab", "cd", "ef")
     assert manifest.dropped == {"rhythm SUDDEN_BRADY": 4}
     frames = open_frames("cardiology", prepared_root=tmp_path / "prepared")
-    # 6000 samples hold 23 frames; the one that begins at sample 513 is AVB although most of it is VT.
+    # 6000 samples hold 23 frames; the one from sample 513 is AVB although most of it is VT
     assert [frames.classes[code] for code in frames.labels[:3]] == ["AFIB", "AVB", "VT"]
     assert len(frames) == 4 * 22
     raw = np.fromfile(folder / "ab_0001.ecg", "<i2")[512:768].astype(float)
-    # At every 625th of 2500 samples, Fourier interpolation passes through every 64th of 256.
+    # every 625th of 2500 interpolated samples equals every 64th of 256
     np.testing.assert_allclose(frames.signal(np.array([1]))[0, ::625], raw[::64], atol=2**-8)
 
 
@@ -202,12 +202,12 @@ def test_a_damaged_table_of_diagnoses_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_the_real_chapman_file(data_root: Path, tmp_path: Path) -> None:
-    prepare("chapman", prepared_root=tmp_path, data_root=data_root, workers=1, on_error="skip")  # one of 10,646 is here
+    prepare("chapman", prepared_root=tmp_path, data_root=data_root, workers=1, on_error="skip")  # one of 10,646 records
     frames = open_frames("chapman", prepared_root=tmp_path)
     assert len(frames) == 12
     assert str(frames.times[0] if frames.times is not None else "") == "2018-01-11T15:51:15"
     raw = np.loadtxt(next((data_root / "chapman").glob("*.csv")), delimiter=",")
-    # Halving the rate by the Fourier method keeps the lower half of the spectrum, and nothing else.
+    # halving the rate by the Fourier method keeps exactly the lower half of the spectrum
     for lead in range(12):
         spectrum = np.fft.rfft(raw[:, lead])[:1251]
         spectrum[1250] = 2 * spectrum[1250].real

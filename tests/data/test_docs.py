@@ -1,4 +1,4 @@
-"""The tables in docs/datasets.md are what the command prints."""
+"""The tables in docs/datasets.md equal the output of the command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DOCUMENT = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encodi
 
 
 def _rows(title: str) -> list[list[str]]:
-    """The cells of the table that follows a title."""
+    """Return the cells of the table after a title."""
     after = DOCUMENT.split(f"*{title}*", 1)[1].strip()
     table = after.split("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
@@ -39,7 +39,7 @@ def _assert_printed_is_documented(name: str, *roots: str) -> None:
     tables = re.findall(rf"^ *({name}\b.*?) *\n(?: *\n)+((?:\|.*\n)+)", printed.stdout, re.MULTILINE)
     assert len(tables) >= 2
     for title, rows in tables:
-        if title == "synthetic: frames per patient":  # a long one, about nobody
+        if title == "synthetic: frames per patient":  # a long table without people's names
             continue
         assert f"*{title}*\n\n{rows}" in DOCUMENT
 

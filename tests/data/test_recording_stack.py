@@ -1,4 +1,4 @@
-"""Recordings that are handled many at a time come out as they do one by one."""
+"""Stacked recordings give the same frames as recordings one by one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def arrays(data_root):
 
 @pytest.fixture
 def root(tmp_path: Path) -> Iterator[Path]:
-    """Signals of which some are flat, one as a whole, and some lack samples."""
+    """Signals that are partly or wholly flat, or lack samples."""
     forget()
     signals = waves(90, 2, 100)
     signals[40] = signals[50, :, :50] = signals[60, 0] = 1

@@ -1,4 +1,4 @@
-"""A recording that is there twice under two names, and people who would be in two splits."""
+"""A recording that exists twice under two names, and a person who would be in two splits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _problems(name: str, tmp_path: Path) -> tuple[str, ...]:
 
 
 def _copied(folder: Path, record: str, other: str, suffixes: tuple[str, ...]) -> None:
-    """A record once more, whole, under another name."""
+    """Copy a record under another name."""
     for suffix in suffixes:
         shutil.copy(folder / f"{record}{suffix}", folder / f"{other}{suffix}")
     header = folder / f"{other}.hea"
@@ -63,7 +63,7 @@ def _chapman_csv(root: Path) -> tuple[str, str]:
     folder = root / "chapman" / "ECGDataDenoised"
     names = sorted(path.stem for path in folder.glob("*.csv"))
     other = "MUSE_20180401_120000_9000"
-    # The same numbers, written with other digits.
+    # equal numbers, written with other digits
     np.savetxt(folder / f"{other}.csv", np.loadtxt(folder / f"{names[2]}.csv", delimiter=","), delimiter=",")
     write_diagnostics(root / "chapman", [(name, "SB") for name in (*names, other)])
     return f"{names[2]}.csv", f"{other}.csv"
@@ -229,7 +229,7 @@ def test_swapped_recordings_are_noticed_by_what_the_publisher_says_of_them(tmp_p
         header = folder / f"{name}.hea"
         header.write_text(header.read_text().replace("NAME", name))
     _prepare("mitbih", tmp_path)
-    assert _problems("mitbih", tmp_path) == ()  # nothing says whose they are
+    assert _problems("mitbih", tmp_path) == ()  # without people's names
     (folder / "SHA256SUMS.txt").write_text(sums)
     problems = _problems("mitbih", tmp_path)
     assert {Path(problem.split(": ")[0]).name for problem in problems} == {"102.hea", "102.dat", "104.hea", "104.dat"}
@@ -239,7 +239,7 @@ def test_swapped_recordings_are_noticed_by_what_the_publisher_says_of_them(tmp_p
 def test_signals_of_another_format_with_the_same_samples(tmp_path: Path) -> None:
     folder = published_formats.small_mitbih(tmp_path / "data") / "mitdb"
     wfdb = load_wfdb()
-    with warnings.catch_warnings():  # wfdb uses what newer releases of pandas deprecate
+    with warnings.catch_warnings():  # wfdb uses deprecated functions of pandas
         warnings.simplefilter("ignore")
         stored = wfdb.rdrecord(str(folder / "103"), physical=False).d_signal
         wfdb.wrsamp(

@@ -1,4 +1,4 @@
-"""The code behind a declared function: what counts as a change, and what does not."""
+"""The code of a declared function: changes that count, and changes that do not."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ EXPECTED = {
     "acquisition_stop": "StopIteration",
     "network_backward": "RuntimeError: no way back",
     "network_sparse": r"the network returned logits \[.*\] of torch.sparse_coo",
-    "network_no_gradient": "hang on none of its parameters",
+    "network_no_gradient": "depend on none of its parameters",
     "network_shape": r"the network returned logits \[\d+\] of .* for \d+ instances; expected a dense float32 tensor",
     "network_double": r"the network returned logits \[.*\] of torch.strided torch.float64",
     "network_tuple": "the network returned tuple for",

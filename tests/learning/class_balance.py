@@ -13,7 +13,7 @@ from clops_sweep.data.frames import TEST, TRAINING, FrameSet
 
 
 def uneven(frames: FrameSet) -> FrameSet:
-    """Two thirds of the training instances of every other class are in the test split; each is a patient's only one."""
+    """Move two thirds of the training instances of every second class to the test split; give each its own patient."""
     first = frames.labels % 2 == 0 if frames.labels.ndim == 1 else frames.labels[:, 0] == 1
     places = np.flatnonzero(first & (frames.split == TRAINING))
     split = frames.split.copy()
@@ -24,7 +24,7 @@ def uneven(frames: FrameSet) -> FrameSet:
 
 
 def balanced(targets: NDArray[Any], kind: str = "") -> NDArray[np.float64]:
-    """The weights of n instances with targets [n, C]: one-hot where every row sums to 1 and C > 1, else C labels."""
+    """Return the weights of n instances with targets [n, C]: one-hot if rows sum to 1 and C > 1, else C labels."""
     one_hot = targets.shape[1] > 1 and (targets.sum(1) == 1).all() and kind != "multilabel"
     labels = [targets.argmax(1)] if one_hot else list(targets.T)
     found = []

@@ -33,7 +33,7 @@ def _one_thread() -> Iterator[None]:
 
 
 class GivenDropout(nn.Module):
-    """Dropout whose mask is handed over; none means evaluation."""
+    """Dropout with a given mask; without a mask, evaluation."""
 
     mask: torch.Tensor | None = None
 
@@ -45,7 +45,8 @@ NAMES = {0: "conv1", 1: "norm1", 5: "conv2", 6: "norm2", 10: "conv3", 11: "norm3
 
 
 class PaperNetwork(nn.Sequential):
-    """The table of the paper's appendix, layer by layer: Conv, BatchNorm, ReLU, MaxPool(2), Dropout, thrice; Linear."""
+    """The network of the paper's appendix: three times Conv, BatchNorm, ReLU, MaxPool(2), Dropout, then the linear
+    layers."""
 
     def __init__(self, outputs: int) -> None:
         layers: list[nn.Module] = []
@@ -62,7 +63,7 @@ class PaperNetwork(nn.Sequential):
 
     @classmethod
     def of(cls, learner: Learner, run: int) -> PaperNetwork:
-        """A float64 copy of one of a learner's networks, with its running statistics."""
+        """Return a float64 copy of one of a learner's networks, with its running statistics."""
         views = learner.parameters.views
         network = cls(learner.outputs).double().take({name: view[run] for name, view in views.items()})
         for place, (mean, variance) in zip((1, 6, 11), running_statistics(learner, run), strict=True):
@@ -72,7 +73,7 @@ class PaperNetwork(nn.Sequential):
 
     @torch.no_grad()
     def take(self, parameters: dict[str, torch.Tensor]) -> PaperNetwork:
-        """With these parameters from now on."""
+        """Set the parameters."""
         places = {name: place for place, name in NAMES.items()}
         for name, value in parameters.items():
             layer, _, kind = name.partition(".")
@@ -80,13 +81,13 @@ class PaperNetwork(nn.Sequential):
         return self
 
     def masked(self, masks: tuple[torch.Tensor, ...] | None) -> PaperNetwork:
-        """With the given masks [B, channels, length] from now on, or without dropout."""
+        """Set the masks [B, channels, length], or disable dropout."""
         for number, place in enumerate((4, 9, 14)):
             self[place].mask = None if masks is None else masks[number].double()
         return self
 
     def norms_in_training(self, training: bool) -> PaperNetwork:
-        """Batch statistics, or running ones."""
+        """Choose between batch statistics and running statistics."""
         for place in (1, 6, 11):
             self[place].train(training)
         return self
@@ -101,7 +102,7 @@ class PaperNetwork(nn.Sequential):
 
 
 def running_statistics(learner: Learner, run: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Mean and variance of each of the three blocks of one of a learner's networks."""
+    """Return mean and variance of each of the three blocks of one of a learner's networks."""
     if isinstance(learner, NativeLearner):
         of_run = [each.view(learner.parameters.runs, -1)[run] for each in learner.statistics]
         return list(zip(of_run[:3], of_run[3:], strict=True))
@@ -116,7 +117,7 @@ def paper_network() -> type[PaperNetwork]:
 
 
 def float_loss(kind: str, logits: list[float], targets: list[float]) -> float:
-    """The loss of one instance in Python floats, from the definition."""
+    """Return the loss of one instance in Python floats, from the definition."""
     if kind == "softmax":
         top = max(logits)
         total = sum(math.exp(z - top) for z in logits)
@@ -158,7 +159,7 @@ class Trained:
             self.learner.train_epoch(self.tasks[0], None, order, 8, streams.keys(seeds, "test dropout", epoch))
 
     def signal(self, rows: torch.Tensor) -> torch.Tensor:
-        """Frames [n, 1, 2500] in float64, straight from the frame set."""
+        """Return frames [n, 1, 2500] in float64, directly from the frame set."""
         return torch.from_numpy(self.frames.signal(rows.numpy())).double()[:, None]
 
 
@@ -175,7 +176,7 @@ Run = Callable[..., RunResult]
 
 @pytest.fixture(scope="session")
 def run() -> Run:
-    """A finished run on tiny frames, by its settings; computed once a session."""
+    """Return a finished run on tiny frames by its settings, cached for the session."""
     known: dict[Any, RunResult] = {}
 
     def make(kind: str = "class_il", *, tasks: int = 3, **settings: Any) -> RunResult:

@@ -1,7 +1,7 @@
-"""A pretended device: its tensors are computed on the CPU, but what a GPU could not do is an error.
+"""A simulated device: its tensors are computed on the CPU, but whatever a GPU cannot do raises an error.
 
-That is a tensor of the CPU among those of the device. Run as a program, with PyTorch to itself since it registers a
-device, it trains runs there and on the CPU, and prints how far apart their numbers are. A case is an argument.
+Such an error is an operation that mixes tensors of CPU and device. As a program, which needs its own PyTorch since it
+registers a device, it trains runs on device and CPU, and prints how far their numbers differ. An argument is a case.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ DEVICE = "far:0"
 
 
 class Impossible(Exception):
-    """A GPU could not do that."""
+    """A GPU cannot do this."""
 
 
 class Far(torch.Tensor):
-    """A tensor that says that it is on the device."""
+    """A tensor that claims to be on the device."""
 
     def __new__(cls, near: torch.Tensor) -> Far:
         return torch.Tensor._make_wrapper_subclass(
@@ -62,7 +62,7 @@ class Far(torch.Tensor):
     def __torch_dispatch__(cls, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return compute(operation, args, kwargs or {})
 
-    # PyTorch does these past its dispatcher.
+    # PyTorch does not dispatch these
 
     @property
     def data(self) -> Far:  # type: ignore[override]
@@ -83,7 +83,7 @@ class Far(torch.Tensor):
 
 
 class Near(TorchDispatchMode):
-    """Makes the device known to what has no tensor among its arguments."""
+    """Makes the device known to operations without tensor arguments."""
 
     def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return compute(operation, args, kwargs or {})
@@ -98,12 +98,12 @@ def compute(operation: Any, args: Any, kwargs: Any) -> Any:
     if device is not None:
         kwargs = {**kwargs, "device": torch.device("cpu")}
     result = operation(*near(args), **near(kwargs))
-    known = {id(near(tensor)): tensor for tensor in tensors}  # what is changed in place stays the same object
+    known = {id(near(tensor)): tensor for tensor in tensors}  # a tensor changed in place stays the same object
     return tree_map(lambda x: known.get(id(x), Far(x)) if there and isinstance(x, torch.Tensor) else x, result)
 
 
 def near(values: Any) -> Any:
-    """The same with tensors of the CPU."""
+    """Return the values with tensors of the CPU."""
     if isinstance(values, Far):
         return values.near
     if isinstance(values, dict):
@@ -120,13 +120,13 @@ def tensors_in(values: Any) -> Iterator[torch.Tensor]:
 
 
 def check(operation: Any, name: str, far: int, others: list[torch.Tensor]) -> None:
-    """Raises Impossible.
+    """Raise `Impossible` if a GPU cannot compute an operation.
 
     Args:
-        operation: what is to be computed.
-        name: of it.
-        far: how many of its arguments are on the device.
-        others: those that are not.
+        operation: the operation.
+        name: its name.
+        far: number of its arguments on the device.
+        others: its arguments on the CPU.
     """
     numbers = torch.Tag.pointwise in operation.tags and all(tensor.dim() == 0 for tensor in others)
     if far and others and not numbers and name not in ("copy_", "index", "index_put_"):
@@ -134,7 +134,7 @@ def check(operation: Any, name: str, far: int, others: list[torch.Tensor]) -> No
 
 
 def register() -> None:
-    """Makes PyTorch know the device."""
+    """Register the device in PyTorch."""
     module = SimpleNamespace(
         is_initialized=lambda: True,
         is_available=lambda: True,
@@ -144,7 +144,7 @@ def register() -> None:
         _lazy_init=lambda: None,
     )
     _setup_privateuseone_for_python_backend("far", module)  # type: ignore[no-untyped-call]
-    ordinary = torch.tensor  # it, too, goes past the dispatcher
+    ordinary = torch.tensor  # PyTorch does not dispatch this one either
 
     def tensor(*args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
         made = ordinary(*args, **kwargs)
@@ -154,13 +154,13 @@ def register() -> None:
 
 
 def own(channels: int, samples: int, outputs: int) -> nn.Module:
-    """A network of a user's, which can be computed for several runs at once."""
+    """Return a user's network that can be computed for several runs at once."""
     first = [nn.Conv1d(channels, 4, 15, 5, bias=False), nn.BatchNorm1d(4), nn.ReLU(), nn.Dropout1d(0.1)]
     return nn.Sequential(*first, nn.AdaptiveAvgPool1d(4), nn.Flatten(), nn.Dropout(0.2), nn.Linear(16, outputs))
 
 
 def distances(strategy: str, acquisition: str, kind: str, network: str) -> dict[str, float]:
-    """How far each column of numbers is from that of the CPU, where that is more than nothing."""
+    """Return how far each column of numbers differs from the CPU's, if it does."""
     common = {"strategy": strategy, "acquisition": acquisition, "network": network}
     config = tiny_config(kind, **common, epochs_per_task=2)
     alone = computed_alone(strategy)

@@ -10,4 +10,4 @@ KERNELS = [
     *native.available()[:1],
     *(pytest.param(name, marks=pytest.mark.slow) for name in native.available()[1:]),
 ]
-"""The variant that runs use here; the others are slow, for each is compared with float64 in `tests/native`."""
+"""The variant that runs use here; `tests/native` compares the others, which are slow, with float64."""

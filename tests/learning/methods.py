@@ -1,4 +1,4 @@
-"""Which strategies are tried in which scenarios: the paper's in all kinds of output, each of the others in one."""
+"""The scenarios in which each strategy is tested: the paper's in all kinds of output, the others in one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ANYWHERE = [name for name in STRATEGIES if not STRATEGIES.declaration(name).per_
 
 
 def one_kind(strategy: str) -> str:
-    """A scenario that the strategy can do."""
+    """Return a scenario that the strategy supports."""
     return "class_il" if strategy in ANYWHERE else "class_il_union"
 
 

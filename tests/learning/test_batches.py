@@ -1,4 +1,4 @@
-"""An epoch's batches: everything once, in the order given, with the shares of the two means."""
+"""Batches of an epoch: every instance once, in the given order, weighted by the two means."""
 
 from __future__ import annotations
 

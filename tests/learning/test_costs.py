@@ -1,4 +1,4 @@
-"""What a run says of its size: parameters, memory, people and CPU time, counted by other means."""
+"""Recorded sizes of a run: parameters, memory, people and CPU time, counted independently."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_memory_of_er_by_hand(kind: str) -> None:
 
 
 class Remembers(FineTuning):
-    """A method that does not say what it stores, and stores one instance of each task."""
+    """A method that does not report what it stores, and stores one instance per task."""
 
     stores = None
 
@@ -87,7 +87,7 @@ def test_a_reservoir_of_logits_counts_an_instance_as_often_as_it_holds_it() -> N
 
 
 def small(channels: int, samples: int, outputs: int) -> nn.Module:
-    """5 + 1 + 2 C trained parameters behind a layer that is not trained."""
+    """Return a network with 5 + 1 + 2 C trained parameters after a frozen layer."""
     frozen = nn.Linear(samples, 5, bias=False).requires_grad_(False)
     return nn.Sequential(nn.Flatten(), frozen, nn.Linear(5, 1), nn.ReLU(), nn.Linear(1, outputs))
 

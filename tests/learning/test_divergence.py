@@ -1,4 +1,4 @@
-"""A network that has left the numbers is an error, whatever computes it."""
+"""A network with values that are not finite is an error, on every kind of learner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Early stopping: which epoch a run returns to, and that the run is then the one that had no more epochs."""
+"""Early stopping: the epoch to which a run returns, and equality with a run that has no more epochs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MEASURED = {"seconds", "seconds_train", "seconds_acquire", "seconds_evaluate", "
 
 
 class CountingLoss(Strategy):
-    """A loss with state of its own: the steps, and a memory of everything."""
+    """A loss with state of its own: the number of steps, and a memory of everything."""
 
     def setup(self) -> None:
         self.steps = 0
@@ -53,7 +53,7 @@ def frames_of(method: str) -> FrameSet:
 
 
 def by_hand(config: RunConfig, frames: FrameSet, patience: int) -> tuple[RunResult, list[int], int]:
-    """Each task is trained for all its epochs first; then the run is repeated up to the epoch that should be kept."""
+    """Train each task for all its epochs first, then repeat the run up to the epoch to keep."""
     plain = config.replace(early_stopping=None)
     kept: list[int] = []
     trained = 0
@@ -66,7 +66,7 @@ def by_hand(config: RunConfig, frames: FrameSet, patience: int) -> tuple[RunResu
                 run.advance()
         if run.finished:
             return run.result(), kept, trained
-        run._epochs, losses = most + 1, list[float]()  # what a method does after its last epoch comes later
+        run._epochs, losses = most + 1, list[float]()  # hooks after the last epoch come later
         while len(losses) < most and len(losses) - int(np.argmin([*losses, np.inf])) <= patience:
             run.advance()
             of_tasks = run._curves[-1].loss[0]

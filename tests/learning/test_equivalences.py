@@ -60,7 +60,7 @@ def test_random_storage_and_acquisition_are_plain_replay(kind: str, run: Run) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_of_one_are_no_weights(kind: str, run: Run) -> None:
-    # With a vanishing step beta stays at 1.0 in float32, and its s is the number of intervals.
+    # with a vanishing step beta stays at 1.0 in float32, and s is the number of intervals
     settings = {"beta_learning_rate": 1e-30, "acquisition": "random"}
     off, on = (run(kind, weight_replay=weight, **settings) for weight in (False, True))
     assert (off.instances["beta"] == 1).all()
@@ -77,7 +77,7 @@ def test_a_single_task_is_the_same_under_every_strategy(kind: str, run: Run) -> 
     assert finetune.runs["bwt"].isna().all()
     for settings in ({"strategy": "replay"}, {"strategy": "gem"}, {"strategy": "mir"}, {"storage_order": "random"}):
         same(finetune, run(kind, **settings, **alone), "stored")
-    # With beta the loss is weighted from the first task on; without a step of beta the weights are ones.
+    # beta weights the loss from the first task on; without steps the weights are ones
     for name in ACQUISITION_FUNCTIONS:
         same(
             finetune,
@@ -94,7 +94,7 @@ def test_a_single_task_is_the_same_under_every_strategy(kind: str, run: Run) -> 
 
 def test_nothing_replayed_is_fine_tuning() -> None:
     frames = tiny_frames("class_il")
-    # round(0.01 * 8) instances a step are none at all.
+    # round(0.01 * 8) is 0 instances per step
     mir = ContinualRun(tiny_config("class_il", strategy="mir", replay_ratio=0.01), frames).run()
     finetune = ContinualRun(tiny_config("class_il", strategy="finetune"), frames).run()
     assert (mir.instances["times_replayed"] == 0).all()

@@ -1,4 +1,4 @@
-"""Runs on a device other than the CPU: tensors of the two are never mixed, and the numbers are the CPU's."""
+"""Runs on a device other than the CPU: their tensors are never mixed, and the numbers equal the CPU's."""
 
 from __future__ import annotations
 
@@ -61,6 +61,6 @@ def test_a_run_elsewhere_is_that_of_the_cpu(
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_network_is_timed_there(network: str, distances: dict[tuple[str, ...], dict[str, float]]) -> None:
     speed = distances["speed", network]
-    assert speed["run_bytes"] == 0  # which only CUDA tells
+    assert speed["run_bytes"] == 0  # only CUDA reports it
     assert 0 < speed["cpu"] < 1
-    assert 0 < speed["gpu"] < 2 * speed["cpu"]  # runs in lockstep share what the device costs: every operation is seen
+    assert 0 < speed["gpu"] < 2 * speed["cpu"]  # runs in lockstep share the cost of each operation

@@ -1,4 +1,4 @@
-"""The frame bank: a CPU reads frames where they lie; on other devices are the rows in use."""
+"""The frame bank: a CPU reads frames in place; other devices hold only the rows in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On a GPU: the numbers of a CPU but for rounding, whatever a run is in lockstep with."""
+"""On a GPU: the numbers of a CPU up to rounding, whatever runs are in the lockstep."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_whichever_gpu_it_is() -> None:
 
 @pytest.mark.parametrize("strategy", ["clops", "gem", "mir"])
 def test_a_network_of_ones_own(strategy: str) -> None:
-    """Without dropout, which a GPU draws from generators of its own: the losses of a CPU, and a CPU's checkpoint."""
+    """Without dropout, which a GPU draws from its own generators: the losses of a CPU, and a CPU's checkpoint."""
 
     def make(channels: int, samples: int, outputs: int) -> nn.Module:
         layers = [nn.Conv1d(channels, 8, 15, 5), nn.BatchNorm1d(8), nn.ReLU(), nn.AdaptiveAvgPool1d(4)]
@@ -73,7 +73,7 @@ def test_a_network_of_ones_own(strategy: str) -> None:
 
 
 class Dropping(nn.Module):
-    """A network of a user's, recurrent or not; the latter can be computed for all runs at once."""
+    """A user's network, recurrent or not; only the latter can be computed for all runs at once."""
 
     def __init__(self, channels: int, samples: int, outputs: int, *, recurrent: bool = False) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Dropping(nn.Module):
 
 @pytest.mark.parametrize("strategy", ["clops", "gem", "mir", "er"])
 def test_runs_of_a_network_of_ones_own_at_once(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What each is alone, and on a CPU that computes them at once too, with the same dropout."""
+    """Equal to each run alone, and to a CPU that computes them at once, with the same dropout."""
     with NETWORKS.temporarily("own", Dropping):
         config = tiny_config("class_il", strategy=strategy, network="own", epochs_per_task=2)
         configs = [config.replace(seed=seed) for seed in range(4)]
@@ -120,7 +120,7 @@ def test_built_in_networks_are_computed_at_once(network: str, shape: tuple[int, 
 
 
 class Replay(Strategy):
-    """A loss of three passes with everything that a method may keep."""
+    """A loss of three passes with every kind of state."""
 
     def setup(self) -> None:
         self.memory, self.before = Memory(7, "class_balanced"), None

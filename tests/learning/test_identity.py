@@ -1,4 +1,4 @@
-"""Configs of one identity are one run: whatever is drawn, both give the same four tables, bit for bit."""
+"""Configs with one identity are one run: random pairs give the same four tables, bit for bit."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ FRAMES = {kind: tiny_frames(kind, tasks=2) for kind in ("class_il", "time_il", "
 def _changed(config: RunConfig, name: str, value: Any) -> RunConfig:
     try:
         return config.replace(**{name: value})
-    except UsageError:  # not with the other settings
+    except UsageError:  # invalid with the other settings
         return config
 
 
 def _furthest_equal(config: RunConfig) -> RunConfig:
-    """A config of the same identity that differs from it in every field in which one may."""
+    """Return a config of the same identity that differs in every field that may differ."""
     other = config
     in_order = tuple(range(3 if config.scenario == "time_il" else 2))
     for name, values in {**VALUES, "strategy": ANYWHERE, "task_order": [in_order]}.items():

@@ -1,4 +1,4 @@
-"""No validation or test instance, and no instance of a task to come, is ever trained on, stored or scored."""
+"""No validation or test instance, and no instance of a later task, is ever trained on, stored or scored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = ("class_il", "time_il", "domain_il")
 
 
 class Watcher:
-    """Rows that every frame bank hands out, by what the run is doing."""
+    """Records the rows that every frame bank returns, by phase of the run."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.evaluating = False
@@ -52,7 +52,7 @@ class Watcher:
 def test_frames_outside_evaluation_are_training_frames_of_tasks_so_far(
     strategy: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # So that every frame is gathered where it can be seen.
+    # every frame must be gathered where it is recorded
     monkeypatch.setenv("CLOPS_NATIVE", "off")
     name, _, acquisition = strategy.partition(" ")
     config = tiny_config(kind, strategy=name, **({"acquisition": acquisition} if acquisition else {}))
@@ -69,7 +69,7 @@ def test_frames_outside_evaluation_are_training_frames_of_tasks_so_far(
         assert all(frames.split[row] == TRAINING for row in watcher.rows)
         seen |= watcher.rows
     everything = {row for each in run.scenario.tasks for row in each.train.rows.tolist()}
-    assert seen <= everything if name == "gdumb" else seen == everything  # which trains on its memory alone
+    assert seen <= everything if name == "gdumb" else seen == everything  # it trains only on its memory
     assert set(run.result().instances["instance"]) == everything
 
 

@@ -1,4 +1,4 @@
-"""Runs trained in lockstep, alike or not, are what each of them is alone."""
+"""Runs trained in lockstep, with equal or different settings, equal each run alone."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_strategy_that_does_not_say_so_has_one_config_for_all_runs() -> None:
 
 @pytest.mark.parametrize("kind", ["class_il", "time_il"])
 def test_networks_computed_together_are_those_computed_one_by_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a GPU does for all runs at once, on a CPU: the same but for rounding."""
+    """What a GPU computes for all runs at once, on a CPU: equal up to rounding."""
     frames = tiny_frames(kind)
     outputs, loss_kind = (1, "binary") if kind == "class_il" else (4, "softmax")
     seeds = [2, 7, 9]

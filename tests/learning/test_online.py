@@ -1,4 +1,4 @@
-"""Online streams: every batch is predicted, then trained on; strategies are not told which task it is of."""
+"""Online streams: every batch is predicted, then trained on; strategies do not see its task."""
 
 from __future__ import annotations
 
@@ -110,14 +110,14 @@ def test_what_replay_stores_and_replays_is_counted_by_instance(settings: dict[st
     assert instances["stored"].sum() == runs["memory_instances"].item() == settings.get("memory_size", 9)
     assert instances["times_replayed"].sum() == runs["replayed"].item()
     assert (instances["s"].notna()).all() == ("er_storage_order" in settings)
-    # Two steps on each batch but the first, beside each of which 8 are drawn if so many are stored.
+    # two steps per batch except the first; each draws 8 stored instances, or all if fewer
     assert 0 < runs["replayed"].item() <= 5 * 2 * 8
 
 
 def test_clops_replays_about_a_batch_in_each_step() -> None:
     config = config_of("clops", acquisition_fraction=0.5, storage_fraction=0.9)
     result = ContinualRun(config, tiny_frames("time_il")).run()
-    # Batches of 6 store 5 each; a step draws 16 of them if there are so many, and keeps half.
+    # batches of 6 store 5 each; a step draws 16 of them, or all if fewer, and keeps half
     assert result.runs["memory_instances"].item() == 6 * 5
     assert result.runs["replayed"].item() == 2 * sum(min(16, 5 * before) // 2 for before in range(1, 6))
     assert result.instances["times_replayed"].sum() == result.runs["replayed"].item()
@@ -168,7 +168,7 @@ def test_a_stream_is_computed_alone_and_fields_of_the_other_kind_make_no_differe
 
 
 def test_the_learning_curve_of_a_stream_is_prequential() -> None:
-    """Also over splits whose tasks have other numbers of batches."""
+    """Also for splits whose tasks have other numbers of batches."""
     one = ContinualRun(config_of("finetune"), tiny_frames("time_il")).run().curves
     other = one[one["epoch"] != 6].assign(run_id="other", training_task=list("AAABB"))
     record = learning_curves(pd.concat([one, other]), measure="accuracy")

@@ -1,4 +1,4 @@
-"""Runs whose tasks are groups of people: who is in no task, who is tested in every task, and how each person fares."""
+"""Runs whose tasks are groups of people: people in no task, people tested in every task, and scores per person."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_people_in_no_task_are_evaluated_beside_the_tasks(result: RunResult) -> 
         assert result.runs[f"unseen_{measure}"].item() == last[measure]
     tested = r[r["split"] == "test"].groupby("trained_on")["evaluated_on"].apply(list)
     assert all(places == [1, 2] for places in tested)
-    if len(tested) == 1:  # of all tasks at once: people in no task are no part of the union
+    if len(tested) == 1:  # the union of all tasks excludes people in no task
         union = scores(kept[kept["evaluated_on"] > 0])
         assert result.runs["test_accuracy"].item() == pytest.approx(union["accuracy"], abs=1e-9)
     assert patient_bootstrap(kept)["test_accuracy"].value == pytest.approx(result.runs["test_accuracy"].item())

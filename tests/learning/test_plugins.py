@@ -1,4 +1,4 @@
-"""What acquisition and storage functions of users may return, and what they may leave behind."""
+"""Return values and side effects of users' acquisition and storage functions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whole runs against a second program: torch.nn, autograd and torch.optim in float64, written from the method's text.
+"""Whole runs against an independent implementation: torch.nn, autograd and torch.optim in float64.
 
-It shares with the product only what is no numerics: the scenario's rows, the initial weights, the named random streams
-and the counters of the dropout masks.
+It is written from the method's text, and shares with the package only what is not numerics: the scenario's rows, the
+initial weights, the named random streams and the counters of the dropout masks.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class Reference:
 
     @staticmethod
     def dual(P: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-        """min 1/2 v'Pv + q'v, v >= 1/2, by trying every set of v that stay at the margin."""
+        """Return the best v of min 1/2 v'Pv + q'v, v >= 1/2, over all sets of entries at the margin."""
         best, lowest = q, math.inf
         for number in range(len(q) + 1):
             for free in combinations(range(len(q)), number):

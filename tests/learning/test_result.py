@@ -1,4 +1,4 @@
-"""The four tables of a run: what was stored, how often it was replayed, curves and R that agree with each other."""
+"""The four tables of a run: stored instances, numbers of replays, and curves that agree with R."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_mir_replays_its_ratio_shared_evenly(ratio: float, kind: str, run: Run) 
 
 
 def test_no_two_instances_of_an_epoch_share_a_dropout_mask(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor where the last batch, and with it what is replayed, is smaller."""
+    """Also if the last batch, and with it the number of replayed instances, is smaller."""
     draws: list[list[int]] = []
     train_step = Learner.train_step
 
@@ -185,7 +185,7 @@ def test_columns_of_a_strategy_s_own(name: str, taken: bool) -> None:
     with STRATEGIES.temporarily("counting", Counting):
         run = ContinualRun(tiny_config("class_il", strategy="counting"), tiny_frames("class_il"))
         if taken:
-            with pytest.raises(UsageError, match="is no name for a column of its own in the table runs"):
+            with pytest.raises(UsageError, match="cannot be the name of a new column in the table runs"):
                 run.run()
         else:
             assert run.run().runs[name].tolist() == [7]
@@ -200,9 +200,9 @@ def test_seconds_count_everything_that_a_run_takes() -> None:
     with NETWORKS.temporarily("slow", slow):
         config = tiny_config("class_il", strategy="finetune", network="slow", epochs_per_task=1)
         configs = [config, config.replace(seed=4)]
-        ContinualRun(configs, frames)  # makes further ones to try the network
+        ContinualRun(configs, frames)  # it makes further ones to check the network
         counted = []
-        for _ in range(5):  # another process may delay the last look at the clock
+        for _ in range(5):  # another process may delay the last reading of the clock
             begun = time.perf_counter()
             runs = ContinualRun(configs, frames).run().runs
             whole = time.perf_counter() - begun

@@ -1,4 +1,4 @@
-"""A run that is stopped behind any epoch and goes on from its saved state ends as if nothing had happened."""
+"""A run that stops after any epoch and resumes from its saved state ends with the same numbers."""
 
 from __future__ import annotations
 

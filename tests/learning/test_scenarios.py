@@ -1,4 +1,5 @@
-"""Every strategy in every scenario; what is predicted gives, by scikit-learn, every measure of R and of the union."""
+"""Every strategy in every scenario; scikit-learn reproduces every measure of R and of the union from the
+predictions."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 WITHIN_A_TASK = ("auc", "accuracy", "balanced_accuracy", "f1")
 
 OTHERS = [("er_ace", "union"), ("derpp", "union"), ("gdumb", "groups"), ("er", "sites"), ("agem", "terms")]
-"""Where strategies that are not the paper's are tried."""
+"""Scenarios in which strategies outside the paper are tested."""
 
 
 def run_of(variant: str, **settings: Any) -> tuple[ContinualRun, RunResult]:
@@ -52,7 +53,7 @@ def run_of(variant: str, **settings: Any) -> tuple[ContinualRun, RunResult]:
 
 
 def by_scikit_learn(kind: str, targets: np.ndarray[Any, Any], p: np.ndarray[Any, Any]) -> dict[str, float]:
-    """The measures of probabilities that look at one task, from their definitions in scikit-learn."""
+    """Return the measures of probabilities on one task, from their definitions in scikit-learn."""
     varying = np.flatnonzero(np.ptp(targets, axis=0))
     auc = np.mean([roc_auc_score(targets[:, c], p[:, c]) for c in varying])
     if kind == "softmax":
@@ -74,12 +75,12 @@ def by_scikit_learn(kind: str, targets: np.ndarray[Any, Any], p: np.ndarray[Any,
 
 
 def auc_seen(rows: pd.DataFrame, own: Sequence[int]) -> float:
-    """The mean over a task's classes of each against all others among the predictions for the tasks seen."""
+    """Return the mean AUC of a task's classes, each against all others, among predictions for the tasks seen."""
     return float(np.mean([roc_auc_score(rows[f"target_{c}"], rows[f"probability_{c}"].astype(float)) for c in own]))
 
 
 def balanced(truth: np.ndarray[Any, Any], said: np.ndarray[Any, Any]) -> float:
-    """`balanced_accuracy_score` where no class is predicted that does not occur, of which it warns; else by recall."""
+    """Return `balanced_accuracy_score`, or recall if a predicted class does not occur, of which scikit-learn warns."""
     if set(said) <= set(truth):
         return float(balanced_accuracy_score(truth, said))
     return float(np.mean([(said[truth == c] == c).mean() for c in np.unique(truth)]))
@@ -101,7 +102,7 @@ def test_predictions_give_every_measure_of_r(strategy: str, variant: str) -> Non
         assert rows["instance"].tolist() == test.rows.tolist()
         assert np.array_equal(rows.filter(regex="^target_"), test.targets)
         kind, targets, p = scenario.kind, test.targets, rows.filter(regex="^probability_").to_numpy(np.float64)
-        if joint and scenario.by_position:  # of each task, its own classes are told apart
+        if joint and scenario.by_position:  # among each task's own classes
             size = scenario.outputs // len(tests)
             own = slice(size * (evaluated_on - 1), size * evaluated_on)
             targets, p = targets[:, own], p[:, own] / p[:, own].sum(1, keepdims=True)
@@ -170,7 +171,7 @@ def test_hits_of_random_scores(kind: Any) -> None:
     targets, logits = [], []
     for size in (7, 40, 200):
         classes = {"binary": 1, "softmax": 5, "multilabel": 4}[kind]
-        labels = generator.integers(0, 4, size)  # the softmax's fifth class never occurs, and may be predicted
+        labels = generator.integers(0, 4, size)  # the softmax's fifth class never occurs, but may be predicted
         hot = np.eye(5)[labels] if kind == "softmax" else generator.integers(0, 2, (size, classes))
         targets.append(hot.astype(np.float32))
         logits.append(generator.standard_normal((2, size, classes)).astype(np.float32))
@@ -178,7 +179,7 @@ def test_hits_of_random_scores(kind: Any) -> None:
     scores = hits.scores(hits.counts(torch.from_numpy(np.concatenate(logits, axis=1))).double().numpy())
     for task, (hot, z) in enumerate(zip(targets, logits, strict=True)):
         for run in range(2):
-            p = 1 / (1 + np.exp(-z[run].astype(np.float64)))  # in the order of the softmax's, too
+            p = 1 / (1 + np.exp(-z[run].astype(np.float64)))  # also in the order of the softmax
             expected = list(by_scikit_learn(kind, hot, p).values())[1:]
             assert [score[run, task] for score in scores] == pytest.approx(expected, abs=1e-12)
 
@@ -202,7 +203,7 @@ def test_groups_are_numbered_through_for_a_network_that_sees_them_all() -> None:
         assert task.train.targets.argmax(1).tolist() == [3 * place + group.index(label) for label in labels]
 
 
-# --- the contract -----------------------------------------------------------------------------------------------------
+# --- the contract suite -----------------------------------------------------------------------------------------------
 
 
 CONTRACTS: list[tuple[Any, FrameSet, dict[str, Any]]] = [

@@ -1,4 +1,4 @@
-"""Named random streams: a function of (seed, name, counters) and of nothing else."""
+"""Named random streams are functions of (seed, name, counters) alone."""
 
 from __future__ import annotations
 

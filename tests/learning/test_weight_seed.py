@@ -1,4 +1,4 @@
-"""Initial weights from a seed of their own, and everything else from the run's: on every kind of learner."""
+"""Initial weights from their own seed, everything else from the run's seed, on every kind of learner."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def small(channels: int, samples: int, outputs: int) -> nn.Module:
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A kind of learner, which is now what runs are computed by."""
+    """Select the kind of learner that computes runs."""
     kind = str(request.param)
     if kind not in ("module", "stacked"):
         monkeypatch.setenv(native.ENVIRONMENT, "off" if kind == "paper" else kind)
@@ -57,7 +57,7 @@ def frames() -> FrameSet:
 
 
 def test_nothing_but_the_initial_weights_comes_from_it(kind: str, frames: FrameSet) -> None:
-    """A run of seed 3 that is given the weights of seed 5 before it begins is the same run."""
+    """A run of seed 3 with the initial weights of seed 5 is the same run."""
     run = ContinualRun(config_of(kind, seed=3, weight_seed=5), frames)
     assert run._training.learner.backend == BACKENDS.get(kind, f"native-{kind}")
     other, given = ContinualRun(config_of(kind, seed=3), frames), ContinualRun(config_of(kind, seed=5), frames)

@@ -1,4 +1,4 @@
-"""Runs on data without a validation set: the test set's numbers are the same, and no others are made up."""
+"""Runs on data without a validation set: the test numbers stay equal, and no validation numbers appear."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clops_sweep.testing import tiny_config, tiny_frames
 
 
 def without_validation(kind: str) -> FrameSet:
-    """A tiny frame set whose validation instances have gone to the test set."""
+    """Return a tiny frame set whose validation instances moved to the test set."""
     frames = tiny_frames(kind, tasks=2)
     return replace(frames, split=np.where(frames.split == VALIDATION, np.int8(TEST), frames.split))
 

@@ -129,7 +129,7 @@ def test_the_environment_chooses(bank: Any, variant: str, monkeypatch: pytest.Mo
     monkeypatch.delenv(native.ENVIRONMENT)
     assert made().backend == f"native-{native.available()[0]}"
     monkeypatch.setenv(native.ENVIRONMENT, "sse9")
-    with pytest.raises(ValueError, match="CLOPS_NATIVE=sse9: not here"):
+    with pytest.raises(ValueError, match="CLOPS_NATIVE=sse9: not available"):
         made()
 
 

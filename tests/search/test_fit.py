@@ -93,8 +93,11 @@ def test_a_search_does_not_choose_on_test_data(launched: Any, objective: str, pr
             TuneOn(tasks=9),
             r"TuneOn\(tasks=9\): class_il of three_parts has 2 tasks, and all of them are reported; expected",
         ),
-        (TuneOn(splits=(3,)), "the split that is tuned on has the same test people"),  # its split is published
-        (TuneOn(dataset="two_parts"), "a signal of patient '4?[0-9]+' is evaluated, and is in dataset 'two_parts'"),
+        (TuneOn(splits=(3,)), "the tuning split has the same test people"),  # its split is published
+        (
+            TuneOn(dataset="two_parts"),
+            "a signal of patient '4?[0-9]+' is evaluated, and is also in dataset 'two_parts'",
+        ),
         (TuneOn(seeds=(7,)), None),
     ],
 )
@@ -127,8 +130,8 @@ def test_a_search_over_costs_and_a_grid_need_no_validation_set(launched: Any) ->
     ("name", "settings", "said"),
     [
         ("three_parts", {"curves": "test"}, "curves = 'test': dataset 'three_parts' has a validation set"),
-        ("three_parts", {"validation": 0.2}, "dataset 'three_parts' has a validation set; leave validation = 0.2 out"),
-        ("two_parts", {"split": "fold:1/4"}, "dataset 'two_parts' has a split that its publisher has fixed"),
+        ("three_parts", {"validation": 0.2}, "dataset 'three_parts' has a validation set; leave out validation = 0.2"),
+        ("two_parts", {"split": "fold:1/4"}, "dataset 'two_parts' has a split fixed by its publisher"),
     ],
 )
 def test_what_the_data_do_not_allow_is_refused(launched: Any, name: str, settings: dict[str, Any], said: str) -> None:

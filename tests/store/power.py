@@ -1,4 +1,4 @@
-"""A disk that loses what was not flushed: what may be found on it if the power fails at any of many moments."""
+"""A simulated disk that loses what was not flushed, in all states that a power failure may leave at many moments."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _Name = tuple[Path, str]
 class Power:
     """Follows what a process flushes below a folder, and calls `failed` where the power might fail.
 
-    POSIX promises for a file what it held when it was last flushed, and for a folder the names that it had when that
-    was last flushed. Beyond that anything may have reached the disk, in any order: of a file that was not flushed since
-    it changed a part, of a folder each newer name or not.
+    POSIX guarantees for a file the content at its last flush, and for a folder the names at its last flush. Anything
+    else may have reached the disk, in any order: a part of a file changed since its last flush, and each newer name of
+    a folder or not.
 
     Args:
-        root: the folder; what is in there now is on the disk.
-        failed: called with this object before each call of fsync, rename and unlink below the root, and after it.
-        monkeypatch: takes the calls over.
+        root: the folder; its present content is on the disk.
+        failed: called with this object before and after each call of fsync, rename and unlink below the root.
+        monkeypatch: used to replace these calls.
     """
 
     def __init__(self, root: Path, failed: Callable[[Power], None], monkeypatch: pytest.MonkeyPatch) -> None:
         self.root = root
         self._failed = failed
         self._flushed: dict[int, bytes] = {}  # by inode
-        self._held: dict[int, int] = {}  # an open file keeps the number of its inode from being given to another
-        self._names: dict[int, dict[str, int]] = {}  # of folders, by inode: what each name leads to
+        self._held: dict[int, int] = {}  # an open file keeps its inode number from being reused
+        self._names: dict[int, dict[str, int]] = {}  # of folders, by inode: the target of each name
         for folder, _, files in os.walk(root):
             for path in (Path(folder), *(Path(folder, file) for file in files)):
                 self._flush(path)
@@ -63,11 +63,11 @@ class Power:
             self._flushed[inode] = path.read_bytes()
 
     def image(self, target: Path, draw: random.Random | None) -> None:
-        """Writes what may be found on the disk.
+        """Write a possible content of the disk.
 
         Args:
-            target: where to; what is there is removed.
-            draw: what has reached the disk beyond what was flushed; None for nothing.
+            target: the folder to write to; its content is removed.
+            draw: draws what has reached the disk beyond what was flushed; None for nothing.
         """
         shutil.rmtree(target, ignore_errors=True)
         self._write_folder(self.root, self.root.stat().st_ino, target, draw)
@@ -87,7 +87,7 @@ class Power:
                 (target / name).write_bytes(content)
 
     def _content(self, path: Path, inode: int, now: int | None, draw: random.Random | None) -> bytes | None:
-        """What a file that has this name may hold; names reach the disk before contents do."""
+        """Return the possible content of a file with this name; names may reach the disk before content does."""
         flushed = self._flushed.get(inode)
         if draw is None or now != inode:
             return flushed if flushed is not None else b""
@@ -97,6 +97,6 @@ class Power:
         )
 
     def close(self) -> None:
-        """Lets go of what it has held open."""
+        """Close the files that were held open."""
         for handle in self._held.values():
             os.close(handle)

@@ -1,4 +1,4 @@
-"""A server on the loopback interface that speaks S3, in a thread of the process that asks for it."""
+"""An S3 server on the loopback interface, in a thread of the calling process."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def serving_s3(
     host: str = "127.0.0.1",
     port: int = 0,
 ) -> Iterator[int]:
-    """Yields the port of a server with one bucket; its credentials are in the environment meanwhile.
+    """Yield the port of a server with one bucket; meanwhile its credentials are in the environment.
 
     Args:
-        bucket: its name.
+        bucket: name of the bucket.
         requested: called with method and path of every request.
-        fault: called for every request once the bucket exists: 503 refuses it, 500 answers so after it was done, 0 lets
-            it pass.
+        fault: called for every request once the bucket exists: 503 refuses it, 500 executes it but answers with an
+            error, and 0 lets it pass.
         host: the address to listen on.
         port: the port to listen on; 0 for any that is free.
     """

@@ -1,4 +1,4 @@
-"""Several processes at work on one store, one file operation at a time, in any order that a test asks for."""
+"""Several processes on one store, advanced by single file operations in any order that a test chooses."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from clops_sweep.store.run_store import RunStore
 
 
 class _Killed(BaseException):
-    """What ends a worker in the middle of its work."""
+    """Raised in a worker to kill it."""
 
 
 class Worker:
-    """A thread that does something to a store of its own and stops before every file operation.
+    """A thread with a store of its own that stops before every file operation.
 
     Args:
         root: the store's folder.
-        work: what it does.
+        work: the function to run.
     """
 
     def __init__(self, root: str, work: Callable[[RunStore], object]) -> None:
@@ -33,7 +33,7 @@ class Worker:
         self._arrived.acquire()
 
     def step(self, operations: int = 1) -> None:
-        """Lets some file operations through."""
+        """Let some file operations run."""
         for _ in range(operations):
             if not self.done:
                 self._may_go.release()
@@ -42,12 +42,12 @@ class Worker:
             raise self.error
 
     def finish(self) -> None:
-        """Lets all of them through."""
+        """Let all remaining operations run."""
         while not self.done:
             self.step()
 
     def kill(self) -> None:
-        """Ends it before its next file operation."""
+        """Kill the worker before its next file operation."""
         self._dies = True
         while not self.done:
             self._may_go.release()
@@ -72,7 +72,7 @@ class Worker:
 
 
 def _stepped(root: str, before: Callable[[], None]) -> RunStore:
-    """A store that calls `before` ahead of every file operation; what it then does is what any store does."""
+    """Return a store that calls `before` ahead of every file operation."""
     store = RunStore(root)
     files = _SteppedFiles(root, before)
     store._files = files
@@ -87,9 +87,9 @@ class _SteppedFiles(Files):
         self._before = before
 
     def names(self, folder: str, beginning: str = "") -> list[str]:
-        """What is certain to be found: a folder is not listed at one moment.
+        """Return the names that are certain to be found, since listing a folder is not atomic.
 
-        Of what appears or goes meanwhile, an operating system may show either, and an object store lists in pages.
+        A name that appears or vanishes during the listing may be listed or not, and an object store lists in pages.
         """
         self._before()
         at_first = super().names(folder, beginning)
@@ -110,9 +110,9 @@ class _SteppedFiles(Files):
         self._before()
         with super().being_written(path) as file:
             yield file
-            self._before()  # written, and not yet there under its name
+            self._before()  # written, but not yet under its name
 
     def _delete(self, path: str) -> None:
-        if not path.rpartition("/")[2].startswith("."):  # a file that is given up belongs to the operation before
+        if not path.rpartition("/")[2].startswith("."):  # an abandoned file belongs to the operation before
             self._before()
         super()._delete(path)

@@ -1,4 +1,4 @@
-"""A checkpoint is of its runs and whole, or it is none."""
+"""A checkpoint belongs to its runs and is complete, or it is ignored."""
 
 from __future__ import annotations
 

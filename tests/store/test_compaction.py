@@ -1,4 +1,4 @@
-"""Compaction beside writers, readers and other compactions, killed at any moment."""
+"""Compaction during writes, reads and other compactions, killed at any moment."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_a_process_beside_a_sweep_compacts_its_store(
             compaction.recorded(1)
         assert compaction._process is not None
     assert compaction._process.returncode == 0
-    assert len(_parts(store.uri)) == 4  # to that process four are few
+    assert len(_parts(store.uri)) == 4  # these are few for that process
     monkeypatch.setattr(signal, "signal", lambda *arguments: None)
     monkeypatch.setattr(os, "nice", lambda by: None)
     monkeypatch.setattr(sys, "stdin", io.StringIO(store.uri))
@@ -216,7 +216,7 @@ def test_what_a_killed_writer_left_is_not_put_together(tmp_path: Path, finished_
     store.compact()
     assert f"finished-{_id(9)}.parquet" in _parts(tmp_path, "curves")
     assert _id(9) not in store.statuses()
-    store.write_finished(_id(9), finished_tables(_id(9), RunConfig(seed=9), auc=0.5))  # repeated, and then it counts
+    store.write_finished(_id(9), finished_tables(_id(9), RunConfig(seed=9), auc=0.5))  # repeated, so it counts
     assert store.read("r_matrix", [_id(9)])["auc"].tolist() == [0.5] * 36
 
 
@@ -226,7 +226,7 @@ def test_a_failure_made_good_goes(tmp_path: Path, finished_tables: Tables) -> No
     store.write_failed(_id(5), _failed(_id(5)))
     late = (tmp_path / "runs" / f"failed-{_id(5)}.parquet").read_bytes()
     _write(store, range(5, 6), finished_tables)
-    (tmp_path / "runs" / f"failed-{_id(5)}.parquet").write_bytes(late)  # of another driver, which had looked before
+    (tmp_path / "runs" / f"failed-{_id(5)}.parquet").write_bytes(late)  # by a driver that had listed parts before
     store.compact()
     assert [name[:10] for name in _parts(tmp_path)] == ["compact-3-"]
 
@@ -255,14 +255,14 @@ def test_a_damaged_compacted_part_is_named_and_nothing_is_deleted(
 
 
 def _write_anyway(root: Path, tables: Tables) -> None:
-    """Two runs whose writer had looked before the damage was done."""
+    """Write two runs by a writer that had listed the parts before the damage."""
     elsewhere = RunStore(root / "elsewhere")
     _write(elsewhere, range(20, 22), tables)
     for path in (root / "elsewhere" / "runs").iterdir():
         shutil.move(path, root / "runs" / path.name)
 
 
-# --- killed, and two at a time ----------------------------------------------------------------------------------------
+# --- kills and concurrency --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
@@ -319,7 +319,7 @@ def test_a_compaction_that_is_killed_at_any_moment_loses_nothing(
         try:
             assert compactor.stdout.readline() == "ready\n"
             end = time.monotonic() + moments.uniform(0.05, 0.3)
-            while time.monotonic() < end:  # while it is at work, too
+            while time.monotonic() < end:  # also during a compaction
                 assert set(RunStore(results).statuses().values()) == {"finished"}
                 assert len(RunStore(results).statuses()) == 20
                 assert len(RunStore(results).read("runs")) == 20
@@ -332,7 +332,7 @@ def test_a_compaction_that_is_killed_at_any_moment_loses_nothing(
 
 
 def test_two_compactions_at_the_same_moment(tmp_path: Path, finished_tables: Tables) -> None:
-    """One lists the runs before two more are finished, the other afterwards; and both put them together."""
+    """One lists the runs before two more are finished, the other afterwards; both merge them."""
     store = RunStore(tmp_path)
     _write(store, range(4), finished_tables)
     early = Worker(store.uri, RunStore.compact)
@@ -341,7 +341,7 @@ def test_two_compactions_at_the_same_moment(tmp_path: Path, finished_tables: Tab
     before = _content(store)
     late = Worker(store.uri, RunStore.compact)
     while not any(name.startswith(".compact-6-") for name in _parts(tmp_path)):
-        late.step()  # it has everything in memory
+        late.step()  # it has read everything into memory
     early.finish()
     assert next(name[:10] for name in _parts(tmp_path) if name.endswith(".parquet")) == "compact-4-"
     _same(_content(RunStore(tmp_path)), before)
@@ -354,7 +354,7 @@ def test_two_compactions_at_the_same_moment(tmp_path: Path, finished_tables: Tab
 
 
 def test_a_compaction_between_the_writing_and_the_deleting_of_another(tmp_path: Path, finished_tables: Tables) -> None:
-    """Of parts that hold the same runs, both must choose the same to stay."""
+    """Of two parts with the same runs, both must choose the same one to keep."""
     store = RunStore(tmp_path)
     for numbers in (range(2), range(2, 4)):
         elsewhere = RunStore(tmp_path / "elsewhere" / str(numbers))
@@ -382,7 +382,7 @@ def test_runs_that_are_put_together_while_the_folder_is_listed_are_found(
     _write(store, range(3), finished_tables)
     found: list[object] = []
     reader = Worker(store.uri, lambda other: found.extend([other.statuses(), other.read("runs")["seed"].tolist()]))
-    reader.step()  # it has seen the parts of single runs, and is to overlook the one that comes
+    reader.step()  # it has listed the parts of single runs, and must miss the one that appears now
     store.compact()
     reader.finish()
     assert found == [store.statuses(), [0, 1, 2]]
@@ -411,7 +411,8 @@ def test_runs_that_are_in_several_compacted_parts_count_once(tmp_path: Path, fin
 
 
 class Neighbours(RuleBasedStateMachine):
-    """Writers and compactions of one store, whose file operations happen in any order; any of them may be killed."""
+    """Writers and compactions of one store, whose file operations interleave in any order; any of them may be
+    killed."""
 
     RUNS = 6
 
@@ -484,7 +485,7 @@ class Neighbours(RuleBasedStateMachine):
         store = RunStore(self.folder)
         there = {int(run_id, 16) for run_id, status in store.statuses().items() if status == "finished"}
         assert self.finished <= there <= self.begun
-        self.finished = there  # what has been seen finished stays it
+        self.finished = there  # a run that was seen finished stays finished
         assert {int(run_id, 16) for run_id in store.finished([_id(number) for number in range(self.RUNS)])} == there
         ids = sorted(map(_id, there))
         assert store.read("runs")["run_id"].tolist() == ids

@@ -56,7 +56,7 @@ def test_all_models_include_the_last_one(tmp_path: Path, finished_tables: Tables
 
 
 def test_models_without_their_list_are_absent(tmp_path: Path) -> None:
-    """Killed between the files and the list."""
+    """A process killed after the files, before the list."""
     models = ModelFiles(Files(tmp_path))
     models.write(IDS[0], {1: b"one", 2: b"two"}, "all")
     (tmp_path / "models" / IDS[0] / "all.json").unlink()

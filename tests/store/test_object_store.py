@@ -1,4 +1,4 @@
-"""A store behind a server that speaks S3, on the loopback interface: what is in it, and how many requests it takes."""
+"""A store on an S3 server on the loopback interface: its content, and the number of requests."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ BUCKET = "results-of-tests"
 
 @dataclass
 class Server:
-    """A server and the requests that it has had, as method and path."""
+    """A server, and its requests as method and path."""
 
     port: int = 0
     requests: list[str] = field(default_factory=list)
     faults: list[int] = field(default_factory=list)  # answers to the next requests
 
     def store(self, name: str) -> RunStore:
-        """A store of its own; opening it is not counted."""
+        """A new store; the requests to open it are not counted."""
         store = RunStore(f"s3://{BUCKET}/{name}?endpoint_override=127.0.0.1:{self.port}&scheme=http&region=us-east-1")
         self.requests.clear()
         return store
 
     def count(self) -> int:
-        """How many requests there were since this was last asked."""
+        """Return the number of requests since the last call."""
         count = len(self.requests)
         self.requests.clear()
         return count
@@ -88,7 +88,7 @@ def test_a_run_takes_eight_requests_from_its_beginning_to_its_record(server: Ser
         checkpoint.delete()
         assert server.count() == 8
     assert store.finished([_id(0), _id(9)]) == {_id(0)}
-    assert server.count() == 4  # a listing a table
+    assert server.count() == 4  # a listing per table
     for table in EVERY_RUN:
         assert server.store("written").table(table).equals(pa.concat_tables(it[table] for it in tables.values()))
 
@@ -96,7 +96,7 @@ def test_a_run_takes_eight_requests_from_its_beginning_to_its_record(server: Ser
 def test_objects_of_any_size_are_written_whole(server: Server) -> None:
     store = server.store("sizes")
     store.open_for_writing()
-    for size in (0, 1, 11 * 2**20):  # the last is uploaded in parts
+    for size in (0, 1, 11 * 2**20):  # the last one is uploaded in parts
         content = bytes(range(256)) * (size // 256) if size > 1 else b"x" * size
         store.files.write(f"{store.work_folder}/{size}", content)
         assert store.files.read(f"{store.work_folder}/{size}").to_pybytes() == content
@@ -141,7 +141,7 @@ def test_listings_come_in_pages(server: Server, finished_tables: Tables) -> None
     from moto.s3.models import s3_backends
 
     (backend,) = [backends["global"] for backends in s3_backends.values() if BUCKET in backends["global"].buckets]
-    for number in range(2_100):  # of these the name is enough
+    for number in range(2_100):  # for these, the name suffices
         backend.put_object(BUCKET, f"paged/runs/finished-{_id(number)}.parquet", b"")
     store = server.store("paged")
     assert sorted(store.recorded()) == [_id(number) for number in range(2_100)]

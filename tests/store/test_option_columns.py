@@ -1,4 +1,4 @@
-"""Options as columns of `runs`: null where a run does not use them, all of them there for pandas."""
+"""Options as columns of `runs`: null if a run does not use them, and all of them visible to pandas."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def configs() -> dict[str, RunConfig]:
 def store(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, configs: dict[str, RunConfig]
 ) -> RunStore:
-    """Real runs of strategies with different options, each in a part of its own or all in one; the last one failed."""
+    """Real runs of strategies with different options, in single parts or all in one; the last one failed."""
     store, frames = RunStore(tmp_path_factory.mktemp("store")), tiny_frames("class_il", tasks=2)
     store.open_for_writing()
     *finished, failed = configs.items()

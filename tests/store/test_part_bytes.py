@@ -1,4 +1,4 @@
-"""The seal of a part: whatever is changed, and wherever it lies but where it was written, is seen."""
+"""The seal of a part detects every changed byte, and every other path."""
 
 from __future__ import annotations
 

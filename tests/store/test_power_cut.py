@@ -1,4 +1,4 @@
-"""The power fails at any moment while runs are recorded, compacted and checkpointed: what is found is whole."""
+"""After a power failure at any moment of recording, compaction or checkpointing, everything found is complete."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ IDS = [letter * 24 for letter in "abcd"]
 
 
 class Found:
-    """What a launch finds after the power has failed, at each of many moments.
+    """What a launch finds after a power failure, at each of many moments.
 
     Attributes:
-        written: the runs, and states of the checkpoint, that were said to be recorded by then.
-        moments: how many there were.
+        written: runs, and states of the checkpoint, reported as recorded by then.
+        moments: number of simulated failures.
     """
 
     def __init__(self, image: Path, tables: dict[str, dict[str, pa.Table]], every: int) -> None:
@@ -40,7 +40,7 @@ class Found:
 
     def __call__(self, power: Power) -> None:
         self.moments += 1
-        if self.moments % self._every > 1:  # two in a row: without and with what was not flushed
+        if self.moments % self._every > 1:  # two launches: without and with what was not flushed
             return
         power.image(self._image, None if self.moments % 2 else self._draw)
         store = RunStore(self._image / "results")
@@ -52,7 +52,7 @@ class Found:
         assert state is None or state["epoch"] >= max(self.states, default=0)
         assert state is not None or not self.states
         if self.moments % 10 == 3:
-            for run_id in IDS[::3]:  # the launch goes on
+            for run_id in IDS[::3]:  # the next launch continues
                 store.write_finished(run_id, self._tables[run_id])
             store.compact()
             self._check_tables(store, sorted(finished.union(IDS[::3])))
@@ -94,7 +94,7 @@ def test_what_was_recorded_is_there_and_nothing_else_is(
 
 
 def test_a_file_that_nobody_flushes_may_be_torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That the disk above loses anything at all."""
+    """Proves that the simulated disk loses content."""
     seen = set()
 
     def look(power: Power) -> None:

@@ -1,4 +1,4 @@
-"""The fifth table: only runs that were asked to keep predictions have it, and nobody else is asked for it."""
+"""The fifth table contains only runs that keep predictions, and is required of no other run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def predictions(run_id: str, probability: float = 0.25) -> pa.Table:
 
 @pytest.fixture
 def root(tmp_path: Path, finished_tables: Tables) -> Path:
-    """Three finished runs, of which the first alone has predictions."""
+    """Three finished runs; only the first has predictions."""
     store = RunStore(tmp_path, keep=["predictions"])
     store.open_for_writing()
     for run_id, config in zip(IDS, CONFIGS, strict=True):

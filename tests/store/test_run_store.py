@@ -44,7 +44,7 @@ def _failed_row(run_id: str, config: RunConfig, error: str = "ValueError: no") -
     return pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], schema=SCHEMAS["runs"])
 
 
-# --- what is written is what pandas reads -----------------------------------------------------------------------------
+# --- pandas reads what was written ------------------------------------------------------------------------------------
 
 
 def test_the_query_of_three_lines(tmp_path: Path, store: RunStore, finished_tables: Tables) -> None:
@@ -136,7 +136,7 @@ def test_reading_some_runs_only(store: RunStore, finished_tables: Tables) -> Non
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_parts_of_an_earlier_version_are_read(store: RunStore, finished_tables: Tables, compacted: bool) -> None:
-    """Columns are only ever added: an older part has nulls there, and its whole numbers may be narrower."""
+    """Columns are only ever added: an older part has nulls there, and its integers may be narrower."""
     for run_id in (A, B):
         store.write_finished(run_id, finished_tables(run_id, RunConfig()))
     path = Path(store.folder("runs")) / f"finished-{A}.parquet"
@@ -161,7 +161,7 @@ def test_parts_of_an_earlier_version_are_read(store: RunStore, finished_tables: 
 def test_a_renamed_column_of_an_old_part_is_read(
     tmp_path: Path, finished_tables: Tables, compacted: bool, own_columns: bool
 ) -> None:
-    """`lockstep` was called `stack`, in parts and in the file that lists added columns."""
+    """`lockstep` was called `stack`, both in parts and in the file that lists added columns."""
     store = RunStore(tmp_path)
     schema = SCHEMAS["runs"]
     position = schema.get_field_index("lockstep")
@@ -193,7 +193,7 @@ def test_a_renamed_column_of_an_old_part_is_read(
 def test_a_column_that_an_old_part_lacks_reads_as_its_default(
     tmp_path: Path, finished_tables: Tables, compacted: bool
 ) -> None:
-    """A field that is added to the config later: runs that were stored before held its default."""
+    """A config field added later: older runs had its default."""
     before = RunStore(tmp_path)
     for run_id in (A, B):
         before.write_finished(run_id, finished_tables(run_id, RunConfig()))
@@ -240,7 +240,7 @@ def test_what_a_strategy_counts_is_a_column(tmp_path: Path, finished_tables: Tab
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_a_store_of_version_0_1_is_refused(tmp_path: Path, finished_tables: Tables, compacted: bool) -> None:
-    old = "a" * 20  # digits that an id of that version had
+    old = "a" * 20  # digits that ids of that version had
     (tmp_path / "runs").mkdir()
     table = finished_tables(old, RunConfig())["runs"]
     name = f"compact-1-{'0' * 16}.parquet" if compacted else f"finished-{old}.parquet"
@@ -292,7 +292,7 @@ def test_a_failure_and_a_success_written_at_the_same_moment_count_as_a_success(
     failed = Path(store.folder("runs")) / f"failed-{A}.parquet"
     content = failed.read_bytes()
     store.write_finished(A, finished_tables(A, RunConfig()))
-    failed.write_bytes(content)  # the other writer had looked before, and its part arrives last
+    failed.write_bytes(content)  # the other writer had listed the parts before, and its part appears last
     assert store.statuses() == {A: "finished"}
     assert store.read("runs")["status"].tolist() == ["finished"]
 
@@ -303,7 +303,7 @@ def test_without_its_part_in_runs_a_run_is_not_finished(store: RunStore, finishe
     assert store.statuses() == {}
 
 
-# --- nothing torn is ever visible -------------------------------------------------------------------------------------
+# --- no incomplete file is ever visible -------------------------------------------------------------------------------
 
 WRITER = """
 import sys
@@ -345,7 +345,7 @@ def test_a_writer_killed_at_any_moment_leaves_no_torn_part(
     results = tmp_path / "results"
     moments = random.Random(0)
     torn = kills = 0
-    while kills < 2 or (torn == 0 and kills < 40):  # whether a kill comes before the end of a write is chance
+    while kills < 2 or (torn == 0 and kills < 40):  # whether a kill comes before the end of a write is random
         writer = commands.start(tmp_path, environment, str(results), program=WRITER)
         try:
             assert writer.stdout.readline() == "ready\n"
@@ -365,12 +365,12 @@ def test_a_writer_killed_at_any_moment_leaves_no_torn_part(
 
 
 def _unfinished(results: Path) -> set[str]:
-    """Files that are being written, or were when their writer was killed."""
+    """Return files that are being written, or were when their writer was killed."""
     return {path.name for path in (results / "instances").glob(".*")}
 
 
 def _check_whole(results: Path) -> None:
-    """What pandas reads at this moment: every part whole."""
+    """Check that every part that pandas reads at this moment is complete."""
     for name, rows in (("r_matrix", 36), ("curves", 6), ("instances", 200_000)):
         if any((results / name).glob("*.parquet")):
             found = pd.read_parquet(results / name).groupby("run_id").size()
@@ -438,7 +438,7 @@ def test_a_file_system_that_nobody_knows_is_refused() -> None:
 def test_a_recorded_run_takes_two_listings_however_many_processes_share_the_store(
     tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each process lists a folder that grows with the work of all; a network file system reads it anew each time."""
+    """Each process lists a folder that grows with the work of all, and a network file system reads it each time."""
     listings: list[str] = []
     names = Files.names
     monkeypatch.setattr(

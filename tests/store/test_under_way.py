@@ -1,4 +1,4 @@
-"""The files that say which runs are being computed: written, read, outdated, and whatever else may lie there."""
+"""Files of running launches: written, read, outdated or invalid."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def test_results_that_are_deleted_in_mid_sweep_are_not_made_again(tmp_path: Path
 
 
 def age(store: RunStore) -> None:
-    """Give all files the time of change that they would have if their launches had been killed long ago."""
+    """Give all files the time of launches that were killed long ago."""
     for path in Path(store.work_folder, "under_way").iterdir():
         os.utime(path, (time.time() - STALE - 5,) * 2)
 
 
 def other_machine(store: RunStore, pid: int = 1, **changes: Any) -> None:
-    """Let the only file be of a launch on another machine."""
+    """Make the only file one of a launch on another machine."""
     (path,) = Path(store.work_folder, "under_way").iterdir()
     path.write_text(json.dumps(json.loads(path.read_text()) | {"machine": "another", "pid": pid} | changes))
 
@@ -116,7 +116,7 @@ def test_a_lease_whose_launch_was_killed_on_this_machine_counts_no_more(tmp_path
 
 @pytest.mark.parametrize("hours", [-1, 0, 1])
 def test_a_lease_expires_although_clocks_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
-    """The other machine's clock is off; so is, for Lustre, the time of change of its file."""
+    """The other machine's clock is wrong; on Lustre, so is the modification time of its file."""
     store = RunStore(tmp_path)
     theirs, own = UnderWayFile(store), UnderWayFile(store)
     clock = [0.0]
@@ -171,7 +171,7 @@ def test_shards_of_one_division_do_not_read_the_files_of_each_other(
 
 
 def test_looks_are_rare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Feeds ask before each job. A folder with many files on a slow server is looked at for 1 % of the time."""
+    """Feeds look before each job; a folder of many files on a slow server takes at most 1 % of their time."""
     store = RunStore(tmp_path)
     own, listings = UnderWayFile(store), 0
     clock, takes = [0.0], 0.001

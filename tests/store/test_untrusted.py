@@ -1,4 +1,4 @@
-"""A store is only ever data: what is in it is not executed, and no name in it or for it leads out of it."""
+"""A store is only data: nothing in it is executed, and no name leads out of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ A = "a" * 24
 
 @pytest.fixture
 def place(tmp_path: Path, finished_tables: Tables) -> Path:
-    """A folder with a store two levels down, and files around it that must not be touched."""
+    """A folder with a store two levels down, and files around it that must not change."""
     (tmp_path / "outside.parquet").write_text("outside")
     place = tmp_path / "work"
     RunStore(place / "results").write_finished(A, finished_tables(A, RunConfig()))
@@ -69,7 +69,7 @@ HOSTILE = [
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prepared_root: Path) -> Command:
-    """Runs the command in this process: exit status, standard output and standard error."""
+    """Run the command in this process; return exit status, standard output and standard error."""
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
 
     def run(*arguments: object) -> tuple[object, str, str]:
@@ -171,7 +171,7 @@ def test_files_that_are_not_the_store_s_are_left_alone(place: Path, finished_tab
 
 
 def test_ids_in_a_compacted_part_lead_nowhere(place: Path, finished_tables: Tables) -> None:
-    """A list of runs that somebody has put into a part: paths in it are ids that nobody asks for, and no files."""
+    """A forged list of runs in a part: its paths are only unknown ids, never files."""
     store = RunStore(place / "results")
     _two_more(store, finished_tables)
     store.compact()
@@ -194,12 +194,12 @@ def _two_more(store: RunStore, tables: Tables) -> None:
         store.write_finished(run_id, tables(run_id, RunConfig()))
 
 
-# --- what is no file is not opened -----------------------------------------------------------------------------------
+# --- only regular files are opened ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=["fifo", "device", "loop", "folder"])
 def put(request: pytest.FixtureRequest) -> Callable[[Path], None]:
-    """Puts something that is no regular file where a file belongs."""
+    """Put something other than a regular file where a file belongs."""
 
     def put(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -293,7 +293,7 @@ def test_a_user_without_rights_reads_a_store_and_writes_nothing(
 
 
 class _Malice:
-    """When it is unpickled, it makes a file."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
@@ -331,7 +331,7 @@ def test_a_checkpoint_that_would_fill_the_memory_is_none(tmp_path: Path, form: s
     saved = path.read_bytes()[:-32]
     if form == "large":
         with path.open("r+b") as file:
-            file.truncate(2**43)  # takes no room on the disk
+            file.truncate(2**43)  # takes no space on the disk
     else:
         forged = io.BytesIO()
         with zipfile.ZipFile(io.BytesIO(saved)) as source, zipfile.ZipFile(forged, "w") as target:
@@ -348,7 +348,7 @@ def test_a_checkpoint_that_would_fill_the_memory_is_none(tmp_path: Path, form: s
 
 
 def test_a_part_with_a_pickled_type_is_read_as_data(tmp_path: Path, finished_tables: Tables) -> None:
-    """Arrow's schemas may name an extension type that is a pickle; pyarrow once loaded it."""
+    """Arrow schemas may name an extension type that is a pickle; older pyarrow loaded it."""
     marker = tmp_path / "executed"
     store = RunStore(tmp_path / "results")
     tables = finished_tables(A, RunConfig())
@@ -378,7 +378,7 @@ def test_a_part_with_a_pickled_type_is_read_as_data(tmp_path: Path, finished_tab
     assert not marker.exists()
 
 
-# --- and no clock decides ---------------------------------------------------------------------------------------------
+# --- clocks do not matter ---------------------------------------------------------------------------------------------
 
 
 def test_nothing_depends_on_what_time_it_is_said_to_be(

@@ -25,7 +25,7 @@ def declaration(name: str) -> Declared:
     declared = DATASETS.declared(name)
     if declared is None:
         raise AbsentData(
-            f"dataset {name!r} is declared by no file that was given; name the one that does: --plugins FILE"
+            f"dataset {name!r} is not declared by any given file; pass the file that declares it: --plugins FILE"
         )
     return declared
 
@@ -39,9 +39,7 @@ def recordings_of(name: str, root: Path | None) -> tuple[Common, Iterable[Source
         if isinstance(returned, Recordings):
             if declared.recording:
                 given = next(iter(declared.recording))
-                raise UsageError(
-                    f"{given}: it goes with a function that yields Recording(...); give it to Recordings(...)"
-                )
+                raise UsageError(f"{given}: only for functions that yield Recording(...); pass it to Recordings(...)")
             return replace(returned.common, name=name), returned.sources()
         if not isinstance(returned, Iterator):
             what = "nothing" if returned is None else f"a {type(returned).__name__}"

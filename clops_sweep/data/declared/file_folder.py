@@ -33,7 +33,7 @@ _ENDINGS = (".csv", ".npy", ".parquet")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SignalFile(Portion):
-    """One file: `wanted` are the columns of its channels in CSV and Parquet, None for all."""
+    """A file of one recording; `wanted` are the columns of its channels in CSV and Parquet, None for all."""
 
     wanted: tuple[str, ...] | None
     rate: float
@@ -82,8 +82,8 @@ def signal_files(
     first = next((file for _, file in listed if file.is_file()), None)
     if first is None:
         raise UsageError(
-            f"name: {shown(rows[0]['name'])} of {shorten(path) if path else 'table'} is no file of "
-            f"{shorten(place)}, nor is any other"
+            f"name: {shown(rows[0]['name'])} of {shorten(path) if path else 'table'} is not a file in "
+            f"{shorten(place)}, and neither is any other name"
         )
     columns, sample = _columns(first, channels)
     narrow = stored_as(sample.dtype, windowing[2]) is np.int16
@@ -138,7 +138,7 @@ def read_signal(path: Path, columns: Sequence[str] | None) -> NDArray[Any]:
             if isinstance(error, UsageError):
                 raise
             raise UsageError(
-                f"{shorten(path)}: holds something else than numbers; expected a column for each channel"
+                f"{shorten(path)}: holds values that are not numbers; expected a column of numbers for each channel"
             ) from None
 
 

@@ -47,7 +47,7 @@ class Fields:
 
     @property
     def columns(self) -> dict[str, Column]:
-        """All that are given, by argument."""
+        """Return the given fields, by argument."""
         single = {
             "name": self.name,
             "label": self.label,
@@ -112,7 +112,7 @@ def _place(what: str, argument: str, column: Column, titles: Sequence[str], widt
         if column not in titles:
             raise UsageError(
                 f"{argument}: {what} has no column {shown(column)}; it has {shorten(', '.join(titles))} "
-                f"(a table without header is asked by position, as in {argument.partition('[')[0]}=1)"
+                f"(use positions for a table without header, as in {argument.partition('[')[0]}=1)"
             )
         if titles.count(column) > 1:
             raise UsageError(
@@ -140,7 +140,7 @@ class Labels:
         if classes is None:
             found = sorted({each for text in written for each in self._parted(text) if each})
             if not found:
-                raise UsageError("classes: expected the labels that are used, as they are not in a table")
+                raise UsageError("classes: expected the labels to use, because no table lists them")
             classes = found
         if isinstance(classes, Mapping):
             checks.names("classes", list(classes))

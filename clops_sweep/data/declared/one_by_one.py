@@ -68,7 +68,7 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
     shared = {name: given.get(name, getattr(first, name)) for name in ("classes", "channels", "units", "sampling_rate")}
     for name, value in shared.items():
         if value is None:
-            raise UsageError(f"{name}: neither @dataset(...) nor the first Recording(...) says it")
+            raise UsageError(f"{name}: neither @dataset(...) nor the first Recording(...) gives it")
     window, stride, rate = checks.windowing(
         *(given.get(n) for n in ("window_seconds", "stride_seconds", "resample_to"))
     )

@@ -91,10 +91,10 @@ class Portion(Source):
 
     @abstractmethod
     def signal(self) -> Signal:
-        """The samples."""
+        """Return the samples."""
 
     def where(self, common: Common) -> str:
-        """What an error about the samples begins with."""
+        """Start of an error message about the samples."""
         return self.place
 
     def read(self, common: Common) -> Frames:
@@ -125,7 +125,7 @@ class Portion(Source):
 
 
 def _cut(common: Common, windows: Windows, begins: NDArray[np.int64], signal: Signal, where: str) -> NDArray[Any]:
-    """The frames [m, samples] as they are stored."""
+    """Return the frames [m, samples] as stored."""
     stored, width, many = signal.stored, windows.width, len(signal.stored)
     if not len(windows):
         return np.empty((0, common.frame_samples(width, signal.rate)), common.stored_as)
@@ -151,7 +151,7 @@ class InMemory(Portion):
         return Signal(self.array, self.rate, self.gain, np.zeros(len(self.gain)))
 
     def where(self, common: Common) -> str:
-        """What an error about the samples begins with."""
+        """Start of an error message about the samples."""
         return f"dataset {common.name!r}: signals: recording {shorten(self.record)!r}"
 
     def portions(self, many: int) -> Iterator[Self]:

@@ -20,12 +20,12 @@ SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION,
 MOST_GROUPS: Final = 50
 """Values of a column for subgroups."""
 UNKNOWN: Final = "unknown"
-"""The group of recordings for which a column has no entry."""
+"""The group of recordings whose entry is missing."""
 
 _MISSING: Final = ("", "None", "nan", "NaN", "NaT", "<NA>")
 _RESERVED: Final = ("lead", "channel")
 _ROWS_OF_REPORTS: Final = ("all", "class", "task")
-"""Names that update reports give to other rows than those of subgroups."""
+"""Names of other rows of update reports, which groups cannot have."""
 _LEAST, _MOST = 1e-9, 1e9
 """Bounds of rates and durations, so that their products and quotients are finite."""
 _FLOAT32: Final = np.finfo(np.float32)
@@ -165,7 +165,7 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
         if array.shape[1] != len(classes):
             raise UsageError(f"labels: have {array.shape[1]} columns; expected {len(classes)}, as there are classes")
         if not np.isin(array, (0, 1)).all():
-            raise UsageError("labels: where there is a column for each class, expected 0 and 1 alone")
+            raise UsageError("labels: with a column for each class, expected only 0 and 1")
         return array.astype(np.uint8)
     if count and not (array.min() >= 0 and array.max() < len(classes)):
         worst = array.min() if array.min() < 0 else array.max()
@@ -366,7 +366,7 @@ def together(classes: Sequence[str], columns: Columns) -> None:
 
 
 def require_few_groups(what: str, column: Iterable[str]) -> None:
-    """Raises UsageError where a column has more values than subgroups can be reported for."""
+    """Raise a UsageError if a column has more values than reports of subgroups allow."""
     if (values := len(set(column))) > MOST_GROUPS:
         raise UsageError(f"{what}: has {values:,} values; expected at most {MOST_GROUPS}: make bands of them")
 

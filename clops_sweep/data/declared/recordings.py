@@ -235,7 +235,7 @@ class Recordings:
 
 
 def _arrays(signals: Any, channels: int, window: float | None) -> Any:
-    """The recordings as a list of [channels, samples], without a copy."""
+    """Return the recordings as a list of [channels, samples], without a copy."""
     checks.unmasked("signals", signals)
     if isinstance(signals, np.ndarray) and signals.dtype != object:
         if signals.ndim not in (2, 3) or not signals.size:

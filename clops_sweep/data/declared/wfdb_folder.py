@@ -30,9 +30,9 @@ from clops_sweep.errors import UsageError, shown
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WfdbRecord(Portion):
-    """One record, of some of its channels.
+    """One record, or some of its channels.
 
-    `notes` is the extension of its annotation file, and rhythm note to class index.
+    `notes` is the extension of its annotation file, with the class index of each rhythm annotation.
     """
 
     channels: tuple[str, ...]
@@ -40,7 +40,7 @@ class WfdbRecord(Portion):
     notes: tuple[str, Mapping[str, int]] | None = None
 
     def signal(self) -> Signal:
-        """The publisher's integers with gain and baseline; in units, where a sample is missing or they are wider."""
+        """The publisher's integers with gain and baseline; in units if a sample is missing or they exceed 16 bits."""
         header = read_header(self.files[0], lenient=True)
         stretches = self._stretches(header)
         leads = positions(header, self.channels)
@@ -97,13 +97,15 @@ def wfdb_files(
         raise UsageError(f"{shorten(place)}: the folder has no WFDB record (*.hea); look at the path")
     from_notes = isinstance(fields.label, str) and fields.label.startswith(".") and fields.label[1:].isalnum()
     if from_notes and windowing[0] is None:
-        raise UsageError("window_seconds: rhythm notes label stretches, which frames of one length have to be cut from")
+        raise UsageError(
+            "window_seconds: expected the duration of the frames to cut from each rhythm, as given by rhythm notes"
+        )
     columns = fields.columns.items()
     tabled = [name for name, it in columns if not (of_header(it) or name == "name" or (name == "label" and from_notes))]
     if table is None and tabled:
         raise UsageError(
-            f"{tabled[0]}: {shown(dict(columns)[tabled[0]])} is a column, so table is needed; or expected a comment of "
-            'the header such as "#Dx", or for label the ending of annotation files such as ".atr"'
+            f"{tabled[0]}: {shown(dict(columns)[tabled[0]])} is a column, which needs a table; expected table=..., a "
+            'comment of the header such as "#Dx", or, for label, the extension of annotation files such as ".atr"'
         )
     rows = _rows(place, headers, fields, table, from_notes)
     written = [] if from_notes else [row["label"] for row, _ in rows]

@@ -13,15 +13,15 @@ from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError
 
 _SKIP: Final = 59
-"""An interval of four bytes follows."""
+"""Code of an interval of four bytes."""
 _AUX: Final = 63
-"""A note of as many bytes as the word says follows, filled up to whole words."""
+"""Code of a note: its length in bytes is in the word, and it is padded to whole words."""
 
 
 def require_end(path: Path) -> None:
     """Raise a UsageError if an annotation file does not end with the final word.
 
-    Words are parsed from the first one, because two zero bytes also occur inside notes and long intervals.
+    Parses all words, because two zero bytes also occur inside notes and long intervals.
     """
     content = path.read_bytes()
     place = 0

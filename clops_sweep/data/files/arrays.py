@@ -47,7 +47,7 @@ def load_npy(path: Path, *, mapped: bool = False) -> NDArray[Any]:
             array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except UsageError:
         raise
-    except (ValueError, SyntaxError, TokenError):  # the latter two of a damaged header
+    except (ValueError, SyntaxError, TokenError):  # a damaged header raises the latter two
         raise DamagedStore(
             f"{path}: not a whole array file; run 'clops-sweep data prepare {path.parent.name}' again"
         ) from None

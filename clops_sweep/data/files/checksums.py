@@ -26,7 +26,7 @@ def published_sums(folder: Path) -> dict[str, str]:
 
 
 def listed_below(folder: Path) -> set[Path]:
-    """Files below `folder` that a SHA256SUMS.txt lists: its own, or that of one of the two folders above it."""
+    """Return the files below `folder` that a SHA256SUMS.txt lists: its own, or one of the two folders above."""
     listed = {place / name for place in (folder, *folder.parents[:2]) for name in published_sums(place)}
     return {path for path in listed if folder in path.parents}
 

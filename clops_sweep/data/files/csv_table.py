@@ -1,4 +1,4 @@
-"""CSV files, read whole or refused."""
+"""CSV files, read completely or refused."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _AGAIN = "download it again"
 
 
 def csv_lines(path: Path, remedy: str) -> list[tuple[int, list[str]]]:
-    """The rows of a CSV file, or of one with tabs (.tsv), each with the line that it ends in; blank lines are left out.
+    """Return the rows of a CSV file (or .tsv, with tabs), each with its last line's number; blank lines are skipped.
 
-    Bytes that are no UTF-8 become U+FFFD.
+    Invalid UTF-8 becomes U+FFFD.
 
     Raises:
-        UsageError: the file cannot be read; ends in `remedy`.
+        UsageError: the file cannot be read; the message ends in `remedy`.
     """
     try:
         with one_sentence(path), open_regular(path) as binary:
@@ -32,11 +32,11 @@ def csv_lines(path: Path, remedy: str) -> list[tuple[int, list[str]]]:
 
 
 def read_table(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    """The rows of a publisher's CSV file by column name.
+    """Return the rows of a publisher's CSV file by column name.
 
     Raises:
-        UsageError: the file or one of `columns` is missing, it has no rows, or a row lacks a cell, as in a file that
-            was cut.
+        UsageError: the file or one of `columns` is missing, it has no rows, or a row lacks a cell, as in a truncated
+            file.
     """
     if not path.is_file():
         raise UsageError(f"{shorten(path)}: the table is missing; {_AGAIN}")

@@ -56,7 +56,7 @@ def is_file(path: Path) -> bool:
 
 
 def shorten(path: Path | str, limit: int = 200) -> str:
-    """Shorten a path for a sentence; its end, with the file's name, is kept."""
+    """Shorten a path for a sentence, but keep its end with the file's name."""
     text = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(path))
     return text if len(text) <= limit else f"{text[: limit // 4]}...{text[-limit // 2 :]}"
 
@@ -109,7 +109,7 @@ def remove_leftovers(final: Path) -> None:
 def appearing_file(final: Path) -> Iterator[IO[bytes]]:
     """Open a file that is renamed to `final` when the block exits without an error.
 
-    It is then flushed to disk, and so are files that appeared earlier, on any file system.
+    File and folder are flushed to disk, and with the folder all files that appeared in it earlier.
 
     Raises:
         OSError: it cannot be written; names `final` (a full disk does not say which file it had no room for).

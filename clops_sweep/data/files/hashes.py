@@ -17,13 +17,13 @@ from clops_sweep.regular_files import open_regular
 
 
 def file_sha256(path: Path) -> str:
-    """Hex SHA-256 of a file, read in pieces."""
+    """Return the hex SHA-256 of a file, read in pieces."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def npy_sha256(path: Path, kind: str, shape: Sequence[int]) -> str | None:
-    """`array_sha256` of the array of this type and shape in an .npy file; None where it begins as no such file does."""
+    """Return the `array_sha256` of an .npy file's array of this type and shape; None if its header differs."""
     dtype = np.dtype(kind)
     header = npy_header(dtype, tuple(shape))
     with open_regular(path) as file:
@@ -33,7 +33,7 @@ def npy_sha256(path: Path, kind: str, shape: Sequence[int]) -> str | None:
 
 
 def array_sha256(array: NDArray[Any], rows_at_once: int = 1024) -> str:
-    """Hex SHA-256 over dtype, shape and bytes of an array: the same for equal content however it is stored."""
+    """Return the hex SHA-256 over dtype, shape and bytes of an array, which does not depend on its memory layout."""
     digest = digest_of_array(array.dtype, array.shape)
     at_once = max(1, len(array)) if array.flags.c_contiguous else rows_at_once
     for begin in range(0, len(array), at_once):
@@ -42,11 +42,11 @@ def array_sha256(array: NDArray[Any], rows_at_once: int = 1024) -> str:
 
 
 def digest_of_array(dtype: np.dtype[Any], shape: tuple[int, ...]) -> hashlib._Hash:
-    """The SHA-256 of an array of which the bytes are still to be added, row by row."""
+    """Return the SHA-256 of an array before its bytes, which the caller adds row by row."""
     return hashlib.sha256(f"{dtype.str}{shape}".encode())
 
 
 def hash_of(**parts: Any) -> str:
-    """Hex SHA-256 of named parts as canonical JSON."""
+    """Return the hex SHA-256 of named parts as canonical JSON."""
     canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -22,5 +22,5 @@ def resampled(signal: NDArray[Any], length: int, grid: float) -> NDArray[np.floa
     from scipy.signal import resample
 
     result = resample(np.asarray(signal, np.float64), length, axis=-1)
-    with np.errstate(over="ignore"):  # infinite where float32 ends: such a frame is dropped as one with a gap
+    with np.errstate(over="ignore"):  # overflow becomes infinite: such a frame is dropped like one with missing samples
         return np.asarray(np.rint(result / grid) * grid, np.float32)

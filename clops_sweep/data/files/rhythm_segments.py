@@ -1,4 +1,4 @@
-"""Stretches of one rhythm, from the rhythm notes of a WFDB annotation file."""
+"""Segments of one rhythm, from the rhythm annotations of a WFDB file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of one rhythm: samples begin..end (end excluded), and the rhythm's note."""
+    """A segment of one rhythm: samples begin..end (end excluded), and the rhythm's annotation."""
 
     begin: int
     end: int
@@ -21,7 +21,7 @@ class Segment:
 def rhythm_segments(
     samples: NDArray[np.int64], symbols: Sequence[str], notes: Sequence[str], length: int
 ) -> list[Segment]:
-    """Stretches between rhythm notes: a rhythm lasts until the next note, the last one until the record ends."""
+    """Return the segments between rhythm annotations: a rhythm lasts until the next one or the end of the record."""
     changes = [
         (int(sample), note) for sample, symbol, note in zip(samples, symbols, notes, strict=True) if symbol == "+"
     ]

@@ -40,7 +40,7 @@ def end_with_parent() -> None:
 
     On every platform, the operating system closes the parent's end of a pipe when the parent ends.
     """
-    import multiprocessing  # every command imports this module, and few start processes
+    import multiprocessing  # imported here, because every command imports this module, and few start processes
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()

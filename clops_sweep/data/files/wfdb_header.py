@@ -1,7 +1,7 @@
-"""WFDB headers, read strictly: a gain of nan or a rate of -250 Hz is refused, and nothing is guessed for it.
+"""A strict reader of WFDB headers: a gain of nan or a rate of -250 Hz is refused, never replaced by a default.
 
-header(5) of the WFDB manual says what a header holds. The wfdb package takes defaults for what it cannot read, refuses
-dates such as 05-May-2020, and takes milliseconds for each header.
+The format is header(5) of the WFDB manual. The wfdb package instead replaces invalid values by defaults, refuses dates
+such as 05-May-2020, and takes milliseconds per header.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError
 
 GAINS: Final = (1.0, 1e6)
-"""Steps per mV: with fewer, all of a heart beat is a step or two, and with more it does not fit into 16 bits."""
+"""Steps per mV: below, a heart beat spans only a few steps; above, it exceeds 16 bits."""
 LARGEST_BASELINE: Final = 2**24
-"""Beyond it, float32 does not tell neighbouring stored values apart."""
+"""Largest magnitude of a baseline; beyond it, float32 rounds neighbouring stored values to the same number."""
 DEFAULT_RATE: Final = 250.0
-"""Samples a second of a header that does not say it."""
+"""Sampling rate of a header without one, in Hz."""
 
 _AS_PUBLISHED: Final = "use the record as its publisher ships it"
 _RATE: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(/.*)?")
@@ -37,10 +37,10 @@ _GAIN: Final = re.compile(
 
 
 class SignalLine(NamedTuple):
-    """What a header says of one signal.
+    """A signal as described by a header.
 
-    `file` has its samples in a format, `per_frame` at a time, `offset` bytes after the begin and `skewed` if the first
-    samples are not those of one moment. (stored - baseline) / gain is in `unit`.
+    `file` holds its samples in a format, `per_frame` at a time, beginning after `offset` bytes; with `skewed`, the
+    first samples of the signals were not taken at one moment. (stored - baseline) / gain is in `unit`.
     """
 
     file: str
@@ -57,28 +57,28 @@ class SignalLine(NamedTuple):
 
 @dataclass(frozen=True)
 class HeaderLines:
-    """A header: samples a second, samples of each signal, what it says of each, and its comments without the #."""
+    """A header: sampling rate in Hz, samples per signal, its signals, and its comments without the #."""
 
     rate: float
     samples: int
     signals: tuple[SignalLine, ...]
     comments: tuple[str, ...]
     undated: str
-    """The header without time and date."""
+    """The header's text without time and date, which the wfdb package may refuse."""
 
 
 def header_lines(path: Path, text: str, any_unit: bool = False) -> HeaderLines:
-    """What the header of this path and text says.
+    """Parse the header with this path and text.
 
-    A gain of 0, or none, says that the signal is not calibrated. header(5) suggests 200 for it; frames in mV cannot be
-    made of a guess, and it is refused. With `any_unit` signals need not be in mV, and may have any gain above 0.
+    A gain of 0, or none, means that the signal is not calibrated. header(5) suggests 200 for it, but frames in mV
+    cannot rest on a guess, so it is refused. With `any_unit`, signals may have any unit and any gain above 0.
 
     Raises:
-        UsageError: with line and field, a name or number is not such as a publisher writes; it has no samples.
+        UsageError: a name or number is invalid (the message has line and field), or the record has no samples.
     """
     if not _NAME.fullmatch(path.stem):
         raise UsageError(
-            f"{shorten(path)}: the record's name has more than the letters A to Z, digits, _ and -; {_AS_PUBLISHED}"
+            f"{shorten(path)}: the record's name has other characters than A to Z, digits, _ and -; {_AS_PUBLISHED}"
         )
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     (number, record), *signals = [each for each in lines if not each[1].startswith("#")] or [(1, "")]

@@ -1,4 +1,4 @@
-"""WFDB records: headers, signals, and annotations; what the wfdb package says of a bad file becomes one sentence."""
+"""WFDB records: headers, signals and annotations; errors of the wfdb package become one sentence."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from clops_sweep.data.files.wfdb_header import HeaderLines, header_lines
 from clops_sweep.errors import UsageError
 
 _MISSING = {"8": -128, "80": -128, "212": -2048, "310": -512, "311": -512, "24": -(2**23), "32": -(2**31)}
-"""The stored value that says "nothing was recorded", by format; -32768 in the others (WFDB, signal(5))."""
+"""The stored value of a missing sample, by format; -32768 in the others (WFDB, signal(5))."""
 
 _BYTES_PER_SAMPLE = {"8": 1.0, "16": 2.0, "24": 3.0, "32": 4.0, "61": 2.0, "80": 1.0, "160": 2.0, "212": 1.5}
 
 
 @dataclass(frozen=True, eq=False)
 class Header:
-    """What a .hea file says: rate (Hz), samples per signal, leads, and per lead the unit, gain and baseline."""
+    """Content of a .hea file: rate (Hz), samples per signal, leads, and per lead the unit, gain and baseline."""
 
     path: Path
     lines: HeaderLines
@@ -37,31 +37,31 @@ class Header:
     files: tuple[Path, ...]
     """The signal file of every lead."""
     missing: NDArray[np.int64]
-    """The stored value of every lead that stands for a sample that was not recorded."""
+    """The stored value of a missing sample, per lead."""
     checksums: tuple[int | None, ...]
-    """The sum of the stored values of every lead, to compare modulo 2^16; None where it is not known."""
+    """The sum of the stored values of each lead, to compare modulo 2^16; None if unknown."""
 
     @property
     def rate(self) -> float:
-        """Samples a second."""
+        """Sampling rate in Hz."""
         return self.lines.rate
 
     @property
     def samples(self) -> int:
-        """Samples of a lead."""
+        """Samples per lead."""
         return self.lines.samples
 
 
 def read_header(path: Path, lenient: bool = False) -> Header:
-    """The header at `path` (with its suffix .hea), and a check that its signal files are there and whole.
+    """Read the header at `path` (with its suffix .hea), and check that its signal files exist and are complete.
 
     Args:
-        path: of the header.
-        lenient: whether signals may be in other units than mV, and a checksum of 0 says nothing, as some write it.
+        path: path of the header.
+        lenient: whether signals may be in other units than mV, and a checksum of 0 counts as missing, as some write it.
 
     Raises:
-        UsageError: no header, one that cannot be parsed or has an impossible number, no sample, or a signal file that
-            is missing, too short or another record's.
+        UsageError: the header is missing or cannot be parsed, has an impossible number or no samples, or a signal file
+            is missing, too short or that of another record.
     """
     if not path.is_file():
         raise UsageError(f"{shorten(path)}: the header is missing; download the record again")
@@ -76,7 +76,7 @@ def read_header(path: Path, lenient: bool = False) -> Header:
         np.array([signal.baseline for signal in signals], float),
         tuple(path.parent / signal.file for signal in signals),
         np.array([_MISSING.get(signal.form, -(2**15)) for signal in signals], np.int64),
-        # What wfdb returns of a skewed signal, or of several samples a frame, is not what was summed.
+        # wfdb returns other values for skewed signals and several samples per frame
         tuple(
             None if signal.skewed or signal.per_frame != 1 or (lenient and signal.checksum == 0) else signal.checksum
             for signal in signals
@@ -87,12 +87,12 @@ def read_header(path: Path, lenient: bool = False) -> Header:
 
 
 def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
-    """The samples as the publisher stored them, [samples, leads] int16, or int32 of formats that are `wide`.
+    """Return the samples as stored, [samples, leads] int16, or int32 for formats in `wide`.
 
-    The wfdb package reads what does not lie plainly in one file of format 16 or 212.
+    The wfdb package reads records that are not in a single plain file of format 16 or 212.
 
     Raises:
-        UsageError: a signal file cannot be decoded, or does not have the checksum that the header gives.
+        UsageError: a signal file cannot be decoded, or does not have the header's checksum.
     """
     first = header.lines.signals[0]
     packing = {
@@ -103,7 +103,7 @@ def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
     for lead, file, expected, found in zip(
         header.leads, header.files, header.checksums, stored.sum(0, dtype=np.int64), strict=True
     ):
-        # Some publishers write the sum as it is, others its lowest 16 bits with or without a sign.
+        # some publishers write the full sum, others its lowest 16 bits, signed or unsigned
         if expected is not None and (expected - int(found)) % 2**16:
             raise UsageError(
                 f"{shorten(file)}: lead {lead} does not have the checksum that {header.path.name} gives; "
@@ -113,13 +113,13 @@ def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
 
 
 def _unpacked(header: Header) -> NDArray[np.int16]:
-    """The stored samples [samples, leads] of a file that holds the leads in turn, in format 16 or 212."""
+    """Return the samples [samples, leads] of a file of interleaved leads in format 16 or 212."""
     shape, first = (header.samples, len(header.leads)), header.lines.signals[0]
     count = shape[0] * shape[1]
     if first.form == "16":
         found = np.fromfile(header.files[0], "<i2", count, offset=first.offset)
         return found.astype(np.int16, copy=False).reshape(shape)
-    # Two samples of 12 bits in three bytes: the low eight of the first, the high four of both, those of the second.
+    # two 12-bit samples in three bytes: low eight bits of the first, high four of both, low eight of the second
     packed = np.fromfile(header.files[0], np.uint8, -(-count * 3 // 2), offset=first.offset)
     low, high, second = np.append(packed, np.zeros(-len(packed) % 3, np.uint8)).reshape(-1, 3).T.astype(np.int16)
     pairs = np.stack([low | (high << 8), second | (high << 4 & 0xF00)], axis=1).reshape(-1)[:count]
@@ -127,7 +127,7 @@ def _unpacked(header: Header) -> NDArray[np.int16]:
 
 
 def _by_the_package(header: Header, wide: bool) -> NDArray[Any]:
-    """The same of any other record, by a copy of its header without the dates that the wfdb package refuses."""
+    """Read any other record by the wfdb package, with a copy of its header without dates, which wfdb may refuse."""
     with tempfile.TemporaryDirectory() as folder:
         copied = Path(folder) / header.path.name
         copied.write_text(header.lines.undated, encoding="utf-8")
@@ -142,7 +142,7 @@ def _by_the_package(header: Header, wide: bool) -> NDArray[Any]:
 
 
 def physical(stored: NDArray[Any], header: Header, lead: int) -> NDArray[np.float64]:
-    """One lead in its unit: (stored - baseline) / gain, NaN where nothing was recorded.
+    """Return one lead in its unit: (stored - baseline) / gain, NaN for missing samples.
 
     Shapes: stored [samples, leads], result [samples].
     """
@@ -152,7 +152,7 @@ def physical(stored: NDArray[Any], header: Header, lead: int) -> NDArray[np.floa
 
 
 def read_annotations(path: Path) -> tuple[NDArray[np.int64], list[str], list[str]]:
-    """Samples, symbols and notes (trailing NULs removed) of an annotation file such as 100.atr.
+    """Return samples, symbols and notes (without trailing NULs) of an annotation file such as 100.atr.
 
     Raises:
         UsageError: the file is missing, truncated or cannot be decoded.
@@ -166,7 +166,7 @@ def read_annotations(path: Path) -> tuple[NDArray[np.int64], list[str], list[str
 
 
 def require_rate(header: Header, rate: float) -> None:
-    """Raises UsageError where a record's sampling rate is not the one its data set is published with."""
+    """Raise a UsageError if a record does not have the published sampling rate of its data set."""
     if header.rate != rate:
         raise UsageError(
             f"{shorten(header.path)}: sampled at {header.rate:g} Hz instead of {rate:g} Hz; "
@@ -175,7 +175,7 @@ def require_rate(header: Header, rate: float) -> None:
 
 
 def require_leads(header: Header, names: Sequence[str]) -> list[int]:
-    """Positions of the named leads in a record; UsageError names the first that it does not have."""
+    """Return the positions of the named leads in a record; a UsageError names the first missing one."""
     lowered = [lead.lower() for lead in header.leads]
     for name in names:
         if name.lower() not in lowered:
@@ -186,10 +186,10 @@ def require_leads(header: Header, names: Sequence[str]) -> list[int]:
 
 
 def diagnoses(header: Header) -> list[str]:
-    """The diagnoses in a comment such as "#Dx: AF,RBBB".
+    """Return the diagnoses in a comment such as "#Dx: AF,RBBB".
 
     Raises:
-        UsageError: there is no such comment, or nothing in it.
+        UsageError: the comment is missing or empty.
     """
     for comment in header.lines.comments:
         key, _, value = comment.partition(":")
@@ -224,7 +224,7 @@ def _check_signal_files(header: Header) -> None:
 
 
 def load_wfdb() -> Any:
-    """The wfdb package, without the deprecation warnings that its releases raise under newer releases of pandas."""
+    """Return the wfdb package, imported without its deprecation warnings under newer releases of pandas."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import wfdb
@@ -232,14 +232,14 @@ def load_wfdb() -> Any:
 
 
 def _quietly(path: Path, what: str, read: Callable[[Any], Any]) -> Any:
-    """Calls into wfdb; whatever it raises about a file that is not what it should be becomes one sentence."""
+    """Convert any error that wfdb raises about an invalid file to one sentence."""
     wfdb = load_wfdb()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return read(wfdb)
-    except Exception as error:  # wfdb raises whatever its parsing runs into, from IndexError to struct.error
+    except Exception as error:  # wfdb raises whatever its parser meets, from IndexError to struct.error
         if is_of_the_file_system(error):
-            raise  # the file may be valid: the reader of records says why it cannot be opened
+            raise  # the reader of the record reports why its file cannot be opened
         reason = str(error).split("\n")[0][:120] or type(error).__name__
         raise UsageError(f"{shorten(path)}: not a readable {what} ({reason}); download the record again") from None

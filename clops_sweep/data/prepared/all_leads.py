@@ -1,4 +1,4 @@
-"""Frames of all leads of a recording at once, from rows of one lead each."""
+"""Frames of all leads of a recording, built from rows of one lead each."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from clops_sweep.data.frames import FrameSet
 
 
 def all_leads(frames: FrameSet, moments: NDArray[np.int64], data_hash: str) -> FrameSet:
-    """The instances of a set of single leads as frames of all leads, in the order of `lead_names`.
+    """Return instances that hold all leads, in the order of `lead_names`, from instances of single leads.
 
-    Moments at which a lead has no usable row are left out.
+    Moments without a usable row of every lead are left out.
 
     Args:
-        frames: one row an instance.
-        moments: of every row [r]; rows of one moment follow one another.
-        data_hash: of the result.
+        frames: instances of one row each.
+        moments: the moment of each row, int64 [r], nondecreasing.
+        data_hash: data hash of the result.
     """
     count = len(frames.lead_names)
     rows = np.arange(len(moments))

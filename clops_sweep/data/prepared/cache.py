@@ -1,7 +1,7 @@
-"""The cache of prepared frames: which folders there are, how large, when last used, and evicting them.
+"""The cache of prepared frames: its folders, their sizes, when they were last used, and how to remove them.
 
-A process that maps frames holds a shared lock on their file until it ends; an eviction needs an exclusive one. The time
-of change of `verified.json` says when a process last mapped them.
+A process that maps frames holds a shared lock on their file until it ends; removing them needs an exclusive lock. The
+modification time of `verified.json` is the time at which a process last mapped the frames.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class CachedSet:
     """A folder of prepared frames.
 
     Attributes:
-        folder: where it is; its name is the data set's.
-        size: bytes of its files.
+        folder: its path, which ends with the name of the data set.
+        size: total size of its files in bytes.
         last_used: seconds since the epoch.
         in_use: whether a process has mapped the frames.
     """
@@ -48,9 +48,9 @@ class CachedSet:
 
 
 def hold(folder: Path) -> None:
-    """Keep prepared frames from being evicted while this process lives, and note that they are used now.
+    """Lock prepared frames against removal while this process lives, and record that they are used now.
 
-    In a folder that this process may not write to, only the lock is taken.
+    If this process may not write to the folder, it only takes the lock.
     """
     with suppress(OSError):
         os.utime(folder / VERIFIED)
@@ -65,7 +65,7 @@ def hold(folder: Path) -> None:
 
 
 def cached_sets(prepared_root: Path) -> list[CachedSet]:
-    """The prepared folders under a root, by name.
+    """Return the prepared folders under a root, sorted by name.
 
     Raises:
         UsageError: the root cannot be read.
@@ -78,17 +78,17 @@ def cached_sets(prepared_root: Path) -> list[CachedSet]:
 
 
 def evict(prepared_root: Path, names: Iterable[str]) -> list[CachedSet]:
-    """Remove prepared folders; a sweep that needs one prepares it again. All of them are checked first.
+    """Remove prepared folders, after checking all of them. A sweep that needs one prepares it again.
 
     Args:
-        prepared_root: where they are.
-        names: of the data sets.
+        prepared_root: the folder of prepared data sets.
+        names: names of the data sets.
 
     Returns:
-        What was removed.
+        The removed folders.
 
     Raises:
-        UsageError: one is not there, is in use, or cannot be removed.
+        UsageError: a folder is missing, is in use, or cannot be removed.
     """
     there = {it.folder.name: it for it in cached_sets(prepared_root)}
     wanted = list(dict.fromkeys(names))
@@ -110,7 +110,7 @@ def evict(prepared_root: Path, names: Iterable[str]) -> list[CachedSet]:
 def _cached_set(folder: Path) -> CachedSet:
     size, used = 0, (folder / MANIFEST).stat().st_mtime
     for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # being replaced
+        with suppress(FileNotFoundError):  # another process is replacing it
             found = path.lstat()
             size += found.st_size
             used = max(used, found.st_mtime if path.name == VERIFIED else 0)
@@ -118,9 +118,9 @@ def _cached_set(folder: Path) -> CachedSet:
 
 
 def _is_held(frames: Path) -> bool:
-    """Whether a process holds the lock of a file of frames; assumed where the file system cannot tell."""
+    """Whether a process holds the lock of a file of frames; true if the file system cannot tell."""
     try:
-        file = os.open(frames, os.O_RDWR | os.O_CLOEXEC)  # over a network, an exclusive lock needs write access
+        file = os.open(frames, os.O_RDWR | os.O_CLOEXEC)  # network file systems want write access for this lock
     except FileNotFoundError:
         return False
     except OSError:
@@ -134,6 +134,6 @@ def _is_held(frames: Path) -> bool:
 def _locked(file: int, kind: int) -> bool:
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except OSError:  # another process has it, or the file system has no locks
+    except OSError:  # another process holds it, or the file system has no locks
         return False
     return True

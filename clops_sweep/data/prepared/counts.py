@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table of counts: what is counted, and per split (or class) the frames and the patients."""
+    """A row of a table of counts: its name, and frames and patients per split (or class)."""
 
     name: str
     frames: tuple[int, ...]
@@ -24,7 +24,7 @@ class Row:
 
 
 def count_table(labels: NDArray[Any], split: NDArray[np.int8], classes: tuple[str, ...]) -> dict[str, dict[str, int]]:
-    """Frames of every class (outer key) in every split (inner key); labels [n] codes or [n, C] multi-hot."""
+    """Return the frames of every class (outer key) in every split (inner key); labels [n] codes or [n, C] multi-hot."""
     return {
         name: {part: int((has & (split == number)).sum()) for number, part in enumerate(SPLIT_NAMES)}
         for name, has in zip(classes, _has(labels, len(classes)), strict=True)
@@ -32,7 +32,7 @@ def count_table(labels: NDArray[Any], split: NDArray[np.int8], classes: tuple[st
 
 
 def class_rows(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> list[Row]:
-    """Per class: frames and patients in training, validation and test, among the `chosen` frames [n]."""
+    """Return for each class the frames and patients in training, validation and test, among the `chosen` frames [n]."""
     chosen = np.ones(len(frames), bool) if chosen is None else chosen
     return [
         _row(name, [np.flatnonzero(chosen & has & (frames.split == part)) for part in range(3)], frames)
@@ -41,7 +41,7 @@ def class_rows(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> lis
 
 
 def task_rows(scenario: Scenario, frames: FrameSet) -> list[Row]:
-    """Per task: frames and patients in training, validation and test."""
+    """Return for each task the frames and patients in training, validation and test."""
     return [
         _row(
             task.title if task.name in task.title else f"{task.name} ({task.title})",
@@ -53,13 +53,13 @@ def task_rows(scenario: Scenario, frames: FrameSet) -> list[Row]:
 
 
 def total_row(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> Row:
-    """All frames and patients in training, validation and test."""
+    """Return all frames and patients in training, validation and test."""
     chosen = np.ones(len(frames), bool) if chosen is None else chosen
     return _row("all", [np.flatnonzero(chosen & (frames.split == part)) for part in range(3)], frames)
 
 
 def patient_table(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> list[tuple[str, str, tuple[int, ...]]]:
-    """Per patient: name, split and frames of every class, sorted by split and name."""
+    """Return for each patient the name, the split and the frames of every class, sorted by split and name."""
     chosen = np.ones(len(frames), bool) if chosen is None else chosen
     table = []
     has = _has(frames.labels, len(frames.classes))
@@ -80,5 +80,5 @@ def _row(name: str, parts: list[NDArray[Any]], frames: FrameSet) -> Row:
 
 
 def _has(labels: NDArray[Any], classes: int) -> list[NDArray[np.bool_]]:
-    """For every class, which frames carry it, [n] bool."""
+    """For every class, whether each frame has it, [n] bool."""
     return [labels[:, code] > 0 if labels.ndim == 2 else labels == code for code in range(classes)]

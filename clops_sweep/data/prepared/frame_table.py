@@ -1,4 +1,4 @@
-"""`index.parquet`: one row per frame, for pandas and for everything that opens frames."""
+"""`index.parquet`, the table of a prepared folder: one row per frame."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LABEL, _DOMAIN, _GROUP = "label:", "domain_", "group_"
 
 @dataclass(frozen=True, eq=False)
 class FrameColumns:
-    """What is stored of each of the n frames beside its samples.
+    """What the table stores about each of the n frames.
 
     Shapes: gain, offset [n] float32; statistics [n, 4] float64 (`frame_statistics`); split [n] int8 of split seed 0.
     """
@@ -37,11 +37,11 @@ class FrameColumns:
     split: NDArray[np.int8]
 
     def write(self, path: Path, classes: tuple[str, ...], lead_names: tuple[str, ...]) -> None:
-        """Write the table, a column for each of these.
+        """Write the table.
 
-        patient, record, lead, start (seconds), label (where instances carry several, their names joined by commas, and
-        a column `label:NAME` of 0 and 1 for each class), time, domains and groups (if any), split, gain, offset, and
-        minimum, maximum, mean and deviation of the stored samples.
+        Its columns are patient, record, lead, start (seconds), label, time, domains and groups (if any), split, gain,
+        offset, and minimum, maximum, mean and deviation of the stored samples. If frames can have several labels,
+        `label` joins their names by commas, and a column `label:NAME` of 0 and 1 is added for each class.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -66,16 +66,16 @@ class FrameColumns:
             "offset": _numbers(self.offset),
         }
         columns |= {name: _numbers(self.statistics[:, place]) for place, name in enumerate(_STATISTICS)}
-        with open(path, "wb") as file:  # Arrow itself opens no path that is not UTF-8
+        with open(path, "wb") as file:  # Arrow cannot open a path that is not UTF-8
             table = pa.Table.from_arrays(list(columns.values()), names=list(columns))
             pq.write_table(table, file, compression="zstd")
 
 
 class FrameTable:
-    """The table of a prepared folder; columns are read when they are asked for, as read-only arrays.
+    """The table of a prepared folder; columns are read on first use, as read-only arrays.
 
     Raises:
-        DamagedStore: from any method: the file is no such table.
+        DamagedStore: from any method, if the file is not a table with the column.
     """
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
@@ -83,44 +83,44 @@ class FrameTable:
 
     @property
     def gain(self) -> NDArray[np.float32]:
-        """[n] float32."""
+        """Gains, float32 [n]."""
         return self._column("gain")
 
     @property
     def offset(self) -> NDArray[np.float32]:
-        """[n] float32."""
+        """Offsets, float32 [n]."""
         return self._column("offset")
 
     @property
     def statistics(self) -> NDArray[np.float64]:
-        """[n, 4] float64, of the stored samples."""
+        """`frame_statistics` of the stored samples, float64 [n, 4]."""
         return _read_only(np.stack([self._column(name) for name in _STATISTICS], axis=1))
 
     @property
     def patients(self) -> NDArray[np.int32]:
-        """[n] int32, positions in the manifest's `patient_names`."""
+        """Patients, int32 [n], indices into the manifest's `patient_names`."""
         return self._codes("patient", self._manifest.patient_names, np.int32)
 
     @property
     def leads(self) -> NDArray[np.int16]:
-        """[n] int16, positions in the manifest's `lead_names`."""
+        """Leads, int16 [n], indices into the manifest's `lead_names`."""
         return self._codes("lead", self._manifest.lead_names, np.int16)
 
     @property
     def split(self) -> NDArray[np.int8]:
-        """[n] int8, of split seed 0."""
+        """The split of seed 0, int8 [n]."""
         return self._codes("split", SPLIT_NAMES, np.int8)
 
     @property
     def labels(self) -> NDArray[Any]:
-        """[n] int64, positions in the manifest's `classes`, or [n, C] uint8."""
+        """Labels: int64 [n], indices into the manifest's `classes`, or uint8 [n, C]."""
         if not self._manifest.multi_label:
             return self._codes("label", self._manifest.classes, np.int64)
         return _read_only(np.stack([self._column(f"{_LABEL}{name}") for name in self._manifest.classes], axis=1))
 
     @property
     def times(self) -> NDArray[np.datetime64] | None:
-        """[n] datetime64[s], or None."""
+        """Dates, datetime64[s] [n], or None."""
         if not self._manifest.dated:
             return None
         import pyarrow as pa
@@ -129,30 +129,30 @@ class FrameTable:
         return _read_only(_numpy(milliseconds).astype("datetime64[ms]").astype("datetime64[s]"))
 
     def domain(self, name: str) -> NDArray[np.int32]:
-        """[n] int32, positions in the manifest's names of this domain."""
+        """Return a domain of the frames, int32 [n], indices into the manifest's names of this domain."""
         return self._codes(f"{_DOMAIN}{name}", self._manifest.domains[name], np.int32)
 
     def group(self, name: str) -> NDArray[np.int32]:
-        """[n] int32, positions in the manifest's names of this column for subgroups."""
+        """Return a column for subgroups, int32 [n], indices into the manifest's names of this column."""
         return self._codes(f"{_GROUP}{name}", self._manifest.groups[name], np.int32)
 
     @property
     def recordings(self) -> NDArray[np.int32]:
-        """[n] int32, the number of each frame's recording, in the order of the data."""
+        """The number of each frame's recording, int32 [n], in the order of the data."""
         return _read_only(_numpy(self._read("record").indices).astype(np.int32))
 
     @property
     def start(self) -> NDArray[np.float64]:
-        """[n] float64, seconds from the begin of the recording."""
+        """Start of each frame in its recording in seconds, float64 [n]."""
         return self._column("start")
 
     def moments(self) -> NDArray[np.int64]:
-        """Return a number for each row [n] that changes with the record or the start of the frame."""
+        """Return a number for each row [n], which increases where the record or the start of the frame changes."""
         changes = (np.diff(self.recordings) != 0) | (np.diff(self.start) != 0)
         return np.concatenate([[0], np.cumsum(changes)]).astype(np.int64)
 
     def index(self) -> Index:
-        """Return the index of all frames; records and starts, which no split depends on, are left out."""
+        """Return the index of all frames, without records and starts, on which no split depends."""
         patients = self.patients
         return Index(
             self._manifest.patient_names,
@@ -191,7 +191,7 @@ class FrameTable:
 
 
 def _numpy(array: pa.Array) -> NDArray[Any]:
-    """Return an Arrow array of numbers as it is; its own `to_numpy` imports pandas."""
+    """Return an Arrow array of numbers without copying; Arrow's `to_numpy` would import pandas."""
     return np.from_dlpack(array).view()
 
 
@@ -209,13 +209,13 @@ def _named(codes: NDArray[Any], names: Sequence[str]) -> pa.DictionaryArray:
 def _label(labels: NDArray[Any], classes: tuple[str, ...]) -> pa.DictionaryArray:
     if labels.ndim == 1:
         return _named(labels, classes)
-    # A data set of C labels has few distinct combinations, so naming them is cheap however many frames there are.
+    # a data set has few distinct combinations of labels, so naming them is cheap
     combinations, codes = np.unique(labels, axis=0, return_inverse=True)
     return _named(codes.reshape(-1), [",".join(np.array(classes)[row.astype(bool)]) for row in combinations])
 
 
 def _numbers(values: NDArray[Any]) -> pa.Array:
-    """An Arrow array of numbers or dates, not made by `pyarrow.array`, as that imports pandas."""
+    """Return an Arrow array of numbers or dates without `pyarrow.array`, which imports pandas."""
     import pyarrow as pa
 
     content = np.ascontiguousarray(values).view(np.uint8)
@@ -223,7 +223,7 @@ def _numbers(values: NDArray[Any]) -> pa.Array:
 
 
 def _texts(names: Sequence[str]) -> pa.Array:
-    """An Arrow array of strings, made likewise."""
+    """Return an Arrow array of strings without `pyarrow.array`, which imports pandas."""
     import pyarrow as pa
 
     joined = "".join(names)

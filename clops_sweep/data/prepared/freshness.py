@@ -1,8 +1,8 @@
-"""Whether prepared frames of a declared data set are still those of its code and files, found out in milliseconds.
+"""Check in milliseconds whether prepared frames still match the code and files that they were made from.
 
-What they were made from is in the manifest: the fingerprint of the code and the SHA-256 of every file. Beside it,
-`files.json` remembers size and time of each file as they were, and where: as long
-as these are the same, no file is read. It is no part of the prepared data, and may be written again.
+The manifest holds the fingerprint of the code and the SHA-256 of every file. Beside it, `files.json` records the
+folder, the sizes and the times of the files. A file is read again only if its size or times differ. `files.json` is not
+part of the prepared data and may be rewritten.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 FILES: Final = "files.json"
 
 State = list[int]
-"""Size in bytes, times of the last change of the content and of the inode in nanoseconds, and the inode's number.
-
-The first time can be set back; the second cannot."""
+"""Size in bytes, mtime and ctime in nanoseconds, and inode number of a file. A user can set mtime back, but not
+ctime."""
 
 
 def states_of(files: Mapping[str, Path]) -> dict[str, State]:
-    """Size and time of files; those that are not there are left out."""
+    """Return size, times and inode of the files that exist."""
     states = {}
     for key, file in files.items():
         with contextlib.suppress(OSError):
@@ -40,19 +39,19 @@ def states_of(files: Mapping[str, Path]) -> dict[str, State]:
 
 
 def state_of(file: Path) -> State:
-    """Size, times and inode of a file."""
+    """Return size, times and inode of a file."""
     status = os.stat(file)
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
 def remember(folder: Path, data_root: Path | None, states: Mapping[str, State]) -> None:
-    """Writes down how the files of prepared frames are now."""
+    """Write the present state of the source files into a prepared folder."""
     root = None if data_root is None else os.path.abspath(data_root)
     write_file(folder / FILES, json.dumps({"root": root, "files": dict(states)}).encode())
 
 
 def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
-    """Whether the code and the files are those that prepared frames were made from.
+    """Return whether the code and files are those that the prepared frames were made from.
 
     If no file declares the data set in this process, nothing is compared. If its source files are missing, as on
     another machine, only the code is compared: prepared frames do not need their sources.

@@ -1,4 +1,4 @@
-"""The manifest of a prepared data set: what lies in the folder, where it came from, and how to tell it is whole."""
+"""The manifest of a prepared folder: its content, its origin, and checks that it is complete."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ CHECKSUM: Final = "checksum"
 
 @dataclass(frozen=True)
 class FileRecord:
-    """A file of the prepared folder: size in bytes, and SHA-256 of the whole file.
+    """A file of the prepared folder: its size in bytes and the SHA-256 of the whole file.
 
-    Where `array` is given, a type and a shape, of the array in it (`array_sha256`), which the data hash is made of: one
-    pass then serves both.
+    `array` is dtype and shape of the array in the file and its `array_sha256`, from which the data hash is computed.
     """
 
     size: int
@@ -40,7 +39,7 @@ class FileRecord:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a prepared folder holds; written as JSON, last of all.
+    """Content of `manifest.json`, which is written last.
 
     Attributes:
         files: size and SHA-256 of `frames.npy` and `index.parquet`.
@@ -50,16 +49,16 @@ class Manifest:
         content_hash: SHA-256 over the arrays (dtype, shape, bytes), the classes and the leads: the part of a run's data
             hash that depends on neither the split nor the normalisation.
         data_hash: the data hash for split seed 0 without normalisation.
-        frame_seconds: length of a frame.
-        samples: of a frame.
-        sampling_rate: samples a second, if known.
-        domains: names that the codes of each domain count.
-        groups: names that the codes of each column for subgroups count; no run depends on them.
+        frame_seconds: length of a frame in seconds.
+        samples: samples per frame.
+        sampling_rate: samples per second, if known.
+        domains: names of the codes of each domain.
+        groups: names of the codes of each column for subgroups; no run depends on them.
         multi_label: whether labels are [n, C] instead of [n].
         dated: whether frames have dates.
-        whole_moments: whether rows follow one another moment by moment, with all leads of each in their order.
-        fingerprint: of the code that declares the data set; None for a built-in one.
-        info: what is known of a declared data set (`DatasetInfo`).
+        whole_moments: whether the rows of each moment are adjacent and hold all leads in order.
+        fingerprint: SHA-256 of the code that declares the data set; None for a built-in one.
+        info: facts about a declared data set (`DatasetInfo`).
         given_split: whether the split is the same for every seed.
     """
 
@@ -94,11 +93,11 @@ class Manifest:
     info: DatasetInfo | None = None
 
     def dataset_info(self) -> DatasetInfo | None:
-        """What is known of the data set, from when it was prepared or else from the catalogue."""
+        """Facts about the data set: those recorded when it was prepared, or else those of the catalogue."""
         return self.info or DATASETS.get(self.name)
 
     def to_json(self) -> bytes:
-        """The manifest as JSON, a line for each entry: indenting names by the hundred thousand would take its time."""
+        """Return the manifest as JSON, one line per entry; indenting 100,000s of names would take too long."""
         files = {name: asdict(record) for name, record in self.files.items()}
         entries = {**vars(self), "files": files, "info": None if self.info is None else asdict(self.info)}
         entries[CHECKSUM] = _checksum(entries)
@@ -107,7 +106,7 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a prepared folder; None if it is missing or of another format version.
+    """Return the manifest of a prepared folder; None if it is missing or of another format version.
 
     Raises:
         DamagedStore: the file is not a manifest.
@@ -135,15 +134,15 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def _checksum(entries: Mapping[str, Any]) -> str:
-    """SHA-256 of all other entries: an edited manifest would give runs the identity of other data."""
+    """SHA-256 of all other entries, which detects an edited manifest."""
     return hash_of(**entries)
 
 
 def check_sizes(folder: Path, manifest: Manifest) -> None:
-    """Every file of the manifest is there and has its size.
+    """Check that every file of the manifest exists and has its size.
 
     Raises:
-        DamagedStore: names the first file that is missing or of another size.
+        DamagedStore: a file is missing or of another size.
     """
     for name, record in manifest.files.items():
         path = folder / name
@@ -159,10 +158,10 @@ def check_sizes(folder: Path, manifest: Manifest) -> None:
 
 
 def check_small_files(folder: Path, manifest: Manifest) -> None:
-    """SHA-256 of every file but the frames, which may be gigabytes and are only checked in size.
+    """Check the SHA-256 of every file except the frames, which may be gigabytes: of these only the size is checked.
 
     Raises:
-        DamagedStore: names the first file whose content is not what was written.
+        DamagedStore: a file has another content than was written.
     """
     for name, record in manifest.files.items():
         if name != FRAMES:
@@ -170,7 +169,12 @@ def check_small_files(folder: Path, manifest: Manifest) -> None:
 
 
 def check_content(folder: Path, name: str, record: FileRecord) -> None:
-    """SHA-256 of one file of the folder, compared with the manifest's; UsageError where it may not be read."""
+    """Check the SHA-256 of one file of the folder.
+
+    Raises:
+        DamagedStore: it differs from the manifest's.
+        UsageError: the file cannot be read.
+    """
     with one_sentence(folder / name):
         path = folder / name
         found = file_sha256(path) if record.array is None else npy_sha256(path, *record.array)
@@ -179,10 +183,10 @@ def check_content(folder: Path, name: str, record: FileRecord) -> None:
 
 
 def remedy(folder: Path) -> str:
-    """What to do about a prepared folder that is damaged."""
+    """Return what to do about a damaged prepared folder."""
     return f"run 'clops-sweep data prepare {folder.name}' again"
 
 
 def frames_hash(content_hash: str, split_hash: str, normalize: str) -> str:
-    """The data hash of a run: content, split and normalisation in one SHA-256."""
+    """Return the data hash of a run: SHA-256 of content, split and normalisation."""
     return hash_of(content=content_hash, split=split_hash, normalize=normalize)

@@ -1,4 +1,4 @@
-"""Normalisation of a frame as a gain and an offset, so that stored frames stay as they were recorded."""
+"""Normalisation of frames by a gain and an offset, so that the stored frames stay as recorded."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from clops_sweep.data.catalog import Normalization
 from clops_sweep.errors import UsageError
 
 _FLATTEST: Final = 1 / float(np.finfo(np.float32).max)
-"""The inverse of a smaller range is not finite as float32."""
+"""The inverse of a smaller range overflows float32."""
 
 _AT_ONCE: Final = 2**17
-"""Samples whose statistics numpy computes at a time, so that they stay in a processor's cache."""
+"""Number of samples that numpy processes at a time, so that they fit into a processor's cache."""
 
 
 def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64]:
-    """Minimum, maximum, mean and (population) standard deviation of each stored row: [m, samples] -> [m, 4].
+    """Return minimum, maximum, mean and (population) standard deviation of each row: [m, samples] -> float64 [m, 4].
 
-    What is not finite in a row is not finite in its minimum or its maximum. All are of float64, and added up as numpy
-    does it, so that the native kernels, which do it for stored types in a sixth of the time, give the same bits.
+    A row with NaN or infinity has a minimum or maximum that is not finite. The native kernels compute the same bits in
+    a sixth of the time: both sum in float64 in numpy's order.
     """
     if (by_kernels := native.frame_statistics(stored)) is not None:
         return by_kernels
@@ -44,12 +44,17 @@ def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64]:
 def normalized_gain_offset(
     normalize: str, gain: NDArray[np.float32], offset: NDArray[np.float32], statistics: NDArray[np.float64]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Gain and offset [n] that take stored values to normalised ones.
+    """Return gain and offset [n] that map stored values to normalised values.
 
-    none: the unit of the data set. minmax: (x - min) / (max - min), in [0, 1]. zscore: (x - mean) / std. Both per
-    frame and channel, and the same whether computed on stored or on physical values, as those differ by a linear map
-    (of positive gain). A channel that is flat in a frame becomes 0. `statistics` [n, 4] are those of
-    `frame_statistics`.
+    "none" keeps the unit of the data set, "minmax" is (x - min) / (max - min), in [0, 1], and "zscore" is (x - mean) /
+    std, each per frame and channel. A channel that is flat in a frame becomes 0. Stored and physical values give the
+    same result, since they differ by a linear map of positive gain.
+
+    Args:
+        normalize: one of these methods.
+        gain: from stored values to the unit of the data set.
+        offset: likewise.
+        statistics: `frame_statistics` of the stored values, [n, 4].
 
     Raises:
         UsageError: an unknown method.

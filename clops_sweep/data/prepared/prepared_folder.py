@@ -1,4 +1,4 @@
-"""Which folder prepared frames lie in, and whether they are whole and still those of their source."""
+"""Find the prepared folder of a data set, and check that it is complete and matches its source."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ State = Literal["absent", "raw", "prepared", "damaged"]
 
 @dataclass(frozen=True)
 class PreparedSet:
-    """A prepared folder that is whole, and its manifest."""
+    """A complete prepared folder and its manifest."""
 
     folder: Path
     manifest: Manifest
 
 
 def default_prepared_root() -> Path:
-    """Where prepared sets live: CLOPS_PREPARED_ROOT, else `prepared` in the user's cache folder for clops-sweep."""
+    """Return CLOPS_PREPARED_ROOT, or else `prepared` in the user's cache folder for clops-sweep."""
     if chosen := os.environ.get("CLOPS_PREPARED_ROOT"):
         return Path(chosen)
     from platformdirs import user_cache_path
@@ -51,17 +51,17 @@ def default_prepared_root() -> Path:
 
 
 def folder_of(name: str, prepared_root: Path) -> Path:
-    """Where the frames of a data set lie under `prepared_root`, whether they are there or not."""
+    """Return the folder for the frames of a data set under `prepared_root`, which need not exist."""
     return prepared_root / name
 
 
 def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet | None:
-    """The prepared folder of a data set with its manifest, or None without a prepared folder of this version.
+    """Return the prepared folder of a data set; None without a prepared folder of this version.
 
-    Of a data set that a file of the user's declares, it is of this version as long as code and files are the same.
+    If a user's file declares the data set, None also if its code or files have changed since.
 
     Raises:
-        DamagedStore: a file is missing or of another size than it was written with.
+        DamagedStore: a file is missing or has another size than was written.
     """
     folder = folder_of(name, prepared_root)
     manifest = read_manifest(folder)
@@ -78,7 +78,7 @@ def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) 
 
 
 def know(name: str, prepared_root: Path) -> None:
-    """Sees to it that configs can name a data set that no file declares in this process, if it is prepared here."""
+    """Register a prepared data set that no file declares in this process, so that configs can name it."""
     if name in DATASETS:
         return
     with contextlib.suppress(UsageError):
@@ -89,10 +89,10 @@ def know(name: str, prepared_root: Path) -> None:
 
 
 def required_set(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet:
-    """The same where it has to be there.
+    """Return `prepared_set`, which must exist.
 
     Raises:
-        UsageError: the set is not prepared (the command that does is named) or damaged.
+        UsageError: the set is not prepared (the message names the command) or is damaged.
     """
     data = DataSet(name)
     prepared = prepared_set(name, prepared_root, data_root)
@@ -105,10 +105,10 @@ def required_set(name: str, prepared_root: Path, data_root: Path | None = None) 
 
 
 def mapped_frames(prepared: PreparedSet) -> NDArray[Any]:
-    """The stored frames [n, samples], mapped read-only, and kept from being evicted while this process lives.
+    """Return the stored frames [n, samples], mapped read-only, and lock them against removal while this process lives.
 
     Raises:
-        DamagedStore: they are no array, or of another shape than the manifest says.
+        DamagedStore: the file is not an array, or not of the manifest's shape.
     """
     hold(prepared.folder)
     frames = load_npy(prepared.folder / FRAMES, mapped=True)
@@ -120,10 +120,10 @@ def mapped_frames(prepared: PreparedSet) -> NDArray[Any]:
 
 
 def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
-    """Whether a data set is prepared, damaged, only there as its publisher ships it (`raw`), or absent.
+    """Return whether a data set is prepared, damaged, `raw` (only the publisher's files exist) or absent.
 
-    A prepared folder is looked at as on opening: sizes of all files, content of all but the frames. Of the publisher's
-    files only the tables are read that list the records.
+    Checks the sizes of all prepared files and the content of all but the frames. Of the publisher's files it reads only
+    the tables that list the records.
     """
     try:
         if (prepared := prepared_set(name, prepared_root, data_root)) is not None:
@@ -142,7 +142,7 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
 
 
 def source_files(data: DataSet, found: Iterable[Source], data_root: Path | None) -> list[Path]:
-    """The publisher's files that frames are made from; of a record that is there twice, those of the first."""
+    """Return the publisher's files that frames are made from; for a duplicate record, those of the first."""
     sources = list(found)
     first = {source.record: source for source in reversed(sources)}
     return [
@@ -152,10 +152,10 @@ def source_files(data: DataSet, found: Iterable[Source], data_root: Path | None)
 
 
 def prepared_problems(data: DataSet, *, prepared_root: Path, files: Sequence[Path]) -> list[str] | None:
-    """What is wrong with prepared frames, one sentence each; None without prepared frames.
+    """Return what is wrong with prepared frames, one sentence each; None without prepared frames.
 
-    Every file of the folder is compared with the manifest, bit by bit, and then the publisher's `files` with those that
-    the frames were made from.
+    Compares every file of the folder with the manifest, bit by bit, and the publisher's `files` with those that the
+    frames were made from.
     """
     name = data.name
     try:
@@ -178,14 +178,14 @@ def prepared_problems(data: DataSet, *, prepared_root: Path, files: Sequence[Pat
 
 
 def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | None, on_error: OnError) -> bool:
-    """Whether prepared frames are damaged or made from other files than are under the data root now.
+    """Return whether prepared frames must be made again: they are damaged, or the files under the data root changed.
 
-    Also where records were skipped that are not to be skipped any more.
+    Also true if records were skipped and `on_error` is now "stop".
     """
     data = DataSet(name)
     files: list[Path] = []
-    with contextlib.suppress(UsageError):  # a prepared set needs its sources no more
-        if data.built_in:  # of those `prepared_set` says it
+    with contextlib.suppress(UsageError):  # without sources, the prepared frames alone are checked
+        if data.built_in:  # `prepared_set` checks the files of declared sets
             files = source_files(data, data.find(data_root), data_root)
     if prepared_problems(data, prepared_root=prepared_root, files=files):
         return True

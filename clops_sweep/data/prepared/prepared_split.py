@@ -1,4 +1,4 @@
-"""The split of prepared frames: that of the folder, one kept beside it, or one found now."""
+"""Splits of prepared frames: stored with the frames, cached beside them, or computed now."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from clops_sweep.errors import UsageError, shown
 from clops_sweep.regular_files import open_regular
 
 _SOLVED: dict[tuple[str, int], NDArray[np.int8]] = {}
-"""Splits that this process has solved, by content and seed: a folder that cannot be written to keeps none."""
+"""Splits solved by this process, by content and seed, because a read-only folder cannot cache them."""
 
 
 def split_at_hand(
     prepared: PreparedSet, seed: int, split: str | None = None, validation: float | None = None
 ) -> NDArray[np.int8] | None:
-    """The split of every frame [n] int8 for a split seed in milliseconds; None where it takes a solver.
+    """Return the split of each frame, int8 [n], for a split seed, or None if it needs a solver. Takes milliseconds.
 
-    It is that of the folder (seed 0), one that is kept beside it, one that this process has solved, or one that the
-    data set is quick to find. Nothing is written.
+    The split is stored with the frames (seed 0), cached in the folder, solved earlier by this process, or fast to
+    compute for this data set. Nothing is written.
 
     Args:
         prepared: the prepared set.
         seed: the split seed.
         split: the name of a fold; None for the split of the data set.
-        validation: share of the training people that is for validation; None for the split as it is.
+        validation: share of the training people that becomes the validation set; None to keep the split as it is.
 
     Raises:
-        UsageError: the data set cannot be dealt into these folds, or has no room for this share.
+        UsageError: the data set cannot be split into these folds, or is too small for this share.
         DamagedStore: the prepared set is damaged.
     """
     if split is not None:
@@ -69,7 +69,7 @@ def split_at_hand(
 def split_of(
     prepared: PreparedSet, seed: int, split: str | None = None, validation: float | None = None
 ) -> NDArray[np.int8]:
-    """`split_at_hand`, also where it takes a solver: such a split is kept in the prepared folder.
+    """Return `split_at_hand`, or solve the split and cache it in the prepared folder.
 
     Raises:
         UsageError: as `split_at_hand`.
@@ -79,13 +79,13 @@ def split_of(
     if found is None:
         index = frame_index(prepared)
         found = _SOLVED[key] = _of_frames(balanced_split(_counts(prepared, index), seed), index)
-    if found is _SOLVED.get(key):  # not in the folder yet
+    if found is _SOLVED.get(key):  # not cached yet
         _keep(_path(prepared, seed), found)
     return found
 
 
 def within(prepared: PreparedSet, split: NDArray[np.int8], split_within: str) -> NDArray[np.int8]:
-    """A split of every frame [n] as it is, or of the people's recordings by time (see `split_by_time`).
+    """Return a split of each frame [n] as it is, or with each person's recordings split by time (see `split_by_time`).
 
     Raises:
         UsageError: `split_within` is unknown, or a person has too few frames.
@@ -96,7 +96,7 @@ def within(prepared: PreparedSet, split: NDArray[np.int8], split_within: str) ->
     if split_within != "time":
         raise UsageError(f"split_within = {shown(split_within)}: expected 'people' or 'time'")
     if manifest.frame_seconds is None:
-        raise UsageError(f"dataset {manifest.name!r}: how long a frame lasts is not known; {remedy(prepared.folder)}")
+        raise UsageError(f"dataset {manifest.name!r}: the duration of its frames is unknown; {remedy(prepared.folder)}")
     positions = table.patients, manifest.patient_names, table.recordings, table.start, table.times
     try:
         found = split_by_time(split, *positions, manifest.frame_seconds)
@@ -107,12 +107,12 @@ def within(prepared: PreparedSet, split: NDArray[np.int8], split_within: str) ->
 
 
 def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -> None:
-    """Sees to it that `split_at_hand` has the split of each of these seeds.
+    """Ensure that `split_at_hand` returns the split of each of these seeds.
 
     Raises:
         UsageError: the prepared set is damaged.
     """
-    # What this process has solved is perhaps in no folder, or in one that has been made anew since.
+    # a split solved by this process may be missing in a folder that was prepared again
     solved = {seed for content, seed in _SOLVED if content == prepared.manifest.content_hash}
     missing = [seed for seed in sorted({*seeds}) if seed in solved or split_at_hand(prepared, seed) is None]
     for seed in with_progress(missing, len(missing), f"{prepared.manifest.name}: splits", progress and bool(missing)):
@@ -120,22 +120,22 @@ def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -
 
 
 def frame_index(prepared: PreparedSet) -> Index:
-    """The index of all frames, once its file is seen to be whole.
+    """Return the index of all frames, after checking its file.
 
     Raises:
-        DamagedStore: the table is not what was written.
+        DamagedStore: the table has changed since it was written.
     """
     check_content(prepared.folder, INDEX, prepared.manifest.files[INDEX])
     return FrameTable(prepared.folder, prepared.manifest).index()
 
 
 def _fold(prepared: PreparedSet, seed: int, split: str) -> NDArray[np.int8]:
-    """The split of every frame [n] in a fold."""
+    """Return the split of each frame [n] in a fold."""
     manifest, (i, k) = prepared.manifest, fold_of(split)
     if manifest.given_split:
         raise UsageError(
-            f"dataset {manifest.name!r} has a split that its publisher has fixed, so there are no folds of it; leave "
-            f"split = {split!r} out"
+            f"dataset {manifest.name!r} has a split fixed by its publisher, so it has no folds; leave out "
+            f"split = {split!r}"
         )
     index = frame_index(prepared)
     counts = _counts(prepared, index)
@@ -150,12 +150,12 @@ def _fold(prepared: PreparedSet, seed: int, split: str) -> NDArray[np.int8]:
 
 
 def _with_validation(prepared: PreparedSet, seed: int, share: float) -> NDArray[np.int8]:
-    """The split of every frame [n], with a share of the training people in validation."""
+    """Return the split of each frame [n], with a share of the training people moved to validation."""
     name, split = prepared.manifest.name, FrameTable(prepared.folder, prepared.manifest).split
     if not prepared.manifest.given_split or (split == VALIDATION).any():
         raise UsageError(
-            f"dataset {name!r} has a validation set; leave validation = {share:g} out, which is for data whose "
-            "publisher has fixed training and test alone"
+            f"dataset {name!r} has a validation set; leave out validation = {share:g}, which is for data "
+            "whose publisher has fixed only training and test"
         )
     index = frame_index(prepared)
     trained_on = np.unique(index.patients[split == TRAINING])
@@ -176,12 +176,12 @@ def _data_set(prepared: PreparedSet) -> DataSet:
 
 
 def _counts(prepared: PreparedSet, index: Index) -> NDArray[np.int64]:
-    """Frames of every patient and class, [patients, classes]."""
+    """Return the number of frames of each patient and class, [patients, classes]."""
     return _data_set(prepared).counts(index)
 
 
 def _of_frames(per_patient: NDArray[np.int8], index: Index) -> NDArray[np.int8]:
-    """The split of every frame [n], read-only, from that of every patient."""
+    """Return the split of each frame [n], read-only, from that of each patient."""
     split = per_patient[index.patients]
     split.flags.writeable = False
     return split
@@ -192,7 +192,7 @@ def _path(prepared: PreparedSet, seed: int) -> Path:
 
 
 def _kept(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
-    """The split cached in the folder; None if it is missing or its file has changed."""
+    """Return the split cached in the folder; None if it is missing or its file has changed."""
     path, table = _path(prepared, seed), FrameTable(prepared.folder, prepared.manifest)
     with contextlib.suppress(UsageError):
         if path.exists() and _parts_patients(split := load_npy(path), table.patients):
@@ -201,14 +201,14 @@ def _kept(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
 
 
 def _recorded_sum(path: Path) -> str | None:
-    """The SHA-256 that a split was kept with; None for one that an earlier version has kept."""
+    """Return the SHA-256 of a cached split; None if an earlier version wrote it."""
     with contextlib.suppress(FileNotFoundError), open_regular(path.with_suffix(".sha256"), limit=100) as file:
         return file.read().decode("ascii", "replace").strip()
     return None
 
 
 def _parts_patients(split: NDArray[Any], patients: NDArray[np.int32]) -> bool:
-    """Whether a split is of these frames, has known values only and puts each patient on one side."""
+    """Whether an array is a split of these frames: known values only, and one value per patient."""
     if split.dtype != np.int8 or split.shape != patients.shape:
         return False
     per_patient = np.full(int(patients.max(initial=0)) + 1, -1, np.int8)
@@ -217,7 +217,7 @@ def _parts_patients(split: NDArray[Any], patients: NDArray[np.int32]) -> bool:
 
 
 def _keep(path: Path, split: NDArray[np.int8]) -> None:
-    """Saves a split where it can be saved; a read-only folder only means that the next process solves it again."""
+    """Cache a split if possible; with a read-only folder, the next process solves it again."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(exist_ok=True)
         write_file(path.with_suffix(".sha256"), f"{array_sha256(split)}\n".encode())

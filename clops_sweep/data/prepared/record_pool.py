@@ -1,4 +1,4 @@
-"""An ordered map over records in several processes, whatever the script that asks for it looks like."""
+"""An ordered parallel map over records, which works in any script."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _Result = TypeVar("_Result")
 def record_pool(
     name: str, records: int, workers: int | None
 ) -> Iterator[Callable[[Callable[..., _Result], Iterable[Any]], Iterator[_Result]]]:
-    """An ordered map over records: in this process, or in several where there is enough to read.
+    """Return an ordered map over records: in this process, or in several if there are enough records.
 
-    These have one thread each. They end with the block, and with this process should it be killed.
+    The worker processes have one thread each. They end with the block, and if this process is killed.
     """
     available = available_cores()
     count = workers if workers is not None else available
     if count < 2 or records < _WORTH_PARALLEL:
         yield map
         return
-    # Spawned, not forked: the calling process may hold threads (torch, Ray) whose locks a fork would copy.
+    # spawned, since a fork would copy locks that threads (torch, Ray) of this process hold
     with (
         _script_left_out(),
         ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_begin) as pool,
@@ -51,9 +51,9 @@ def record_pool(
 
 @contextmanager
 def _script_left_out() -> Iterator[None]:
-    """Spawned processes do not run the caller's script again, as it need not be guarded against that.
+    """Keep spawned processes from running the caller's script, which may lack `if __name__ == "__main__"`.
 
-    They need nothing of it: what they call is in this package.
+    They do not need it: the functions that they call are in this package.
     """
     main: dict[str, Any] = vars(sys.modules["__main__"])
     hidden: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
@@ -67,7 +67,7 @@ def _script_left_out() -> Iterator[None]:
 def _in_order(
     pool: ProcessPoolExecutor, ahead: int, function: Callable[..., _Result], items: Iterable[Any]
 ) -> Iterator[_Result]:
-    """Like Executor.map, but with only a few results waiting, so that memory does not grow with the data set."""
+    """Like `Executor.map`, but submit only a few items ahead, so that memory does not grow with the data set."""
     waiting: list[Any] = []
     remaining = iter(items)
     for item in itertools.islice(remaining, ahead):

@@ -1,4 +1,4 @@
-"""Whether `frames.npy` is what the preparation wrote: its content is read once for each machine and change."""
+"""Check that `frames.npy` is as written: its content is read once per machine, and after each change."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from clops_sweep.data.prepared.manifest import FRAMES, FileRecord, Manifest, che
 from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 
 VERIFIED: Final = "verified.json"
-"""Beside the frames: the SHA-256 that they were last found to have, and the state of their file at that time."""
+"""File beside the frames with the SHA-256 at the last check, and the state of the frames' file at that time."""
 
 _verified: dict[Path, list[Any]] = {}
-"""The same for this process, as a folder may be read-only."""
+"""The same for this process, since a folder may be read-only."""
 
 
 def check_frames(folder: Path, manifest: Manifest) -> None:
-    """Compare `frames.npy` with the manifest, unless it was whole before and its file has not been touched since.
+    """Compare `frames.npy` with the manifest, unless an earlier check passed and the file has not changed since.
 
     Raises:
-        DamagedStore: the frames are not what was written.
+        DamagedStore: the frames differ from what was written.
     """
     check_array(folder, FRAMES, manifest.files[FRAMES])
 
 
 def check_array(folder: Path, name: str, record: FileRecord) -> None:
-    """The same of any array that has a folder of its own."""
+    """Check any array that has a folder of its own in the same way."""
     mark = _mark(folder / name, record)
     if mark not in (_verified.get(folder), _remembered(folder)):
         check_content(folder, name, record)
@@ -38,12 +38,12 @@ def check_array(folder: Path, name: str, record: FileRecord) -> None:
 
 
 def frames_written(folder: Path, manifest: Manifest) -> None:
-    """Remember that this process has just written the frames, and computed their SHA-256 while writing."""
+    """Record that this process has just written the frames, whose SHA-256 it computed while writing."""
     array_written(folder, FRAMES, manifest.files[FRAMES])
 
 
 def array_written(folder: Path, name: str, record: FileRecord) -> None:
-    """The same of any array that has a folder of its own."""
+    """Record the same for any array that has a folder of its own."""
     _remember(folder, _mark(folder / name, record))
 
 
@@ -60,5 +60,5 @@ def _remembered(folder: Path) -> Any:
 
 def _remember(folder: Path, mark: list[Any]) -> None:
     _verified[folder] = mark
-    with contextlib.suppress(OSError):  # a read-only folder: the next process reads the frames again
+    with contextlib.suppress(OSError):  # in a read-only folder, the next process reads the frames again
         write_file(folder / VERIFIED, json.dumps(mark).encode())

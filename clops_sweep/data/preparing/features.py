@@ -1,8 +1,8 @@
-"""Cached features: what a frozen encoder makes of the prepared frames of a data set, computed once.
+"""Features of prepared frames: the output of a frozen encoder, computed once and cached.
 
-For runs that train the encoder further, the frames adapted to what it takes are cached in their place. They lie in
-`features/KEY/` in the prepared folder, as `features.npy` [n, F] or [n, tokens, F] and `features.json`. KEY follows from
-the frames' content, normalisation and leads and from the encoder. The split plays no part.
+For runs that train the encoder further, the cache holds the frames adapted to the encoder instead. It lies in
+`features/KEY/` in the prepared folder, as `features.npy` [n, F] or [n, tokens, F] and `features.json`. KEY is a hash of
+the frames' content, normalisation and leads, and of the encoder. It does not depend on the split.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ FEATURES: Final = "features"
 
 _ARRAY, _FACTS = "features.npy", "features.json"
 _VERSION = 1
-"""Raised when the same frames and encoder would give other features than before."""
+"""Version of the computation, raised when the same frames and encoder give other features than before."""
 
 _DTYPE = np.dtype(np.float32)
 
 
 @dataclass(frozen=True)
 class FeatureFacts:
-    """What `features.json` holds.
+    """Content of `features.json`.
 
     Attributes:
-        encoder: name of the encoder; of adapted frames that says so.
-        encoder_hash: its identity.
-        device: that computed the features.
-        shape: of the whole array.
-        sha256: of the array (`array_sha256`).
-        size: bytes of its file.
+        encoder: name of the encoder, with a suffix for adapted frames.
+        encoder_hash: identity of the encoder.
+        device: the device that computed the features.
+        shape: shape of the array.
+        sha256: `array_sha256` of the array.
+        size: size of its file in bytes.
     """
 
     encoder: str
@@ -63,17 +63,17 @@ class FeatureFacts:
 
     @property
     def record(self) -> FileRecord:
-        """Its file."""
+        """Size and hashes of the array's file."""
         return FileRecord(self.size, self.sha256, [_DTYPE.str, list(self.shape)])
 
 
 class CachedFeatures:
-    """The features of one encoder on one data set, there or not.
+    """The features of one encoder on one data set, cached or not.
 
     Args:
         prepared: the data set.
-        key: which of its frames.
-        encoders: knows the encoder.
+        key: selects frames and encoder.
+        encoders: all known encoders.
     """
 
     def __init__(self, prepared: PreparedSet, key: DataKey, encoders: Encoders) -> None:
@@ -89,7 +89,7 @@ class CachedFeatures:
         self._folder = prepared.folder / FEATURES / place
 
     def facts(self) -> FeatureFacts | None:
-        """What is known of the features; None where they are not computed, or their file is not whole."""
+        """Return the facts of the features; None if they are not computed or their file is incomplete."""
         facts = read_facts(self._folder)
         with contextlib.suppress(OSError):
             if facts is not None and (self._folder / _ARRAY).stat().st_size == facts.size:
@@ -97,7 +97,7 @@ class CachedFeatures:
         return None
 
     def data_hash(self, signals: str) -> str | None:
-        """The data hash of frames whose signals have the given one; None where they are not computed."""
+        """Return the data hash of the features, from that of their signals; None if they are not computed."""
         facts = self.facts()
         return None if facts is None else self._data_hash(signals, facts)
 
@@ -105,22 +105,22 @@ class CachedFeatures:
         return hash_of(frames=signals, encoder=self._identity, features=facts.sha256)
 
     def check(self, frames: FrameSet) -> None:
-        """See whether the encoder can be used on the signals.
+        """Check that the encoder can be used on the signals.
 
         Raises:
-            UsageError: they do not fit, or it was trained on their people.
+            UsageError: the signals do not fit, or the encoder was trained on their people.
         """
         self._encoders.check(self._encoder, frames)
 
     def compute(self, frames: FrameSet, progress: bool) -> None:
-        """Compute the features, unless they are there. They appear whole or not at all.
+        """Compute the features, unless they are cached. They appear whole or not at all.
 
         Args:
             frames: the signals.
-            progress: whether to show a bar with the time left.
+            progress: whether to show a progress bar.
 
         Raises:
-            UsageError: encoder and frames do not fit, the encoder is not fit to be one, or the disk has no room.
+            UsageError: encoder and frames do not fit, the encoder is invalid, or the disk has too little room.
         """
         self.check(frames)
         if self.facts() is not None:
@@ -144,18 +144,20 @@ class CachedFeatures:
                     file.write(bytes_of(batch))
                 size = file.tell()
             if self._encoders.identity(self._encoder) != self._identity:
-                raise UsageError(f"encoder {self._encoder!r}: its weights changed while it computed; start again")
+                raise UsageError(
+                    f"encoder {self._encoder!r}: its weights changed while its features were computed; start again"
+                )
             name = f"{self._encoder} (adapted frames)" if self._adapted else self._encoder
             facts = FeatureFacts(name, self._identity, computing.device, shape, digest.hexdigest(), size)
             write_file(staging / _FACTS, json.dumps(asdict(facts), indent=1).encode())
         array_written(self._folder, _ARRAY, facts.record)
 
     def frames(self, signals: FrameSet) -> FrameSet:
-        """The features, or adapted frames, as a frame set mapped from the disk, with labels, patients and split.
+        """Return the features, or adapted frames, mapped from the disk, with labels, patients and split.
 
         Raises:
             UsageError: they are not computed, or the encoder was trained on the same people.
-            DamagedStore: they are not what was computed.
+            DamagedStore: they have changed since they were computed.
         """
         self.check(signals)
         facts = self.facts()
@@ -202,7 +204,7 @@ class CachedFeatures:
 
 
 def read_facts(folder: Path) -> FeatureFacts | None:
-    """What `features.json` in a folder holds; None if it is absent or unreadable."""
+    """Return the content of `features.json` in a folder; None if it is missing or unreadable."""
     try:
         with open_regular(folder / _FACTS, METADATA_LIMIT) as file:
             values: dict[str, Any] = json.load(file)
@@ -212,7 +214,7 @@ def read_facts(folder: Path) -> FeatureFacts | None:
 
 
 def computed_features(folder: Path) -> Sequence[FeatureFacts]:
-    """All features in a prepared folder."""
+    """Return the facts of all features in a prepared folder."""
     with one_sentence(folder):
         there = sorted((folder / FEATURES).iterdir()) if (folder / FEATURES).is_dir() else []
     return [facts for path in there if not path.name.startswith(".") and (facts := read_facts(path)) is not None]

@@ -1,4 +1,4 @@
-"""Frames that are written to an .npy file piece by piece; their number is known only at the end."""
+"""An .npy file to which frames are appended; their number is written at the end."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from clops_sweep.data.files.arrays import bytes_of, npy_header
 
 
 class FrameFile:
-    """Appends frames [m, samples] of one dtype; the header with the final shape is written on closing.
+    """Appends frames [m, samples] of one dtype; closing writes the header with the final shape.
 
     Attributes:
-        path: of the file.
-        dtype: of the samples.
-        count: frames so far.
-        samples: of a frame, as many as the first one has; 0 before.
+        path: path of the file.
+        dtype: type of the samples.
+        count: number of frames so far.
+        samples: samples per frame, 0 before the first frame.
     """
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
@@ -29,7 +29,7 @@ class FrameFile:
         self._file.write(npy_header(dtype, (0, 0)))
 
     def append(self, frames: NDArray[Any]) -> None:
-        """Adds frames [m, samples]."""
+        """Append frames [m, samples]."""
         self.samples = self.samples or frames.shape[1]
         assert frames.shape[1] == self.samples
         self.count += len(frames)
@@ -43,7 +43,7 @@ class FrameFile:
     ) -> None:
         with self._file:
             if kind is None:
-                # numpy pads the header so that the number of rows may grow to 20 digits without moving the data, and
-                # the number of samples stands within the padding.
+                # numpy pads the header for up to 20 digits of rows, so the data does not move;
+                # the number of samples fits into the same padding
                 self._file.seek(0)
                 self._file.write(npy_header(self.dtype, (self.count, self.samples)))

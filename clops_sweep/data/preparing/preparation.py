@@ -1,4 +1,4 @@
-"""How a prepared folder is made: records are read (in parallel), frames written, then split and manifest."""
+"""Make a prepared folder: read records (in parallel), write frames, then split and manifest."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make_prepared_folder(
     on_error: OnError,
     workers: int | None,
 ) -> None:
-    """Prepares a data set into `folder`, which appears whole or not at all.
+    """Prepare a data set into `folder`, which appears whole or not at all.
 
     Raises:
         UsageError: no record, a record that cannot be read (under `stop`), or a folder that cannot be written.
@@ -55,7 +55,7 @@ def make_prepared_folder(
         with FrameFile(staging / FRAMES, np.dtype(data.common.stored_as)) as file:
             shown = with_progress(data.select(sources, run), many, data.name, progress)
             columns = _write_frames(data, shown, run, problems, file, made)
-        # Also records without a frame: if they change, the set is prepared again.
+        # including records without frames: if their files change, the set is prepared again
         listed = found if isinstance(found, list) else ()
         keyed = by_key(data, {*(path for source in listed for path in source.files), *tables})
         sums = {data.file_key(path): sha256 for path, sha256 in made.hashes.items()}
@@ -67,12 +67,12 @@ def make_prepared_folder(
 
 @dataclass
 class _Made:
-    """What was met on the way.
+    """Collected while frames are written.
 
     Attributes:
         hashes: SHA-256 of the files that were read.
-        dropped: frames that are left out, by reason.
-        notes: what a user should know, one sentence each.
+        dropped: number of frames left out, by reason.
+        notes: notes for the user, one sentence each.
     """
 
     hashes: dict[Path, str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class _Made:
 def _write_frames(
     data: DataSet, sources: Iterable[Source], run: Run, problems: Problems, file: FrameFile, made: _Made
 ) -> FrameColumns:
-    """Writes the frames that are whole and not a flat line; returns what is known of each."""
+    """Write the frames without missing samples or flat lines, and return their columns."""
     gains, offsets, statistics, kept, windows = [], [], [], [], []
     first, seen = 0, SeenSamples()
     for source, read, unusable in records_read(data, sources, run, problems, seen):

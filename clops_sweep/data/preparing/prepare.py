@@ -1,8 +1,8 @@
-"""Prepared data sets: made once, checked on every opening, mapped from disk by every run.
+"""Prepared data sets: prepared once, checked whenever they are opened, mapped from disk by every run.
 
 A prepared folder holds `frames.npy` [n, samples], `index.parquet` (one row per frame) and `manifest.json` (with the
-SHA-256 of the publisher's files). Splits of other seeds than
-0 that take a solver are added under `splits/`, by `prepare` or when frames are first opened with them.
+SHA-256 of the publisher's files). Splits of other seeds than 0 that need a solver are cached in `splits/`, by `prepare`
+or when frames are first opened with them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The prepared data that runs need: which of them are there, what they hold, and the frames themselves."""
+"""The prepared data sets of a machine, as runs need them: hashes, facts and frames."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class PreparedData:
     """Prepared data sets under one folder.
 
     Attributes:
-        root: that folder.
-        source: the publishers' files, if anywhere.
-        encoders: those whose features may be asked for; without any, no features are known here.
+        root: the folder of prepared data sets.
+        source: folder with the publishers' folders, or None.
+        encoders: encoders whose features can be used; None for no encoders.
     """
 
     root: Path
@@ -45,17 +45,17 @@ class PreparedData:
         source: str | PathLike[str] | None = None,
         encoders: Encoders | None = None,
     ) -> PreparedData:
-        """Where they are said to be, else where CLOPS_PREPARED_ROOT and CLOPS_DATA_ROOT say, else in a cache."""
+        """Use the given folders, or else CLOPS_PREPARED_ROOT and CLOPS_DATA_ROOT, or else the user's cache folder."""
         from clops_sweep.data.prepared.prepared_folder import default_prepared_root
 
         chosen = source or os.environ.get("CLOPS_DATA_ROOT")
         return cls(Path(root) if root else default_prepared_root(), Path(chosen) if chosen else None, encoders)
 
     def data_hash(self, key: DataKey) -> str | None:
-        """The content hash of some frames; None where they are not prepared here. Nothing is written or solved.
+        """Return the data hash of frames; None if they are not prepared here. Nothing is written or solved.
 
         Raises:
-            UsageError: the patients cannot be split as the key asks for, or the encoder has no weights here.
+            UsageError: the patients cannot be split as `key` says, or the encoder's weights are missing here.
         """
         from clops_sweep.data.preparing.prepare import data_hash
 
@@ -71,7 +71,7 @@ class PreparedData:
         return self._hashes[key]
 
     def prepare(self, keys: Iterable[DataKey]) -> None:
-        """Prepares what is not prepared yet, with the splits of all patients that are asked for, and all features.
+        """Prepare the data sets that are not prepared yet, with their patient splits and features.
 
         Raises:
             UsageError: files are missing or not as published, or an encoder cannot be used on the data.
@@ -82,14 +82,14 @@ class PreparedData:
         encoded: dict[DataKey, None] = {}
         for key in keys:
             seeds.setdefault(key.dataset, set()).update([key.split_seed] if key.split is None else [])
-            if key.encoder is not None:  # whatever the split
+            if key.encoder is not None:  # features do not depend on the split
                 whole = DataKey(
                     key.dataset, 0, key.normalize, key.leads, encoder=key.encoder, is_adapted=key.is_adapted
                 )
                 encoded[whole] = None
         for key in encoded:
             if self.encoders is not None and key.encoder is not None:
-                self.encoders.identity(key.encoder)  # what is wrong with it is said before anything is prepared
+                self.encoders.identity(key.encoder)  # report an invalid encoder before anything is prepared
         for name, split_seeds in seeds.items():
             prepare(name, prepared_root=self.root, data_root=self.source, progress=True, split_seeds=split_seeds)
         self._found.clear()
@@ -99,7 +99,7 @@ class PreparedData:
                 features.compute(self.frames(key.signals), progress=True)
 
     def frames(self, key: DataKey) -> FrameSet:
-        """The frames, mapped from the disk; features where the key names an encoder.
+        """Return the frames, mapped from the disk; features if the key names an encoder.
 
         Raises:
             UsageError: they are not prepared.
@@ -118,10 +118,10 @@ class PreparedData:
         return features.frames(signals)
 
     def check_encoder(self, key: DataKey) -> None:
-        """See whether the encoder of a key can be used on its data, as far as these are prepared here.
+        """Check that the encoder of a key can be used on its data, if these are prepared here.
 
         Raises:
-            UsageError: it cannot.
+            UsageError: it cannot be used.
         """
         if key.encoder is not None and self.data_hash(key.signals) is not None:
             features = self._features(key)
@@ -129,17 +129,17 @@ class PreparedData:
                 features.check(self.frames(key.signals))
 
     def signals(self, key: DataKey) -> FrameSet | None:
-        """The signals that runs on a key began with, under the data hash of these runs; None if it is not prepared."""
+        """Return the signals that runs on a key began with, with the data hash of these runs; None if not prepared."""
         try:
             content = self.data_hash(key)
         except UsageError:
             if key.encoder is None:
                 raise
-            return None  # its weights are elsewhere
+            return None  # the weights are on another machine
         return None if content is None else replace(self.frames(key.signals), data_hash=content)
 
     def groups(self, key: DataKey, data_hash: str) -> dict[str, tuple[NDArray[np.int32], tuple[str, ...]]]:
-        """The domains and the columns for subgroups of the instances [n] of some frames, as codes and their names.
+        """Return the domains and the columns for subgroups of the instances [n] of some frames, as codes and names.
 
         Raises:
             UsageError: the frames are not prepared, or have another data hash.
@@ -160,11 +160,11 @@ class PreparedData:
         return {**signals.domains, **found}
 
     def of_prepared(self, keys: Iterable[DataKey]) -> list[FrameSet]:
-        """The signals of those that are prepared."""
+        """Return the signals of the keys that are prepared."""
         return [frames for key in dict.fromkeys(keys) if (frames := self.signals(key)) is not None]
 
     def _features(self, key: DataKey) -> CachedFeatures | None:
-        """The features of a key with an encoder; None where the data set is not prepared or no encoder is known."""
+        """Return the features of a key with an encoder; None without encoders or if the data set is not prepared."""
         from clops_sweep.data.prepared.prepared_folder import prepared_set
         from clops_sweep.data.preparing.features import CachedFeatures
 

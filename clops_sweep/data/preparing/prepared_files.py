@@ -1,4 +1,4 @@
-"""What lies in a prepared folder beside its frames: the table of the frames, and the manifest."""
+"""The files of a prepared folder other than the frames: the table of the frames and the manifest."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def write_rest(
     dropped: Counter[str],
     problems: Problems,
 ) -> None:
-    """Writes all but the frames, the manifest last.
+    """Write all files except the frames, the manifest last.
 
     Args:
         data: the data set.
-        staging: the folder, in which the frames are.
-        frames: their file, closed.
-        columns: what else is known of each frame.
-        sources: SHA-256 of the source files by their keys.
-        notes: what a user should know.
-        dropped: how many frames were left out, by reason.
+        staging: the folder that holds the frames.
+        frames: the closed file of frames.
+        columns: the columns of the table.
+        sources: SHA-256 of the source files, by key.
+        notes: notes for the user.
+        dropped: number of frames left out, by reason.
         problems: the records that were left out.
     """
     common, index, split = data.common, columns.index, columns.split
@@ -109,12 +109,12 @@ def write_rest(
 
 
 def _info_of(data: DataSet) -> DatasetInfo:
-    """What is known of a declared data set now that it has been read."""
+    """Return the facts about a declared data set, completed by what reading it has shown."""
     return replace(DATASETS[data.name], classes=len(data.common.classes), simultaneous_leads=len(data.common.channels))
 
 
 def _of_declared(data: DataSet, index: Index) -> dict[str, Any]:
-    """What else the tasks of a declared data set depend on; of built-in sets it never changes."""
+    """Return what else the tasks of a declared data set depend on; for built-in sets it never changes."""
     if data.built_in:
         return {}
     info = DATASETS[data.name]
@@ -123,17 +123,17 @@ def _of_declared(data: DataSet, index: Index) -> dict[str, Any]:
 
 
 def by_key(data: DataSet, files: Iterable[Path]) -> dict[str, Path]:
-    """Source files by their keys in the manifest."""
+    """Return source files by their keys in the manifest."""
     return {data.file_key(file): file for file in files}
 
 
 def remember_files(
     data: DataSet, staging: Path, data_root: Path | None, before: Mapping[str, State], files: Mapping[str, Path]
 ) -> None:
-    """Writes down how the files are that frames were made from.
+    """Record the state of the source files.
 
     Raises:
-        UsageError: one of them has changed meanwhile.
+        UsageError: a file has changed since the preparation began.
     """
     after = states_of(files)
     for key, state in before.items():

@@ -1,4 +1,4 @@
-"""Records are read in worker processes; which of their frames are of no use, and which records are bad."""
+"""Read records in worker processes, and find unusable frames and bad records."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from clops_sweep.errors import UsageError
 _FLOAT32: Final = np.finfo(np.float32)
 
 Unusable = dict[str, NDArray[np.bool_]]
-"""Which of the frames [m] of a source are unusable, by reason."""
+"""For each reason, which frames [m] of a source are unusable."""
 
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """The frames of a source, the `frame_statistics` of each [m, 4], and the SHA-256 of its files."""
+    """The frames of a source, their `frame_statistics` [m, 4], and the SHA-256 of its files."""
 
     frames: Frames
     statistics: NDArray[np.float64]
@@ -39,10 +39,10 @@ class Read:
 def records_read(
     data: DataSet, sources: Iterable[Source], run: Run, problems: Problems, seen: SeenSamples, hashed: bool = True
 ) -> Iterator[tuple[Source, Read, Unusable]]:
-    """Each source that can be read, with its frames; what is wrong with the others goes into `problems`.
+    """Yield each source that can be read, with its frames; bad records are added to `problems`.
 
-    A record with a lead that has no usable frame is bad as a whole: each lead then has the same records. So is a record
-    with the samples of an earlier one, unless the publisher ships such.
+    A record with a lead without usable frames is bad as a whole, so that each lead has the same records. A record with
+    the samples of an earlier one is bad too, unless the data set is known to have duplicates.
     """
     tolerant = data.rules.tolerates_repeats and problems.tolerant
     ours, theirs = tee(sources)
@@ -60,7 +60,7 @@ def records_read(
 
 
 def read_source(common: Common, hashed: bool, source: Source) -> Read | str:
-    """Read the frames of a source; the reason, where it cannot be read."""
+    """Return the frames of a source, or the reason why it cannot be read."""
     try:
         with one_sentence(source.origin):
             frames = source.read(common)
@@ -75,7 +75,7 @@ def read_source(common: Common, hashed: bool, source: Source) -> Read | str:
 
 
 def _require_scalable(common: Common, source: Source, frames: Frames, statistics: NDArray[np.float64]) -> None:
-    """Raises UsageError where samples in units are beyond float32, or so small that all frames would be 0."""
+    """Raise UsageError if samples in units overflow float32, or are so small that all frames would be 0."""
     low, high = statistics[:, 0], statistics[:, 1]
     with np.errstate(all="ignore"):  # missing samples are NaN
         moving = np.isfinite(high - low) & (high > low)
@@ -92,7 +92,7 @@ def _require_scalable(common: Common, source: Source, frames: Frames, statistics
 def _apart_where_bad(
     common: Common, hashed: bool, source: Source, result: Read | str
 ) -> Iterator[tuple[Source, Read | str]]:
-    """What was read of a source; record by record where it stands for several and one of them is bad."""
+    """Yield what was read; a source of several recordings with a bad one is read again, recording by recording."""
     if isinstance(result, Read) or len(source.names) == 1:
         yield source, result
         return
@@ -103,11 +103,11 @@ def _apart_where_bad(
 def _looked_at(
     data: DataSet, source: Source, read: Read, seen: SeenSamples, tolerant: bool
 ) -> tuple[list[str], Unusable]:
-    """What is wrong with a record as a whole, and which of its frames are unusable.
+    """Return what is wrong with a record as a whole, and which of its frames are unusable.
 
-    Wrong is a lead that has nothing but unusable frames of one kind, unless such leads are common in the data set; and
-    that it has the samples of one that was seen before, unless that is tolerated. Where the channels of a moment are
-    kept together, a flat line is unusable if all of them are flat.
+    A record is bad if a lead has only unusable frames of one kind, unless such leads are common in the data set. It is
+    also bad if an earlier record has the same samples, unless that is tolerated. In declared data sets a flat line is
+    unusable only if all channels of that moment are flat.
     """
     low, high = read.statistics[:, 0], read.statistics[:, 1]
     given, leads_of = read.frames.missing, read.frames.windows.leads

@@ -1,4 +1,4 @@
-"""Records that cannot be prepared: each ends the preparation, or is left out and listed."""
+"""Records that cannot be prepared: each stops the preparation, or is left out and listed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from clops_sweep.errors import UsageError
 
 @dataclass
 class Problems:
-    """Records that could not be read: the first one ends everything (`stop`), or they are collected (`skip`).
+    """Collects records that could not be read (`skip`), or raises at the first one (`stop`).
 
     Attributes:
-        on_error: which of both.
-        tolerant: whether records with the samples of an earlier one are kept where the publisher ships such.
-        skipped: each of them, with the first reason.
+        on_error: `stop` or `skip`.
+        tolerant: whether to keep records with the samples of an earlier one in data sets known to have duplicates.
+        skipped: each such record with its first reason.
         every: all that is wrong, one sentence each.
     """
 
@@ -27,7 +27,7 @@ class Problems:
     every: list[str] = field(default_factory=list)
 
     def note(self, record: str, reason: str, *more: str) -> None:
-        """One more of them.
+        """Add a record with the reasons.
 
         Raises:
             UsageError: under `stop`.
@@ -39,7 +39,7 @@ class Problems:
 
 
 def named_once(sources: Sequence[Source], problems: Problems) -> list[Source]:
-    """The sources whose names can be written down, of each record the first."""
+    """Return the sources with printable names; of duplicate records, the first."""
     first: dict[str, Source] = {}
     for source in sources:
         if not source.record.isprintable():

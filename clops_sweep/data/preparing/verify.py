@@ -1,4 +1,4 @@
-"""Proving that a data set is whole: as its publisher ships it, and as it was prepared."""
+"""Check a data set completely, both the publisher's files and the prepared folder."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from clops_sweep.data.same_samples import SeenSamples
 
 @dataclass(frozen=True)
 class Verification:
-    """What was looked at and what is wrong, one sentence each.
+    """What was checked, and what is wrong, one sentence each.
 
-    `records` were decoded in full; `published` files were compared with the publisher's SHA-256 list, where there is
-    one; `prepared` says whether the prepared folder was there and compared with its manifest and its sources.
+    `records` is the number of records that were decoded, `published` the number of files compared with the publisher's
+    list of SHA-256. `prepared` says whether a prepared folder was compared with its manifest and its sources.
     """
 
     records: int
@@ -32,12 +32,12 @@ class Verification:
 
 
 def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verification:
-    """Decodes every record under the data root, compares checksums, and checks the prepared folder bit by bit.
+    """Decode every record under the data root, compare checksums, and check the prepared folder bit by bit.
 
-    `vfdb`, which is prepared as part of `mitbih_vfdb` only, is verified as its publisher ships it.
+    `vfdb`, which is only prepared as part of `mitbih_vfdb`, is verified alone.
 
     Raises:
-        UsageError: neither the publisher's files nor a prepared set are there.
+        UsageError: neither the publisher's files nor a prepared set exist.
     """
     data = DataSet("mitbih_vfdb" if name == "vfdb" else name)
     sources: Iterable[Source] = []
@@ -56,7 +56,7 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
 
 
 def _against_published_sums(files: Sequence[Path]) -> tuple[int, list[str]]:
-    """How many files a SHA256SUMS.txt in their folder or above it lists, and those that differ from it."""
+    """Return how many files a SHA256SUMS.txt in their folder or above lists, and those that differ from it."""
     expected = {
         folder / name: sha256
         for folder in {parent for file in files for parent in file.parents[:4]}

@@ -1,1 +1,1 @@
-"""Published data sets: a file for each, what these files share, and their download."""
+"""Published data sets: a module for each, shared code, and downloads."""

@@ -39,7 +39,7 @@ CLASSES: Final = tuple(RHYTHMS)
 
 @dataset("cardiology", classes=CLASSES, channels=("ECG",), units="adu", rules=Rules(split=random_split.shuffled))
 def cardiology(data_root: Path | None) -> list[Source]:
-    """All `*.ecg`, each with its `*_grp*.episodes.json`; also in folders below, and where only one of both is."""
+    """Find all `*.ecg` and `*_grp*.episodes.json`, also in subfolders; a file without its partner is a record too."""
     folder = find_folder(data_root, DATASETS["cardiology"].folders, "cardiology", ("**/*.ecg",), ("*.ecg",))
     labelled = {_signal_of(path) for path in folder.rglob("*_grp*.episodes.json")}
     return [
@@ -52,9 +52,9 @@ class CardiologyRecord(Source):
     """Non-overlapping frames of 256 samples (1.28 s), resampled to 2500, in the recorder's unit."""
 
     def read(self, common: Common) -> Frames:
-        """Whole frames, each labelled by the rhythm at its first sample; those in SUDDEN_BRADY are dropped.
+        """Read whole frames, each labelled by the rhythm at its first sample; frames in SUDDEN_BRADY are dropped.
 
-        Resampled from 256 to 2500 samples by scipy.signal.resample, rounded to multiples of 1/256.
+        Frames are resampled from 256 to 2500 samples by scipy.signal.resample and rounded to multiples of 1/256.
         """
         signal, *labels = self.files
         if not labels:
@@ -100,11 +100,11 @@ def _require_size(path: Path) -> None:
 
 
 def read_episodes(path: Path, samples: int) -> list[tuple[int, str]]:
-    """Onset (sample, from 1) and rhythm of the episodes of a recording, by time, that together cover all of it.
+    """Return onset (sample, from 1) and rhythm of the episodes of a recording by time; they cover all of it.
 
     Raises:
-        UsageError: not such a file, an episode that ends before it begins or outside the recording, or episodes that
-            overlap, leave out the first sample, or leave gaps of more than the sample at their border.
+        UsageError: the file is invalid, an episode ends before it begins or outside the recording, or episodes overlap,
+            leave out the first sample, or leave a gap of more than one sample between them.
     """
     try:
         listed = json.loads(path.read_bytes())["episodes"]
@@ -131,7 +131,7 @@ def _refuse_gaps(path: Path, episodes: Sequence[tuple[int, int, str]], samples: 
             )
     reached = 0
     for onset, offset, _ in [*episodes, (samples + 1, samples + 1, "")]:
-        # Samples between two episodes have the rhythm before them; samples before the first episode have none.
+        # samples between two episodes belong to the episode before them
         if onset > reached + (2 if reached else 1):
             raise UsageError(f"{shorten(path)}: no episode between samples {reached} and {onset}; correct the episodes")
         if onset < reached:
@@ -150,5 +150,5 @@ def _signal_of(episodes: Path) -> Path:
 
 
 def _escaped(name: str) -> str:
-    """A file name as a glob pattern that matches only itself."""
+    """Return a file name as a glob pattern that matches it alone."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in name)

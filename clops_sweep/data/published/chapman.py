@@ -1,7 +1,7 @@
 """`chapman`: the Chapman-Shaoxing database, four rhythm groups on twelve leads, dated by file name.
 
 Zheng et al., "A 12-lead electrocardiogram database for arrhythmia research covering more than 10,000 patients",
-Scientific Data 7, 2020. Two editions are read: CSV files with Diagnostics.xlsx, and WFDB records (without dates).
+Scientific Data 7, 2020. Reads two editions: CSV files with Diagnostics.xlsx, and WFDB records (without dates).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ GROUPS: Final = {
     "SB": "SB",
     **dict.fromkeys(("SR", "SA"), "SR"),
 }
-"""The eleven rhythms of Diagnostics.xlsx and the group each belongs to."""
+"""The eleven rhythms of Diagnostics.xlsx and the group of each."""
 
 SNOMED: Final = {
     "164889003": "AFIB",
@@ -58,7 +58,7 @@ SNOMED: Final = {
     "426783006": "SR",
     "427393009": "SA",
 }
-"""Codes of the same rhythms in the WFDB edition's headers; its other codes are conditions, not rhythms."""
+"""Codes of these rhythms in the headers of the WFDB edition; its other codes are conditions, not rhythms."""
 
 DIAGNOSTICS: Final = "Diagnostics.xlsx"
 _CSV_PLACES: Final = ("ECGDataDenoised/MUSE_", "ECGData/MUSE_", "MUSE_")
@@ -70,14 +70,14 @@ CLASSES: Final = ("AFIB", "GSVT", "SB", "SR")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ChapmanRecord(Source):
-    """Ten seconds per lead, resampled from 500 to 250 Hz, microvolt; every lead its own instance."""
+    """Ten seconds of each lead in microvolt, resampled from 500 to 250 Hz; each lead is an instance."""
 
     rhythm: str = ""
 
     def read(self, common: Common) -> Frames:
-        """One frame per lead, labelled by the group of the recording's rhythm.
+        """Read one frame per lead, labelled by the group of the recording's rhythm.
 
-        Resampled by scipy.signal.resample; a lead with a missing sample is all NaN, and then dropped.
+        Frames are resampled by scipy.signal.resample; a lead with a missing sample becomes NaN and is dropped later.
         """
         file = self.files[0]
         if file.suffix == ".csv":
@@ -103,14 +103,14 @@ class ChapmanRecord(Source):
             leads = read_csv(file)
         else:
             stored = read_stored(header)
-            leads = np.stack([1000 * physical(stored, header, lead) for lead in order])  # microvolt
+            leads = np.stack([1000 * physical(stored, header, lead) for lead in order])  # in microvolts
         label = CLASSES.index(GROUPS[rhythm])
         windows = whole_windows(common, leads.shape[1], SAMPLES, label, patient=self.record, time=time)
         return Frames.resampled(windows, windows.cut(leads), GRID, samples_digest(leads))
 
 
 def _split(index: Index, seed: int) -> NDArray[np.int8]:
-    """floor(.6 n), floor(.2 n), rest of the patients of each term, shuffled by the seed."""
+    """Split the patients of each term, shuffled by the seed, into floor(0.6 n), floor(0.2 n) and the rest."""
     if index.times is None:
         return random_split.shuffled(index, seed)
     times = np.empty(len(index.patient_names), index.times.dtype)
@@ -120,7 +120,7 @@ def _split(index: Index, seed: int) -> NDArray[np.int8]:
 
 @dataset("chapman", classes=CLASSES, channels=LEADS, units="uV", rules=Rules(split=_split, tolerates_dead_leads=True))
 def chapman(data_root: Path | None) -> list[Source]:
-    """The CSV files with their labels in Diagnostics.xlsx, or the WFDB records, which carry their labels themselves."""
+    """Find the CSV files and Diagnostics.xlsx with their labels, or the WFDB records, whose headers hold the labels."""
     holds = tuple(f"{place}*.csv" for place in _CSV_PLACES)
     folder = find_folder(
         data_root, DATASETS["chapman"].folders, "chapman", (*holds, "**/*.hea"), (*holds, "WFDBRecords/**/*.hea")
@@ -130,7 +130,7 @@ def chapman(data_root: Path | None) -> list[Source]:
         return [ChapmanRecord((name,), files) for name, files in wfdb_files(folder, ".mat")]
     table = folder / DIAGNOSTICS
     rhythms = read_diagnostics(table)
-    files = {record: paths[0].with_name(f"{record}.csv") for record in rhythms}  # whether it is there or not
+    files = {record: paths[0].with_name(f"{record}.csv") for record in rhythms}  # even if it is missing
     files |= {path.stem: path for path in paths}
     return [
         ChapmanRecord((record,), (files[record],), (table,), rhythm=rhythms.get(record, "")) for record in sorted(files)
@@ -138,13 +138,13 @@ def chapman(data_root: Path | None) -> list[Source]:
 
 
 def split_by_term(times: NDArray[np.datetime64], seed: int) -> NDArray[np.int8]:
-    """The split of patients [n] from their dates of acquisition [n]: 60/20/20 in floors, within each term."""
+    """Return the split of patients [n] from their dates [n]: within each term 60/20/20, rounded down."""
     everybody = np.ones(len(times), bool)
     return random_split.within_groups(term_of(times, everybody, DATASETS["chapman"].terms), seed)
 
 
 def acquired(record: str, path: Path) -> np.datetime64:
-    """The date in a file name such as MUSE_20180113_171327_27000."""
+    """Return the date in a file name such as MUSE_20180113_171327_27000."""
     match = _DATED.search(record + "_")
     try:
         if match is None:

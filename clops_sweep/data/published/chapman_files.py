@@ -1,4 +1,4 @@
-"""The two kinds of file that the CSV edition of the Chapman-Shaoxing database consists of: labels and signals."""
+"""The CSV edition of the Chapman-Shaoxing database: its table of labels and its signal files."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from clops_sweep.errors import UsageError
 
 SAMPLES: Final = 5000
 MOST_MICROVOLT: Final = 2**15 * 4.88
-"""The largest amplitude that 16-bit samples in the recorder's steps of 4.88 microvolt can have. Beyond it is no ECG
-but a number that was damaged; NaN, which the publisher's files hold, is a missing sample."""
+"""The largest amplitude of 16-bit samples in the recorder's steps of 4.88 microvolt. Larger values are damaged numbers;
+NaN, which the publisher's files hold, is a missing sample."""
 
 
 def read_diagnostics(path: Path) -> Mapping[str, str]:
-    """Record and rhythm of every row of Diagnostics.xlsx.
+    """Return record and rhythm of every row of Diagnostics.xlsx.
 
     Raises:
-        UsageError: the table or one of its columns is missing, it cannot be read, or a record is listed twice.
+        UsageError: the table or one of its columns is missing or unreadable, or a record is listed twice.
     """
     import pandas as pd
 
@@ -33,7 +33,7 @@ def read_diagnostics(path: Path) -> Mapping[str, str]:
     with one_sentence(path):
         try:
             table = pd.read_excel(path, dtype=str, keep_default_na=False)
-        except Exception as error:  # of zip, zlib, XML and openpyxl, whichever comes upon the damage first
+        except Exception as error:  # zip, zlib, XML and openpyxl each raise their own errors for a damaged file
             if is_of_the_file_system(error):
                 raise
             raise UsageError(
@@ -52,10 +52,10 @@ def read_diagnostics(path: Path) -> Mapping[str, str]:
 
 
 def read_csv(path: Path) -> NDArray[np.float64]:
-    """The twelve leads of a CSV file in microvolt, [12, 5000]; a line of lead names at the top is passed over.
+    """Return the twelve leads of a CSV file in microvolt, [12, 5000]; a header line with lead names is skipped.
 
     Raises:
-        UsageError: not 5000 lines of twelve numbers, or a number that no recorder has written.
+        UsageError: the file does not hold 5000 lines of twelve numbers, or a number is beyond the recorder's range.
     """
     values = read_signal(path, None)
     if values.shape != (len(LEADS), SAMPLES):

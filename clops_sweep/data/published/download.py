@@ -1,7 +1,7 @@
-"""Fetching what PhysioNet gives out openly, file by file through wfdb's downloader.
+"""Download openly available data sets from PhysioNet, file by file through wfdb's downloader.
 
-The publisher's SHA256SUMS.txt says which files there are and what is in them: a file that is whole is passed over
-without asking for it, one that was cut short is completed, one with another content is fetched anew.
+The publisher's SHA256SUMS.txt lists the files: complete files are skipped without a request, truncated ones are
+completed, and files with another content are downloaded again.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from clops_sweep.data.files.wfdb_records import load_wfdb
 from clops_sweep.errors import UsageError
 
 _CONNECTIONS: Final = 2
-"""As wfdb has it, so as not to overload the server."""
+"""Simultaneous downloads, as many as wfdb uses, so as not to overload the server."""
 _PAUSES: Final = (1.0, 4.0)
-"""Seconds before a file is asked for again; a server that is asked for ten thousands of files fails now and then."""
+"""Seconds before each retry of a file; a server fails now and then over ten thousands of requests."""
 _SILENCE: Final = 300.0
-"""Seconds without a single file after which the server is taken to be gone."""
+"""Seconds without a finished file after which the server counts as unreachable."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Those files of a version of a PhysioNet project whose names match `wanted`; they keep their names in `folder`."""
+    """The files of a version of a PhysioNet project whose names match `wanted`; they keep their names in `folder`."""
 
     project: str
     folder: str
@@ -59,15 +59,15 @@ DOWNLOADS: Final[Mapping[str, Sequence[Part]]] = {
 
 
 PARTS_OF: Final[Mapping[str, tuple[str, Part]]] = {"vfdb": ("mitbih_vfdb", _VFDB)}
-"""What can be fetched by itself although it is no data set: its part of one."""
+"""Parts of data sets that can be downloaded alone."""
 
 
 def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
-    """Fetches a data set into its folders under `data_root`; returns those folders.
+    """Download a data set into its folders under `data_root`, and return those folders.
 
     Raises:
-        UsageError: the data set is not to be downloaded openly (where to get it is said), PhysioNet is out of reach,
-            or a folder cannot be written.
+        UsageError: the data set is not openly available (the message says where to get it), PhysioNet cannot be
+            reached, or a folder cannot be written.
     """
     parts = (PARTS_OF[name][1],) if name in PARTS_OF else DOWNLOADS.get(name)
     if parts is None:
@@ -79,7 +79,7 @@ def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
             f"{info.folders[0]}/ under the data root"
         )
     for part in parts:
-        # wfdb prints a line per file; its messages are not for the user of this command.
+        # wfdb prints a line per file, which users of this command do not need
         with contextlib.redirect_stdout(io.StringIO()), ThreadPool(_CONNECTIONS) as pool:
             _fetch(part, data_root / part.folder, pool, progress)
     return [data_root / part.folder for part in parts]
@@ -100,20 +100,20 @@ def _fetch(part: Part, folder: Path, pool: ThreadPool, progress: bool) -> None:
 
 @contextlib.contextmanager
 def _gone_if_empty(folder: Path) -> Iterator[None]:
-    """A folder that is there inside; what was made of it and of those above is removed where nothing came into it."""
+    """Create a folder for the block; afterwards remove it and the created parents if they are empty."""
     with one_sentence(folder):
         made = [place for place in (folder, *folder.parents) if not place.exists()]
         folder.mkdir(parents=True, exist_ok=True)
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # one that is not empty, and all above it
+        with contextlib.suppress(OSError):  # rmdir fails at the first folder that is not empty
             for place in made:
                 place.rmdir()
 
 
 def _as_they_come(pool: ThreadPool, task: Callable[[str], None], names: Iterable[str]) -> Iterator[None]:
-    """Runs a task for every name, two at a time; the first that fails ends the rest."""
+    """Run a task for every name, two at a time; the first failure stops the rest."""
     results = pool.imap_unordered(task, names)
     while True:
         try:
@@ -128,7 +128,7 @@ def _as_they_come(pool: ThreadPool, task: Callable[[str], None], names: Iterable
 
 
 def _complete(get: Callable[..., None], path: Path, name: str, sha256: str) -> None:
-    """Fetches what is missing of a file; all of it where what is there is no beginning of it."""
+    """Download the missing part of a file, or all of it if the present part differs from the original."""
     with one_sentence(path):
         if is_whole(path, sha256):
             return
@@ -137,9 +137,7 @@ def _complete(get: Callable[..., None], path: Path, name: str, sha256: str) -> N
             get(name, anew, _PAUSES)
             if is_whole(path, sha256):
                 return
-    raise UsageError(
-        f"{path}: what was sent does not have the SHA-256 that is published for it; download it again later"
-    )
+    raise UsageError(f"{path}: the received file does not have the published SHA-256; download it again later")
 
 
 def _get(
@@ -150,13 +148,13 @@ def _get(
     anew: bool,
     pauses: Sequence[float],
 ) -> None:
-    """One file through wfdb, which completes a file that is shorter than it should be unless it is to come anew."""
+    """Download one file through wfdb, which completes a file that is too short, unless `anew`."""
     where, file = posixpath.split(name)
     for pause in (*pauses, None):
         try:
             fetch((file, where, project, str(folder), True, anew))
             return
-        except Exception as error:  # from DNS to HTTP, and whatever wfdb makes of it
+        except Exception as error:  # errors of DNS, TCP, TLS and HTTP, as wfdb wraps them
             if is_of_the_file_system(error):
                 with one_sentence(folder / name):
                     raise
@@ -166,10 +164,10 @@ def _get(
 
 
 def _why_not(error: Exception, project: str, name: str) -> str:
-    """A sentence on why a file did not come: no connection, no such file, or a server that fails."""
+    """Return a sentence on why a download failed: no connection, no such file, or a server error."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     again = "run the same command again, it goes on where it stopped"
-    if kinds & {"ConnectionError", "Timeout"}:  # those of requests as well as Python's own
+    if kinds & {"ConnectionError", "Timeout"}:  # includes errors of requests
         return f"physionet.org cannot be reached ({type(error).__name__}); check the network and {again}"
     if isinstance(error, FileNotFoundError):
         place = f"https://physionet.org/content/{project}/"

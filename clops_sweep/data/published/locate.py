@@ -1,4 +1,4 @@
-"""Where a publisher's folder lies under a data root."""
+"""Find a publisher's folder under a data root."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from clops_sweep.errors import AbsentData
 def find_folder(
     data_root: Path | None, names: Sequence[str], dataset: str, holds: Sequence[str], itself: Sequence[str]
 ) -> Path:
-    """The first of `data_root / name` with a file that one of the patterns `holds` matches.
+    """Return the first of `data_root / name` with a file that matches one of the patterns `holds`.
 
-    `data_root` itself is taken for the publisher's folder where `itself` matches: patterns that fit no other data set
-    and nothing in the folders of other data sets.
+    `data_root` itself is returned if it matches `itself`: patterns that match no other data set and nothing in the
+    folders of other data sets.
 
     Raises:
-        AbsentData: no data root given, no such folder, or nothing in it that the patterns match.
+        AbsentData: no data root is given, the folder is missing, or no file in it matches.
     """
     looked_for = " or ".join(f"{name}/" for name in names)
     if data_root is None:
@@ -42,10 +42,10 @@ def find_folder(
 
 
 def recording_names(folder: Path) -> list[str]:
-    """Names of all recordings of a WFDB folder, sorted: by its files, its RECORDS list and its list of checksums.
+    """Return the sorted names of all recordings of a WFDB folder: from its files, its RECORDS list and its checksums.
 
-    A recording of which only one file has arrived, or none, is therefore noticed and not silently left out.
-    Annotations do not make a recording: the MIT-BIH Arrhythmia Database has some (102-0.atr) that belong to another.
+    So a recording with missing files is reported and not silently left out. Annotations alone do not make a recording:
+    the MIT-BIH Arrhythmia Database has some (102-0.atr) that belong to another recording.
     """
     found = {path.stem for suffix in (".hea", ".dat") for path in folder.glob(f"*{suffix}")}
     found |= {path.stem for path in listed_below(folder) if path.parent == folder and path.suffix == ".hea"}
@@ -56,10 +56,10 @@ def recording_names(folder: Path) -> list[str]:
 
 
 def wfdb_files(folder: Path, signal_suffix: str) -> list[tuple[str, tuple[Path, Path]]]:
-    """The names of all records of a folder and of those below it, sorted, each with its header and its signal file.
+    """Return the sorted names of all records of a folder and its subfolders, each with its header and its signal file.
 
-    A signal file without a header is a record too, and so is a record that the publisher lists, so that what is
-    missing is noticed.
+    A signal file without a header is a record too, and so is a record that the publisher lists, so that missing files
+    are reported.
     """
     suffixes = (".hea", signal_suffix)
     stems = {path.with_suffix("") for suffix in suffixes for path in folder.rglob(f"*{suffix}")}

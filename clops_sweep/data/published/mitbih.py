@@ -1,4 +1,4 @@
-"""`mitbih`: the MIT-BIH Arrhythmia Database as the open stand-in for the Cardiology data set.
+"""`mitbih`: the MIT-BIH Arrhythmia Database an open alternative to the Cardiology data set.
 
 Moody and Mark, "The impact of the MIT-BIH Arrhythmia Database", IEEE Engineering in Medicine and Biology 20(3), 2001.
 Eight classes from rhythm and beat labels, in windows of 5 s of the modified lead II.
@@ -42,7 +42,7 @@ GRID: Final = 2.0**-16
 """Stored samples are multiples of 2^-16 mV: 1/328 of the source's step of 1/200 mV."""
 
 RHYTHM_CLASSES: Final = {"(AFIB": "AFIB", "(B": "BIGEMINY", "(P": "PACED", "(N": "", "(SBR": ""}
-"""The class of each rhythm note; empty where the beats decide."""
+"""The class of each rhythm annotation; empty if the beats decide."""
 KNOWN_RHYTHMS: Final = frozenset(
     f"({name}"
     for name in (
@@ -50,23 +50,23 @@ KNOWN_RHYTHMS: Final = frozenset(
         *("ASYS", "BI", "HGEA", "NOISE", "NSR", "PM", "VER", "VF", "VFIB"),
     )
 )
-"""All rhythm notes of the two MIT-BIH databases, those of the arrhythmia database first: any other is a mistake."""
+"""All rhythm annotations of the two MIT-BIH databases, those of the arrhythmia database first; others are errors."""
 RECORD_FILES: Final = ("*.hea", "*.dat")
 _BEATS: Final = frozenset("NLRBAaJSVrFejnE/fQ?")
 _SAME_PERSON: Final = {"202": "201"}
 
 
-# In the order of the tasks, which are the pairs AFIB-APB, BIGEMINY-NSR, LBBB-RBBB and PACED-PVC.
+# The order of the tasks: AFIB-APB, BIGEMINY-NSR, LBBB-RBBB and PACED-PVC.
 CLASSES: Final = ("AFIB", "APB", "BIGEMINY", "NSR", "LBBB", "RBBB", "PACED", "PVC")
 LEADS: Final = ("MLII", "V5")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MitBihRecord(Source):
-    """MLII where it was recorded, else the first lead; windows of 5 s resampled to 2500 samples, mV.
+    """Windows of 5 s of MLII, or of the first lead if MLII is missing, in mV, resampled to 2500 samples.
 
-    `rate` is what the record is published with. `rhythms` are the notes that are a class by themselves; an empty class
-    name means: by beats. `capped` are the windows that the caps have left, once these are known.
+    `rate` is the published sampling rate. `rhythms` maps annotations to classes; an empty class means that the beats
+    decide. `capped` holds the windows that remain after the caps, once they are known.
     """
 
     window_seconds: float
@@ -75,14 +75,14 @@ class MitBihRecord(Source):
     capped: Windows | None = None
 
     def windows(self, common: Common) -> Windows:
-        """Windows that do not overlap, each inside one rhythm (or centred on a short one), with their class."""
+        """Place non-overlapping windows, each inside one rhythm (or centred on a short one), with their class."""
         header = read_header(self.files[0])
         require_rate(header, self.rate)
         samples, symbols, notes = read_annotations(self.files[2])
         _refuse_unknown_rhythms(self.files[2], symbols, notes)
         segments = rhythm_segments(samples, symbols, notes, header.samples)
         if not segments:
-            raise UsageError(f"{shorten(self.files[2])}: notes no rhythm; download the record again")
+            raise UsageError(f"{shorten(self.files[2])}: has no rhythm annotation; download the record again")
         is_beat = np.array([symbol in _BEATS for symbol in symbols], bool)
         beat_samples, beats = samples[is_beat], np.array(symbols)[is_beat]
         width = round(self.window_seconds * self.rate)
@@ -108,7 +108,7 @@ class MitBihRecord(Source):
         )
 
     def read(self, common: Common) -> Frames:
-        """Millivolt, resampled by scipy.signal.resample and rounded to multiples of 2^-16 mV."""
+        """Read millivolts, resampled by scipy.signal.resample and rounded to multiples of 2^-16 mV."""
         windows = self.windows(common) if self.capped is None else self.capped
         header = read_header(self.files[0])
         channel, _ = _lead(header, common.channels)
@@ -119,13 +119,13 @@ class MitBihRecord(Source):
 
 
 def _groups(header: Header) -> dict[str, str]:
-    """Sex and age from the first comment, such as "69 M 1085 1629 x1"; the VFDB has none."""
+    """Return sex and age from the first comment, such as "69 M 1085 1629 x1"; VFDB records have none."""
     age, sex, *_ = [*"".join(header.lines.comments[:1]).split(), "", ""]
     return sex_and_age(sex, age)
 
 
 def _placed(common: Common, record: MitBihRecord) -> MitBihRecord:
-    """The record with its windows; one whose files are bad as it is, as reading it says why."""
+    """Return the record with its windows; unchanged if its files are bad, which reading it reports."""
     try:
         return replace(record, capped=record.windows(common))
     except (UsageError, OSError):
@@ -135,7 +135,7 @@ def _placed(common: Common, record: MitBihRecord) -> MitBihRecord:
 def _select(
     common: Common, records: Sequence[MitBihRecord], options: Mapping[str, OptionValue], run: Run
 ) -> list[MitBihRecord]:
-    """At most so many windows per patient and class and about so many per class, evenly over each recording."""
+    """Cap the windows per patient and class, and roughly per class, and spread them over each recording."""
     found = list(run(partial(_placed, common), records))
     windows = {record.record: record.capped for record in found if record.capped is not None}
     if not windows:
@@ -155,7 +155,7 @@ def _select(
 
 RULES: Final = Rules(
     options={"window_seconds": 5.0, "frames_per_patient_and_class": 60, "frames_per_class": 420},
-    # A window holds a few beats and fits many times into a recording of half an hour; caps beyond these cap nothing.
+    # a recording of 30 minutes holds fewer windows than these caps, so larger caps have no effect
     limits={
         "window_seconds": (0.5, 60),
         "frames_per_patient_and_class": (1, 10_000),
@@ -168,13 +168,13 @@ RULES: Final = Rules(
 
 @dataset("mitbih", classes=CLASSES, channels=LEADS, units="mV", rules=RULES)
 def mitbih(data_root: Path | None, window_seconds: float, **_: OptionValue) -> list[Source]:
-    """All records of the folder; what is missing of one is reported when it is read."""
+    """Find all records of the folder; reading a record reports its missing files."""
     folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", RECORD_FILES, RECORD_FILES)
     return mitbih_records(folder, window_seconds=window_seconds)
 
 
 def mitbih_records(folder: Path, prefix: str = "", **known: Any) -> list[Source]:
-    """The records of one of the two MIT-BIH databases; `known` as in `MitBihRecord`."""
+    """Find the records of one of the two MIT-BIH databases; `known` holds arguments of `MitBihRecord`."""
     return [
         MitBihRecord(
             (f"{prefix}{name}",), tuple(folder / f"{name}{suffix}" for suffix in (".hea", ".dat", ".atr")), **known
@@ -184,7 +184,7 @@ def mitbih_records(folder: Path, prefix: str = "", **known: Any) -> list[Source]
 
 
 def _lead(header: Header, names: Sequence[str]) -> tuple[int, int]:
-    """The channel that is read, and its position in the names of the leads."""
+    """Return the channel to read, and its position in the names of the leads."""
     channel = header.leads.index("MLII") if "MLII" in header.leads else 0
     if header.leads[channel] not in names:
         raise UsageError(
@@ -206,11 +206,10 @@ def _refuse_unknown_rhythms(path: Path, symbols: Sequence[str], notes: Sequence[
 def place_windows(
     segments: Sequence[Segment], width: int, length: int, rhythms: Mapping[str, str] = RHYTHM_CLASSES
 ) -> list[tuple[int, str]]:
-    """Begin and rhythm of all windows, in order of time, none overlapping another.
+    """Return start and rhythm of all windows by time; none overlap.
 
-    A segment shorter than a window that fills at least half of one gets a window centred on it; those are placed
-    first, as short rhythms are the rare ones. Longer segments are tiled from their begin, or from where such a
-    window ends.
+    A segment shorter than a window that fills at least half of one gets a window centred on it. These are placed first,
+    since short rhythms are the rare ones. Longer segments are tiled from their start, or from the end of such a window.
     """
     centred: list[tuple[int, str]] = []
     free_from = 0
@@ -232,10 +231,10 @@ def place_windows(
 
 
 def window_class(rhythm: str, beats: NDArray[np.str_], rhythms: Mapping[str, str] = RHYTHM_CLASSES) -> str:
-    """The class of a window, or the reason why it is dropped.
+    """Return the class of a window, or the reason why it is dropped.
 
-    AFIB, BIGEMINY and PACED by rhythm. In normal rhythm and sinus bradycardia by beats: any V is PVC, else any of
-    A, a, J, S is APB, else all L is LBBB, all R is RBBB, all N is NSR.
+    The rhythm decides on AFIB, BIGEMINY and PACED. In normal rhythm and sinus bradycardia, the beats decide: any V
+    gives PVC, else any of A, a, J, S gives APB, else all L give LBBB, all R RBBB and all N NSR.
     """
     if rhythm not in rhythms:
         return f"rhythm {rhythm[1:]}"

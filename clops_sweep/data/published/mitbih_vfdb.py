@@ -1,8 +1,8 @@
 """`mitbih_vfdb`: `mitbih` and the MIT-BIH Malignant Ventricular Ectopy Database; a stress test.
 
-Greenwald, "Development and analysis of a ventricular fibrillation detector", MIT, 1986. Forgetting is dramatic here,
-but class and database are confounded: ventricular tachycardia and flutter come almost only from the second one, and
-a network tells the databases apart on sinus rhythm alone. Results on it say little about the heart.
+Greenwald, "Development and analysis of a ventricular fibrillation detector", MIT, 1986. Forgetting is severe, but class
+and database are confounded: ventricular tachycardia and flutter come almost only from the second database, and a
+network can tell the databases apart by their sinus rhythm. So results say little about arrhythmias.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _VFDB: Final = {
     "(SBR": "NSR",
     **_VENTRICULAR,
 }
-"""VFDB has no beat labels, so its normal rhythm is NSR as a whole."""
+"""VFDB has no beat labels, so all of its normal rhythm is NSR."""
 
 
 @dataset("mitbih_vfdb", classes=(*CLASSES, "VFL", "VT"), channels=(*LEADS, "ECG"), units="mV", rules=RULES)
 def mitbih_vfdb(data_root: Path | None, window_seconds: float, **_: OptionValue) -> list[Source]:
-    """All records of both folders, with two more classes as a fifth pair: VFL (flutter and fibrillation) and VT.
+    """Find all records of both folders; a fifth pair of classes is VFL (flutter and fibrillation) and VT.
 
-    Ventricular rhythms are classes in both databases; NOISE, which overlays a rhythm, is no class.
+    Ventricular rhythms are classes in both databases. NOISE, which overlays a rhythm, is not a class.
     """
     vfdb = vfdb_records(data_root, window_seconds)
     folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", RECORD_FILES, RECORD_FILES)
@@ -44,6 +44,6 @@ def mitbih_vfdb(data_root: Path | None, window_seconds: float, **_: OptionValue)
 
 
 def vfdb_records(data_root: Path | None, window_seconds: float) -> list[Source]:
-    """The records of VFDB alone, which are verified by themselves and prepared as part of `mitbih_vfdb` only."""
+    """Find the records of VFDB, which is verified alone, but only prepared as part of `mitbih_vfdb`."""
     folder = find_folder(data_root, DATASETS["mitbih_vfdb"].folders, "mitbih_vfdb", RECORD_FILES, itself=())
     return mitbih_records(folder, "vfdb-", window_seconds=window_seconds, rate=VFDB_RATE, rhythms=_VFDB)

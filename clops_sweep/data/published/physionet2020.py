@@ -33,7 +33,7 @@ SNOMED: Final = {
     "429622005": "STD",
     "164931005": "STE",
 }
-"""Codes that later releases of the same headers use in place of the names."""
+"""Codes of these labels in headers of later releases."""
 
 
 CLASSES: Final = ("AF", "I-AVB", "LBBB", "Normal", "PAC", "PVC", "RBBB", "STD", "STE")
@@ -43,7 +43,7 @@ class ChallengeRecord(IntegerRecord):
     """Non-overlapping frames of 2500 samples (5 s at 500 Hz) in the publisher's integers; a recording is a patient."""
 
     def windows(self, common: Common, header: Header) -> Windows:
-        """Every whole frame of every lead, with the labels of the recording as [m, 9] multi-hot."""
+        """Return every whole frame of every lead, with the labels of the recording as multi-hot [m, 9]."""
         names = [SNOMED.get(diagnosis, diagnosis) for diagnosis in diagnoses(header)]
         for name in names:
             if name not in CLASSES:
@@ -61,14 +61,14 @@ class ChallengeRecord(IntegerRecord):
     channels=LEADS,
     units="mV",
     rules=Rules(
-        # 4402 / 1100 / 1375 patients of the whole set, as in the paper.
+        # gives 4402 / 1100 / 1375 patients of the whole set, as in the paper
         split=lambda index, seed: random_split.test_first(len(index.patient_names), seed),
         integers=True,
         multi_label=True,
     ),
 )
 def physionet2020(data_root: Path | None) -> list[Source]:
-    """All records, also in folders below such as the publisher's g1, g2, ..."""
+    """Find all records, also in subfolders such as the publisher's g1, g2, ..."""
     folders = DATASETS["physionet2020"].folders
     folder = find_folder(data_root, folders, "physionet2020", ("*.mat", "*/*.mat"), ("A*.mat", "g[0-9]/A*.mat"))
     return [ChallengeRecord((name,), files) for name, files in wfdb_files(folder, ".mat")]

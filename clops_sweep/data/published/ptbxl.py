@@ -40,15 +40,15 @@ CLASSES: Final = ("CD", "HYP", "MI", "NORM", "STTC")
 class PtbXlRecord(IntegerRecord):
     """Two frames of 5 s per lead of each 10 s recording at 500 Hz, in the publisher's integers.
 
-    Dates are shifted by the publisher, consistently within a patient only: terms made from them are a surrogate.
-    `row` is of ptbxl_database.csv, `superclass` that of each SCP statement.
+    The publisher shifted the dates, consistently only within a patient, so terms made from them are surrogates. `row`
+    is a row of ptbxl_database.csv, `superclass` maps each SCP statement to its superclass.
     """
 
     row: Mapping[str, str]
     superclass: Mapping[str, str]
 
     def windows(self, common: Common, header: Header) -> Windows:
-        """Every whole frame of every lead, labels [m, 5] multi-hot; recordings without a superclass are dropped."""
+        """Return whole frames of every lead, labels [m, 5] multi-hot; recordings without a superclass are dropped."""
         row, database = self.row, self.tables[0]
         names = _classes(row, self.superclass, database)
         groups = sex_and_age(_SEX.get(row.get("sex", "").strip(), ""), row.get("age", ""))
@@ -68,7 +68,7 @@ class PtbXlRecord(IntegerRecord):
     rules=Rules(split=random_split.shuffled, integers=True, multi_label=True, tolerates_repeats=True),
 )
 def ptbxl(data_root: Path | None) -> list[Source]:
-    """All rows of ptbxl_database.csv, by their 500 Hz file."""
+    """Find all rows of ptbxl_database.csv, with their 500 Hz files."""
     folder = find_folder(data_root, DATASETS["ptbxl"].folders, "ptbxl", (DATABASE,), (DATABASE,))
     database, statements = folder / DATABASE, folder / STATEMENTS
     superclass = _superclasses(statements, CLASSES)
@@ -85,7 +85,7 @@ def ptbxl(data_root: Path | None) -> list[Source]:
 
 
 def _superclasses(path: Path, classes: Sequence[str]) -> Mapping[str, str]:
-    """All SCP statements and the superclass of each, which is empty for those that are no diagnosis."""
+    """Return the superclass of every SCP statement, empty if it is not a diagnosis."""
     superclass = {}
     for row in read_table(path, ("", "diagnostic", "diagnostic_class")):
         is_diagnosis = row["diagnostic"].startswith("1")
@@ -99,7 +99,7 @@ def _superclasses(path: Path, classes: Sequence[str]) -> Mapping[str, str]:
 
 
 def _classes(row: Mapping[str, str], superclass: Mapping[str, str], database: Path) -> list[str]:
-    """Superclasses of the keys of a mapping such as {'NORM': 100.0, 'SR': 0.0}: a literal, and never executed."""
+    """Return the superclasses in a literal such as {'NORM': 100.0, 'SR': 0.0}, which is parsed, not executed."""
     try:
         codes = [str(code) for code in dict(ast.literal_eval(row["scp_codes"]))]
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
@@ -117,7 +117,7 @@ def _classes(row: Mapping[str, str], superclass: Mapping[str, str], database: Pa
 
 
 def _patient(row: Mapping[str, str], database: Path) -> str:
-    """The patient's number, the same written as 15709 and as 15709.0; if missing, that of the recording."""
+    """Return the patient's number, equal for 15709 and 15709.0; if missing, that of the recording."""
     given = row["patient_id"].strip()
     if not given:
         return f"recording {row['ecg_id']}"

@@ -1,4 +1,4 @@
-"""Columns for subgroups that publishers of ECGs give: sex, and the band of the age."""
+"""Columns for subgroups in published ECG data sets: sex and age band."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AGE_BANDS: Final = ((80, "80 and older"), (60, "60 to 79"), (40, "40 to 59"), (
 
 
 def sex_and_age(sex: str, age: str) -> dict[str, str]:
-    """Return the columns `sex` and `age` of a recording, "unknown" where a text is neither sex nor age in years."""
+    """Return the columns `sex` and `age` of a recording, "unknown" for text that is not a sex or an age in years."""
     try:
         years = float(age)
     except ValueError:

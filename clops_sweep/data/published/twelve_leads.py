@@ -1,4 +1,4 @@
-"""What data sets of twelve-lead recordings share: leads, windows of whole frames, integer frames."""
+"""Shared code of data sets of twelve-lead recordings: leads, windows of whole frames, integer frames."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LEADS: Final = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "
 
 
 def whole_windows(common: Common, samples: int, width: int, label: NDArray[Any] | int, **known: Any) -> Windows:
-    """Non-overlapping windows of `width` samples in each of the twelve leads, all with the recording's label(s).
+    """Return non-overlapping windows of `width` samples in each of the twelve leads, with the recording's label(s).
 
-    Window by window, in the order of LEADS; samples after the last whole window are left out. `known` are patient,
-    time and groups.
+    The order is window by window, then by LEADS; samples after the last whole window are left out. `known` holds
+    patient, time and groups.
     """
     begins = np.arange(0, samples - width + 1, width)
     dropped = {} if len(begins) else {SHORT: 1}
@@ -32,19 +32,19 @@ def whole_windows(common: Common, samples: int, width: int, label: NDArray[Any] 
 
 
 class IntegerRecord(Source):
-    """Frames of 2500 samples of twelve leads at 500 Hz as the publisher stored them."""
+    """Frames of 2500 samples of twelve leads at 500 Hz in the publisher's integers."""
 
     @abstractmethod
     def windows(self, common: Common, header: Header) -> Windows:
-        """Every whole frame of every lead, with the classes of the recording as [m, C] multi-hot."""
+        """Return every whole frame of every lead, with the classes of the recording as multi-hot [m, C]."""
 
     def whole(self, common: Common, header: Header, names: Iterable[str], **known: Any) -> Windows:
-        """The same, from the names of the classes."""
+        """Return the same as `windows`, from the names of the classes."""
         label = np.isin(common.classes, [*names]).astype(np.uint8)
         return whole_windows(common, header.samples, FRAME_LENGTH, label, **known)
 
     def read(self, common: Common) -> Frames:
-        """The publisher's integers with the header's gain and baseline: nothing is lost."""
+        """Read the publisher's integers with the header's gain and baseline, without loss."""
         header = read_header(self.files[0])
         require_rate(header, RATE)
         positions = np.array(require_leads(header, LEADS))

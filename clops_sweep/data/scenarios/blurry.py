@@ -1,4 +1,4 @@
-"""Blurry boundaries: a share of each task's training instances comes with its neighbours (Koh et al., 2022)."""
+"""Blurry boundaries: a share of each task's training instances moves to its neighbours (Koh et al., 2022)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STREAM: Final = 0xB1022
 """Separates these draws from others with the same seed."""
 
 _ROUNDING: Final = 1e-9
-"""Makes 0.29 of 100 instances 29, whose product is just below in floating point."""
+"""Rounding guard: 0.29 * 100 is just below 29 in floating point."""
 
 
 def with_blurry_boundaries(tasks: Sequence[Task], share: float, seed: int) -> tuple[Task, ...]:

@@ -77,7 +77,7 @@ def build_scenario(
         if made.by_position or len(ordered) == 1:
             has = "one task" if len(ordered) == 1 else "outputs that mean other classes in other tasks"
             raise UsageError(
-                f"blurry = {blurry:g}: scenario {scenario!r} has {has}, so no instance can come with a neighbouring "
+                f"blurry = {blurry:g}: scenario {scenario!r} has {has}, so no instance can move to a neighbouring "
                 "task; expected blurry = 0, or two or more tasks whose outputs mean the same, as in class_il_union"
             )
         ordered = with_blurry_boundaries(ordered, blurry, blur_seed)
@@ -176,7 +176,7 @@ def _task(made: TaskInstances, frames: FrameSet) -> Task:
 
 
 def _check_task(task: Task, made: ScenarioTasks, frames: FrameSet) -> None:
-    """Check that every split can be trained on or scored: a pair has both classes, another task a class that varies.
+    """Check that every split can be trained on or scored: a pair has both classes, other tasks a class that varies.
 
     If tasks may have a single class, every split must have an instance.
     """

@@ -33,8 +33,8 @@ def class_il(frames: FrameSet, *, task_classes: TaskClasses | None = None) -> Sc
     sizes = {len(group) for group in groups}
     if len(sizes) > 1:
         raise UsageError(
-            f"class_il has one output a position in a task, but task_classes has groups of {min(sizes)} and of "
-            f"{max(sizes)} classes; make them of one size, or take class_il_union"
+            f"class_il has one output per position in a task, but task_classes has groups of {min(sizes)} and of "
+            f"{max(sizes)} classes; use groups of one size, or class_il_union"
         )
     size = sizes.pop()
     position = np.zeros(len(frames.classes), np.int64)
@@ -50,8 +50,8 @@ def class_il_union(frames: FrameSet, *, task_classes: TaskClasses | None = None)
     """One output per class of all tasks: the task of an instance is unknown when it is classified.
 
     Class-incremental learning as van de Ven and Tolias (2019) define it: a softmax over the classes of all tasks, in
-    the order of their numbers, from the first task on. A prediction is the most probable of them all. The AUC of a task
-    is the mean over its classes of one against the rest, among the instances of the task.
+    the order of their numbers, from the first task on. The most probable class is predicted. The AUC of a task is the
+    mean one-vs-rest AUC of its classes, among the instances of the task.
 
     Args:
         frames: frames with one label per instance.
@@ -88,7 +88,7 @@ def _tasks(
 
 
 def _groups(scenario: str, frames: FrameSet, task_classes: TaskClasses | None) -> list[tuple[int, ...]]:
-    """The classes of each task by number."""
+    """Return the classes of each task by number."""
     if frames.multi_label:
         raise UsageError(f"{scenario} needs one label per instance, but instances of {frames.name!r} carry several")
     count = len(frames.classes)
@@ -96,7 +96,7 @@ def _groups(scenario: str, frames: FrameSet, task_classes: TaskClasses | None) -
         if count < 2 or count % 2:
             raise UsageError(
                 f"{scenario} needs an even number of classes to pair them, but {frames.name!r} has {count}; "
-                "say with task_classes which classes each task has, as in [[0, 1, 2], [3, 4]]"
+                "list the classes of each task in task_classes, as in [[0, 1, 2], [3, 4]]"
             )
         return [(first, first + 1) for first in range(0, count, 2)]
     groups = [tuple(_number(it, frames) for it in group) for group in task_classes]

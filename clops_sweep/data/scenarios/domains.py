@@ -1,4 +1,4 @@
-"""Domain-incremental: the same classes in every task, seen by another lead, at another site, by another device."""
+"""Domain-incremental scenario: the same classes in every task, from another lead, site or device."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from clops_sweep.data.scenarios.tasks import ScenarioTasks, TaskInstances
 from clops_sweep.errors import UsageError
 
 _LEAD_ORDER = ("I", "II", "III", "AVL", "AVR", "AVF", "V1", "V2", "V3", "V4", "V5", "V6")
-"""The order of the tasks in the released code, which is not that of the recordings."""
+"""Order of the tasks in the released code, which differs from that of the recordings."""
 
 
 def domain_il(frames: FrameSet, *, domain: str = LEAD) -> ScenarioTasks:
     """One task per domain.
 
-    By lead, as in the paper, every instance is one lead and every class has a sigmoid. By a column of the data set,
-    there is a task for each value, in the order of the data set, with a softmax over the classes if instances have one
+    With "lead", as in the paper, instances are single leads, and every class has a sigmoid. With a column of the data
+    set, each value is a task, in the order of the data set, with a softmax over the classes if instances have one
     label.
 
     Args:
@@ -37,9 +37,7 @@ def domain_il(frames: FrameSet, *, domain: str = LEAD) -> ScenarioTasks:
     codes, names = frames.domains[domain]
     present = np.unique(codes[chosen])
     if len(present) < 2:
-        raise UsageError(
-            f"domain_il by {domain!r}: {frames.name!r} has {len(present)} value of it; expected two or more"
-        )
+        raise UsageError(f"domain_il by {domain!r}: {frames.name!r} has {len(present)} value; expected two or more")
     tasks = [TaskInstances(f"{domain} {names[code]}", chosen & (codes == code), targets) for code in present.tolist()]
     return ScenarioTasks(kind_of_labels(frames), tasks)
 

@@ -1,4 +1,4 @@
-"""The one check against leaks: no run is evaluated on people, or samples, that it has seen."""
+"""The check against leaks: a run is never evaluated on people, or samples, that it was trained on."""
 
 from __future__ import annotations
 
@@ -15,43 +15,46 @@ from clops_sweep.data.scenarios.tasks import Scenario, Task
 from clops_sweep.errors import UsageError, shown
 
 _PARTS: Final = ("train", "validation", "test")
-"""As tasks call what `SPLIT_NAMES` names."""
+"""Names of the splits in tasks, in the order of `SPLIT_NAMES`."""
 
 _ROUNDING: Final = 1e-9
-"""Share of a window by which starts in seconds may be off: far less than a sample."""
+"""Tolerance of starts in seconds, as a share of a window: far less than a sample."""
 
 
 Tasks = tuple[Scenario, FrameSet]
-"""Tasks, and the data set that they are made of."""
+"""Tasks, and the data set that they are made from."""
 
 
 def check_leaks(
     scenario: Scenario, frames: FrameSet, seen: Collection[str] = (), tuned_on: Sequence[Tasks] = ()
 ) -> None:
-    """Refuse a scenario in which a person is in two of training, validation and test, in whatever tasks.
+    """Refuse a scenario in which a person is in two of training, validation and test, in any tasks.
 
-    Where the scenario says that people recur (`ScenarioTasks.people_recur`), the same of every stored row, and of every
-    sample: windows of one lead of one recording, in different splits, must not overlap. The latter is known where
-    `frames` has `recordings`, `start` and `frame_seconds`. People in no task (`unseen`) are in none of the three.
+    If people may be in several splits (`ScenarioTasks.people_recur`), it refuses stored rows in several splits instead,
+    and overlaps: windows of one lead of one recording in different splits must have no common sample. Overlaps are
+    checked if `frames` has `recordings`, `start` and `frame_seconds`. People in no task (`unseen`) may be in none of
+    the three.
 
     Args:
         scenario: the tasks.
-        frames: the data set that they are made of.
-        seen: people by `person_hash` that a run has seen before its first task, such as in tuning; none of them, nor
-            of those that the encoder of the frames has seen, may be evaluated.
-        tuned_on: tasks that the configuration was tuned on instead of these. Tasks of the same data set must not have
-            the same test people. Tasks of another data set must not contain a signal that is evaluated here, that is a
-            stored frame with equal samples, except constant ones.
+        frames: the data set that they are made from.
+        seen: people, by `person_hash`, whom a run has seen before its first task, for example in tuning. They must not
+            be evaluated, nor people whom the encoder of the frames has seen.
+        tuned_on: tasks that the configuration was tuned on instead of these. Tasks of the same data set must have other
+            test people. Tasks of another data set must not contain a signal that is evaluated here: a stored frame with
+            equal samples, unless it is constant.
 
     Raises:
-        UsageError: names the data set and one such person.
+        UsageError: a leak; the message names the data set and one such person.
     """
     where, recur = f"dataset {frames.name!r}, scenario {scenario.name!r}", scenario.people_recur
     rows = [np.concatenate([getattr(task, part).rows for task in scenario.tasks]) for part in _PARTS]
     if scenario.unseen is not None:
         unseen = frames.patients[scenario.unseen.rows]
         for code in unseen[np.isin(unseen, frames.patients[np.concatenate(rows)])][:1].tolist():
-            raise UsageError(f"{where}: {_person(frames, code)} is unseen, and in a task; expected other people")
+            raise UsageError(
+                f"{where}: {_person(frames, code)} is in unseen and in a task; expected other people in unseen"
+            )
     for one, other in combinations(range(len(_PARTS)), 2):
         there = rows[other]
         if recur:
@@ -102,13 +105,13 @@ def _people(scenario: Scenario, frames: FrameSet, part: str) -> set[str]:
 
 
 def _refuse_tuning(where: str, reported: Tasks, tuned_on: Tasks) -> None:
-    """Refuse tuning on the same split, or on a data set with signals that are evaluated."""
+    """Refuse tuning on the same split, or on another data set with signals that are evaluated here."""
     (scenario, frames), (other, of_other) = reported, tuned_on
     if of_other.name == frames.name:
         if _people(other, of_other, "test") == _people(scenario, frames, "test"):
             raise UsageError(
-                f"{where}: the split that is tuned on has the same test people; expected one that divides the people "
-                "anew, or the tuning of tune_on='same'"
+                f"{where}: the tuning split has the same test people; expected another split of the people, or "
+                "tune_on='same'"
             )
         return
     there = {digest for task in other.tasks for part in _PARTS for _, digest in _signals(of_other, task, part)}
@@ -116,13 +119,13 @@ def _refuse_tuning(where: str, reported: Tasks, tuned_on: Tasks) -> None:
         for row, digest in (it for part in _PARTS[1:] for it in _signals(frames, task, part)):
             if digest in there:
                 raise UsageError(
-                    f"{where}: a signal of {_person(frames, int(frames.patients[row]))} is evaluated, and is in "
-                    f"dataset {of_other.name!r}, which is tuned on; expected data of other people"
+                    f"{where}: a signal of {_person(frames, int(frames.patients[row]))} is evaluated, and is "
+                    f"also in dataset {of_other.name!r}, which is used for tuning; expected data of other people"
                 )
 
 
 def _signals(frames: FrameSet, task: Task, part: str) -> Iterator[tuple[int, bytes]]:
-    """Yield each instance of a part of a task with the SHA-256 of each of its channels that is not constant."""
+    """Yield the instances of a part of a task, each with the SHA-256 of each of its non-constant channels."""
     instances = getattr(task, part).rows
     for instance, rows in zip(instances.tolist(), _samples(frames, instances), strict=True):
         for samples in np.asarray(frames.frames[rows]):
@@ -131,24 +134,24 @@ def _signals(frames: FrameSet, task: Task, part: str) -> Iterator[tuple[int, byt
 
 
 def person_hash(dataset: str, person: str) -> str:
-    """Return what stands for a person of a data set without a name: SHA-256 of both, in hexadecimal digits."""
+    """Return an anonymous id of a person of a data set: the hex SHA-256 of both names."""
     return hashlib.sha256(f"{dataset}\n{person}".encode()).hexdigest()
 
 
 def _samples(frames: FrameSet, instances: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The stored rows of instances, [m, channels]."""
+    """Return the stored rows of instances, [m, channels]."""
     return instances[:, None] if frames.members is None else frames.members[instances]
 
 
 def _refuse_overlaps(where: str, rows: Sequence[NDArray[np.int64]], frames: FrameSet) -> None:
-    """Raises for two windows with common samples in different splits, as far as positions are known."""
+    """Raise a UsageError for two overlapping windows in different splits, if their positions are known."""
     if frames.recordings is None or frames.start is None or frames.frame_seconds is None:
         return
     every, part = np.concatenate(rows), np.repeat(np.arange(len(rows)), [len(it) for it in rows])
     signal = frames.recordings[every].astype(np.int64) * (1 + frames.leads.max()) + frames.leads[every]
     order = np.lexsort((part, frames.start[every], signal))
     every, part, signal = every[order], part[order], signal[order]
-    # Between two windows that overlap lie others that overlap: those of different splits are neighbours somewhere.
+    # if any windows of different splits overlap, then so do two neighbours of different splits
     close = np.diff(frames.start[every]) < frames.frame_seconds * (1 - _ROUNDING)
     for place in np.flatnonzero(close & (np.diff(signal) == 0) & (np.diff(part) != 0))[:1]:
         one, other = sorted(part[place : place + 2].tolist())

@@ -1,4 +1,4 @@
-"""Subject-incremental: the same classes in every task, of other people."""
+"""Subject-incremental scenario: the same classes in every task, of other people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clops_sweep.data.scenarios.tasks import ScenarioTasks, TaskInstances
 from clops_sweep.errors import UsageError
 
 GROUPS = 10
-"""Groups of people where their size is not given."""
+"""Number of groups of people if their size is not given."""
 
 
 def subject_il(
@@ -24,25 +24,26 @@ def subject_il(
     people_per_task: int | None = None,
     people_order: int | None = None,
 ) -> ScenarioTasks:
-    """One task a group of people; one output a class.
+    """One task per group of people, with one output per class.
 
-    With `split_within` "people", training people are grouped, and every task has all validation and test people of the
-    data set's split: R[i][j] says how well people do who are never trained on, whatever j is. With "time", training and
-    validation people are grouped, each with the three parts of their recordings that `split_by_time` cuts; R[i][j] is
-    about later parts of the recordings of group j. Test people are in no task, and are evaluated beside the tasks.
+    With `split_within` "people", the training people are grouped, and every task is evaluated on all validation and
+    test people of the data set's split: for every j, R[i][j] is the score on people who are never trained on. With
+    "time", the training and validation people are grouped, each with the three parts of their recordings by
+    `split_by_time`: R[i][j] is the score on later parts of the recordings of group j. Test people are in no task, and
+    are evaluated separately.
 
-    N people make ceil(N / people_per_task) groups whose sizes differ by one at most. A group may have one class alone.
+    N people make ceil(N / people_per_task) groups, whose sizes differ by at most one. A group may have a single class.
 
     Args:
         frames: opened with the same `split_within`.
-        split_within: what is held out: other people, or the end of each person's recording.
-        people_per_task: how many people a group has at most; by default ceil(N / 10).
+        split_within: what is held out: other people, or the end of each person's recordings.
+        people_per_task: the largest number of people in a group; by default ceil(N / 10).
         people_order: seed of a shuffle of the people before they are grouped. By default they are in the order of
             enrolment: of their first date, if the data have dates, then of their first recording in the data.
 
     Raises:
-        UsageError: frames that were opened otherwise, more people a task than there are, or a class that is evaluated
-            and never trained on.
+        UsageError: frames that were opened otherwise, more people per task than there are, or a class that is evaluated
+            but never trained on.
     """
     by_time, chosen = split_within == "time", reference_lead_of(frames)
     if by_time != bool((frames.split == UNSEEN).any()):

@@ -70,7 +70,7 @@ class Subset:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One task under the name that tables have, what it holds as `title`, and its own `outputs` if it has not all."""
+    """A task: its name in tables, its `title` in words, its subsets, and its own `outputs` if it does not use all."""
 
     name: str
     train: Subset

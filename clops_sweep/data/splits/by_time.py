@@ -28,13 +28,12 @@ def split_by_time(
     times: NDArray[np.datetime64] | None,
     window: float,
 ) -> NDArray[np.int8]:
-    """Return the split of every frame where people are trained on and evaluated: [n] int8.
+    """Return the split of every frame, [n] int8, with each person's recordings split by time.
 
     Test people of the data set's split are UNSEEN with all their frames. The M moments (frames that begin together) of
-    each other person are put in order by the date of the recording, its place in the data, and the time within it.
-    The first floor(0.6 M) are for training, those up to floor(0.8 M) for validation, the rest for test. A part begins
-    at least a window after the end of the part before it where both are of one recording; moments in between are
-    LEFT_OUT.
+    each other person are ordered by date of the recording, its position in the data, and time. The first floor(0.6 M)
+    are for training, those up to floor(0.8 M) for validation, the rest for test. Within a recording, a part begins at
+    least a window after the end of the previous part; moments in between are LEFT_OUT.
 
     Args:
         people: [n], the data set's split of the people.
@@ -75,7 +74,7 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _parts(recording: NDArray[np.int32], start: NDArray[np.float64], window: float) -> NDArray[np.int8]:
-    """Return the part of each of a person's moments, [m], which are in order."""
+    """Return the part of each of a person's ordered moments, [m]."""
     parts, count, begin = np.full(len(start), LEFT_OUT, np.int8), len(start), 0
     for part, tenths in enumerate(_ENDS):
         end = tenths * count // 10

@@ -1,4 +1,4 @@
-"""People dealt into parts: folds, and a share of the training people for validation."""
+"""Assignment of people to parts: folds, and a share of the training people for validation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clops_sweep.data.frames import TEST, TRAINING, VALIDATION
 def fold_split(counts: NDArray[np.int64], i: int, k: int, seed: int) -> NDArray[np.int8]:
     """Return the split of every person in fold i of k, [people] int8: part i is the test set, part i + 1 validation.
 
-    The parts depend on counts, k and seed alone. Part k is followed by part 1.
+    The parts depend only on counts, k and seed. Part 1 follows part k.
 
     Args:
         counts: frames of every person and class, [people, C].
@@ -38,10 +38,10 @@ def validation_share(counts: NDArray[np.int64], share: float, seed: int) -> NDAr
 def deal(counts: NDArray[np.int64], shares: Sequence[float], random: np.random.Generator) -> NDArray[np.int64]:
     """Return the part of every person, [people], balanced over classes by iterative stratification.
 
-    The class with the fewest people left is dealt first, in a random order. A person goes to the part that lacks most
-    people of this class, measured against the part's share of them; of equal parts, to the one that lacks most of the
-    person's other classes, then frames of this class, then people. (Sechidis, Tsoumakas and Vlahavas, "On the
-    stratification of multi-label data", 2011, with people as examples.)
+    The class with the fewest unassigned people comes first, in a random order. A person goes to the part that lacks
+    most people of this class, relative to the part's share. Ties are broken by the person's other classes, then by
+    frames of this class, then by people. (Sechidis, Tsoumakas and Vlahavas, "On the stratification of multi-label
+    data", 2011, with people as examples.)
 
     Args:
         counts: frames of every person and class, [people, C].

@@ -1,7 +1,7 @@
-"""Splits that the integer programme has found for the data sets as they are published: looked up, not solved again.
+"""Splits of the published data sets, as the integer programme found them.
 
-The programme takes seconds, and a release of its solver may one day come to another of the near-best assignments: the
-splits of the published data, which stand in every run's identity, are therefore written down.
+Solving takes seconds, and another release of the solver may find another of the near-best assignments. Since splits are
+part of every run's identity, those of the published data are stored here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from clops_sweep.data.files.hashes import array_sha256
 
 
 def known_split(counts: NDArray[np.int64], seed: int) -> NDArray[np.int8] | None:
-    """`balanced_split(counts, seed)`, [patients] int8, where it is written down here; None where not.
+    """Return the stored `balanced_split(counts, seed)`, [patients] int8; None if it is not stored here.
 
     Shapes: counts [patients, C], frames per patient and class.
     """
@@ -98,4 +98,4 @@ KNOWN_SPLITS: Final[Mapping[str, tuple[str, ...]]] = {
         "100200020202200102100000022111010001201000100221001010200012002020100",
     ),
 }
-"""SHA-256 of the counts: per split seed from 0, the split of every patient (0 training, 1 validation, 2 test)."""
+"""Key: SHA-256 of the counts. Value: per split seed from 0, each patient's split (0 training, 1 validation, 2 test)."""

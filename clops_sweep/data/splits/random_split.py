@@ -1,4 +1,4 @@
-"""Splits of many patients: a shuffle from the seed, then floors as the paper's counts show."""
+"""Splits of many patients: a shuffle by the seed, with sizes rounded down as in the paper's counts."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from clops_sweep.data.records import Index
 
 
 def shuffled(index: Index, seed: int) -> NDArray[np.int8]:
-    """`sixty_twenty_twenty` of the patients of frames."""
+    """Return `sixty_twenty_twenty` of the patients of frames."""
     return sixty_twenty_twenty(len(index.patient_names), seed)
 
 
 def balanced(index: Index, seed: int) -> None:
-    """Leave the patients to the integer programme of `split_program`."""
+    """Return None, so that the integer programme of `split_program` splits the patients."""
 
 
 def sixty_twenty_twenty(patients: int, seed: int) -> NDArray[np.int8]:
-    """floor(0.6 n) training, floor(0.2 n) validation, the rest test: [n] int8."""
+    """Return floor(0.6 n) patients for training, floor(0.2 n) for validation, the rest for test: [n] int8."""
     return _shuffled(patients, 6 * patients // 10, 2 * patients // 10, seed)
 
 
 def test_first(patients: int, seed: int) -> NDArray[np.int8]:
-    """floor(0.2 n) test, then floor(0.2) of what is left validation, the rest training: [n] int8.
+    """Return floor(0.2 n) patients for test, floor(0.2) of the rest for validation, the others for training: [n] int8.
 
-    Gives the 4402 / 1100 / 1375 of the paper for 6877 patients.
+    Gives the paper's 4402 / 1100 / 1375 for 6877 patients.
     """
     test = patients // 5
     validation = (patients - test) // 5
@@ -34,9 +34,9 @@ def test_first(patients: int, seed: int) -> NDArray[np.int8]:
 
 
 def within_groups(groups: NDArray[np.int64], seed: int) -> NDArray[np.int8]:
-    """`sixty_twenty_twenty` within each group of patients; groups [n] int64.
+    """Return `sixty_twenty_twenty` within each group of patients; groups [n] int64.
 
-    Gives the 6387 / 2129 / 2130 of the paper for terms of 5226, 2860 and 2560 patients.
+    Gives the paper's 6387 / 2129 / 2130 for terms of 5226, 2860 and 2560 patients.
     """
     split = np.zeros(len(groups), np.int8)
     for group in np.unique(groups):

@@ -21,7 +21,8 @@ from clops_sweep.data.frames import SPLIT_NAMES
 FRACTIONS: Final = (0.6, 0.2, 0.2)
 _PARTS: Final = 3
 _SLACK: Final = 0.01
-"""Tolerated loss of balance against the best split found, mean over classes and splits: share of a class's frames."""
+"""Largest loss of balance against the best split found: a share of a class's frames, averaged over classes and
+splits."""
 _GAP: Final = 0.05
 _NODES: Final = 500
 """Maximum number of nodes of the search. Unlike a time limit, it gives the same split on every machine."""
@@ -30,13 +31,13 @@ _NODES: Final = 500
 def required_patients(patients: int) -> tuple[int, int, int]:
     """Return the minimum training, validation and test patients of a class with `patients` patients.
 
-    Two training patients if there are four; training before test before validation if there are fewer than three.
+    Two training patients if there are four; with fewer than three, training comes before test, test before validation.
     """
     return (2 if patients >= 4 else min(1, patients), int(patients >= 3), int(patients >= 2))
 
 
 def balanced_split(counts: NDArray[np.int64], seed: int) -> NDArray[np.int8]:
-    """TRAINING, VALIDATION or TEST for every patient, [patients] int8, from frames per patient and class [p, C].
+    """Return TRAINING, VALIDATION or TEST for every patient, [patients] int8, from frames per patient and class [p, C].
 
     First minimises the mean over classes c and splits s of |sum_p n[p, c] x[p, s] / N[c] - f[s]|, f = 0.6, 0.2, 0.2,
     with the coverage of `required_patients`; then, among the assignments at most 0.01 worse than that, takes the one
@@ -61,7 +62,7 @@ def uncovered_classes(counts: NDArray[np.int64], split: NDArray[np.int8]) -> dic
 
 
 class _Programme:
-    """The programme over x [patients, 3] binary, deviations d [C, 3] >= 0 and missing patients m [C, 3] >= 0."""
+    """The integer programme: binary x [patients, 3], deviations d [C, 3] >= 0 and missing patients m [C, 3] >= 0."""
 
     def __init__(self, counts: NDArray[np.int64]) -> None:
         self.counts = counts[:, counts.sum(0) > 0]
@@ -72,16 +73,16 @@ class _Programme:
         self.quality = np.zeros(self.variables)
         if self.pairs:
             self.quality[self.assigned : self.assigned + self.pairs] = 1 / self.pairs
-        # One missing patient outweighs any gain in balance, as no deviation exceeds 1.
+        # no deviation exceeds 1, so a missing patient outweighs any gain in balance
         self.quality[self.assigned + self.pairs :] = 10.0
         self.matrix, self.low, self.high = self._constraints()
 
     def preference(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The cost whose minimum is the assignment of the highest total weight; weights [patients, 3]."""
+        """Return the cost whose minimum is the assignment of the highest total weight; weights [patients, 3]."""
         return np.concatenate([-weights.ravel(), np.zeros(2 * self.pairs)])
 
     def solve(self, cost: NDArray[np.float64], bound: float | None) -> NDArray[np.float64]:
-        """The variables of least cost whose quality is at most `bound`, [variables]."""
+        """Return the variables of least cost whose imbalance is at most `bound`, [variables]."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         constraints = [LinearConstraint(self.matrix, self.low, self.high)]
@@ -97,12 +98,12 @@ class _Programme:
                 constraints=constraints,
                 options={"mip_rel_gap": _GAP, "node_limit": _NODES},
             )
-        # Any assignment is feasible, as coverage may be missed at a price: the search always has one to return.
+        # coverage may be missed at a cost, so a feasible assignment always exists
         assert result.x is not None, result.message
         return np.asarray(result.x)
 
     def assignment(self, solution: NDArray[np.float64]) -> NDArray[np.int8]:
-        """The split of every patient, [patients]; those without a frame are in training."""
+        """Return the split of every patient, [patients]; patients without frames are in training."""
         split: NDArray[np.int8] = solution[: self.assigned].reshape(-1, _PARTS).argmax(1).astype(np.int8)
         split[self.counts.sum(1) == 0] = 0
         return split
@@ -141,7 +142,7 @@ class _Programme:
 
 @contextmanager
 def _solver_silent() -> Iterator[None]:
-    """Drops what HiGHS prints from C++ to standard output in some releases, whatever its options say."""
+    """Drop what HiGHS prints from C++ to standard output in some releases, even if told not to."""
     sys.stdout.flush()
     saved = os.dup(1)
     try:

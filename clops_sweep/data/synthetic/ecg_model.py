@@ -1,11 +1,11 @@
-"""ECG from beats: each wave of a beat is a Gaussian bump of a cardiac dipole, seen by twelve leads.
+"""A model of the ECG: the waves of each beat are Gaussian bumps of a cardiac dipole, projected onto twelve leads.
 
 After McSharry, Clifford, Tarassenko and Smith, "A dynamical model for generating synthetic electrocardiogram signals",
-IEEE Transactions on Biomedical Engineering 50(3), 2003: there, Gaussians attached to angles of a limit cycle form the
-waves P, Q, R, S and T, and a process of RR intervals drives the cycle. Here, the Gaussians stand at times relative to
-each R peak (the solution of that model's third equation without its relaxation term), for three dipole components
-instead of one lead, and any sequence of beats may be given. The leads are those of Dower's transformation (Dower,
-Machado and Osborne, "On deriving the electrocardiogram from vectorcardiographic leads", Clinical Cardiology 3, 1980).
+IEEE Transactions on Biomedical Engineering 50(3), 2003. There, Gaussians at angles of a limit cycle form the waves P,
+Q, R, S and T, and a process of RR intervals drives the cycle. Here, the Gaussians lie at times relative to each R peak
+(the solution of that model's third equation without its relaxation term), for three dipole components instead of one
+lead and for any sequence of beats. Dower's transformation gives the leads (Dower, Machado and Osborne, "On deriving the
+electrocardiogram from vectorcardiographic leads", Clinical Cardiology 3, 1980).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REACH: Final = 4.0
 
 
 def lead_matrix() -> NDArray[np.float64]:
-    """Leads from the dipole's components X (left), Y (down), Z (back): [12, 3], in the order of LEAD_NAMES."""
+    """Matrix [12, 3] from dipole components X (left), Y (down), Z (back) to leads, in the order of LEAD_NAMES."""
     rows = {name: np.array(row) for name, row in _DOWER.items()}
     rows["III"] = rows["II"] - rows["I"]
     rows["aVR"] = -(rows["I"] + rows["II"]) / 2
@@ -47,9 +47,8 @@ def lead_matrix() -> NDArray[np.float64]:
 class Beat:
     """The waves of one kind of beat.
 
-    Shapes: centre [w], seconds from the R peak; width [w], standard deviation in
-    seconds; dipole [w, 3], mV. Centres of waves in `follows_rate` move with the square root of the RR interval, as
-    the QT interval does (Bazett).
+    Shapes: centre [w], seconds from the R peak; width [w], standard deviation in seconds; dipole [w, 3], mV. Centres of
+    waves in `follows_rate` scale with the square root of the RR interval, as the QT interval does (Bazett).
     """
 
     centre: NDArray[np.float64]
@@ -58,17 +57,17 @@ class Beat:
     follows_rate: NDArray[np.bool_]
 
     def without(self, wave: int) -> Beat:
-        """The beat with one wave silenced."""
+        """Return the beat without one wave."""
         return self.scaled(wave, 0.0)
 
     def scaled(self, wave: int, factor: float) -> Beat:
-        """The beat with one wave's amplitude multiplied."""
+        """Return the beat with one wave's amplitude multiplied."""
         dipole = self.dipole.copy()
         dipole[wave] *= factor
         return replace(self, dipole=dipole)
 
     def moved(self, wave: int, seconds: float) -> Beat:
-        """The beat with one wave at another time from the R peak."""
+        """Return the beat with one wave at another time from the R peak."""
         centre = self.centre.copy()
         centre[wave] = seconds
         return replace(self, centre=centre)
@@ -78,7 +77,7 @@ P, Q, R, S, T = range(5)
 
 
 def normal_beat() -> Beat:
-    """A sinus beat of textbook proportions: P before a narrow QRS, T after it."""
+    """Return a sinus beat of textbook proportions: P before a narrow QRS, T after it."""
     return Beat(
         centre=np.array([-0.165, -0.028, 0.0, 0.028, 0.270]),
         width=np.array([0.022, 0.009, 0.011, 0.011, 0.050]),
@@ -96,7 +95,7 @@ def normal_beat() -> Beat:
 
 
 def ventricular_beat() -> Beat:
-    """A beat that starts in a ventricle: no P, a wide QRS on another axis, a T against it."""
+    """Return a beat that starts in a ventricle: no P, a wide QRS on another axis, a T of opposite sign."""
     return Beat(
         centre=np.array([-0.165, -0.050, 0.0, 0.060, 0.300]),
         width=np.array([0.022, 0.024, 0.032, 0.034, 0.060]),
@@ -116,7 +115,7 @@ def ventricular_beat() -> Beat:
 def draw_beats(
     times: NDArray[np.float64], intervals: NDArray[np.float64], beats: list[Beat], length: int, rate: float
 ) -> NDArray[np.float64]:
-    """The dipole over time, [3, length] mV, that k beats draw.
+    """Return the dipole of k beats over time, [3, length] mV.
 
     d(t) = sum over beats and waves of dipole * exp(-(t - time - centre)^2 / (2 width^2)).
 

@@ -1,7 +1,7 @@
-"""From a rhythm to a frame of a recording: episodes end, ectopic beats come in between, atria fibrillate, people move.
+"""From a rhythm to a frame of a recording: episodes end, ectopic beats occur, atria fibrillate, people move.
 
-How often decides how far the classes overlap, and is one parameter, `Difficulty`: without it, a network that sees ten
-times as many frames tells all rhythms apart.
+`Difficulty` sets how often, and thus how far the classes overlap. Without overlap, a network with ten times as many
+frames separates all rhythms.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from clops_sweep.data.synthetic.rhythms import (
 
 @dataclass(frozen=True)
 class Difficulty:
-    """How far the classes of a data set overlap, however many frames there are.
+    """How far the classes of a data set overlap, whatever the number of frames.
 
     A frame's label is the rhythm at its beginning, as in the Cardiology data set: the sooner the rhythm ends, the less
     of the frame shows it.
     """
 
     short_episodes: Mapping[str, float]
-    """Share of a rhythm's frames in which it ends before the frame does, and sinus rhythm follows."""
+    """Share of a rhythm's frames in which it ends before the frame does and sinus rhythm follows."""
     episode_end: tuple[float, float]
     """Earliest and latest end of such an episode, as a share of the frame."""
     ectopy: float
     """Mean number of isolated beats of another origin per frame of any rhythm: premature ventricular beats, and in
-    rhythms of the ventricles beats that the sinus node captures. In 24 hours half of all healthy young men have some
-    (Brodsky et al., American Journal of Cardiology 39, 1977)."""
+    rhythms of the ventricles beats from the sinus node. In 24 hours half of all healthy young men have some (Brodsky et
+    al., American Journal of Cardiology 39, 1977)."""
     artefacts: float
-    """Share of the frames of rhythms that have the artefacts of NOISE, but weaker (`ARTEFACT_LEVEL`)."""
+    """Share of frames that have the artefacts of NOISE, but weaker (`ARTEFACT_LEVEL`)."""
 
 
 CLINIC: Final = Difficulty(
@@ -63,7 +63,7 @@ CLINIC: Final = Difficulty(
     ectopy=0.05,
     artefacts=0.0,
 )
-"""People at rest: what is hard enough for a hundred frames per task."""
+"""People at rest: hard enough with a hundred frames per task."""
 
 AMBULATORY: Final = Difficulty(
     short_episodes={
@@ -81,16 +81,17 @@ AMBULATORY: Final = Difficulty(
     ectopy=0.3,
     artefacts=0.6,
 )
-"""People in daily life, as with the patch of the Cardiology data set: they move, and many episodes are short."""
+"""People in daily life, as with the patch recorder of the Cardiology data set: they move, and many episodes are
+short."""
 
 ARTEFACT_LEVEL: Final = 0.6
-"""At most this share of the artefacts' amplitude in NOISE."""
+"""Largest amplitude of these artefacts, as a share of that in NOISE."""
 
 
 def draw_dipole(
     rhythm: str, patient: Patient, stream: Stream, length: int, difficulty: Difficulty
 ) -> NDArray[np.float64]:
-    """The heart's dipole over one frame that begins in the rhythm, [3, length] mV, without what a recorder adds."""
+    """Draw the heart's dipole over a frame that begins in the rhythm, [3, length] mV, without the recorder's noise."""
     rate = length / FRAME_SECONDS
     strip = RHYTHMS[rhythm](patient, stream)
     end = FRAME_SECONDS
@@ -107,7 +108,7 @@ def draw_dipole(
 
 
 def _then_sinus(strip: Strip, end: float, patient: Patient, stream: Stream) -> Strip:
-    """The strip up to `end` seconds, and sinus rhythm after it."""
+    """Return the strip up to `end` seconds, followed by sinus rhythm."""
     mixed = Strip()
     for interval, beat in zip(strip.intervals, strip.beats, strict=True):
         if mixed.end + interval > end:
@@ -119,7 +120,7 @@ def _then_sinus(strip: Strip, end: float, patient: Patient, stream: Stream) -> S
 
 
 def _with_ectopy(strip: Strip, rhythm: str, patient: Patient, stream: Stream, per_frame: float) -> Strip:
-    """The strip with some of its beats replaced by early ones of another origin, with a compensatory pause after."""
+    """Return the strip with some beats replaced by early ones of another origin, each with a compensatory pause."""
     intervals, beats = list(strip.intervals), list(strip.beats)
     other = patient.sinus if rhythm in ("IVR", "VT") else premature_beat(patient, stream)
     for _ in range(int(stream.poisson(per_frame * strip.end / FRAME_SECONDS))):
@@ -135,7 +136,7 @@ def _with_ectopy(strip: Strip, rhythm: str, patient: Patient, stream: Stream, pe
 
 
 def _fibrillatory_waves(stream: Stream, length: int, rate: float) -> NDArray[np.float64]:
-    """A wave of 4 to 8 Hz whose frequency and height drift, [length], of amplitude about 1."""
+    """Draw a wave of 4 to 8 Hz with drifting frequency and height, [length], of amplitude about 1."""
     time = np.arange(length) / rate
     frequency = stream.uniform(4.5, 7.5) + 0.6 * np.sin(2 * np.pi * stream.uniform(0.1, 0.4) * time)
     phase = 2 * np.pi * np.cumsum(frequency) / rate + stream.uniform(0, 2 * np.pi)

@@ -1,9 +1,9 @@
 """`synthetic` and `synthetic_paper`: generated ECG of the twelve rhythms of the Cardiology data set.
 
-Patients have their own morphology and rate (`rhythms`), beats are sums of Gaussians seen by twelve leads (`ecg_model`),
-rhythms end and are disturbed (`episodes`), and each of three years has its own recorder, so that all three scenarios
-can be run without any download: a network learns each task, none perfectly, and forgets the earlier ones. The same
-package generates the same samples on every machine: they are rounded to the microvolt.
+Patients have their own morphology and rate (`rhythms`), beats are sums of Gaussians projected onto twelve leads
+(`ecg_model`), rhythms end and are disturbed (`episodes`), and each of three years has its own recorder. So all three
+scenarios run without a download: a network learns each task, none perfectly, and forgets the earlier ones. Samples are
+rounded to the microvolt, so that every machine generates the same ones.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ PAPER_COUNTS: Final[Mapping[int, tuple[int, ...]]] = {
     VALIDATION: (126, 141, 118, 587, 83, 82),
     TEST: (285, 77, 130, 703, 89, 102),
 }
-"""Frames per Class-IL task 0-1, 2-3, ... 10-11 in the paper's table of task splits."""
+"""Frames of Class-IL tasks 0-1, 2-3, ... 10-11 in the paper's table of task splits."""
 
 
 @dataclass(frozen=True)
 class Person:
-    """Who is generated: in which split (of seed 0), in which year's term, with how many frames of each class."""
+    """A generated person: split (of seed 0), year, and number of frames of each class."""
 
     name: str
     split: int
@@ -47,7 +47,7 @@ class Person:
 
 
 def small_population() -> list[Person]:
-    """72 people in 18 groups of four (two training, one validation, one test) with equal frames of four rhythms.
+    """Return 72 people in 18 groups of four (two training, one validation, one test) with equal frames of four rhythms.
 
     Every rhythm occurs in six groups, two in each term: 54 training frames per class, 27 validation and 27 test.
     """
@@ -62,9 +62,9 @@ def small_population() -> list[Person]:
 
 
 def paper_population(frames_each: int = 22) -> list[Person]:
-    """People with 22 frames of one pair of rhythms, the last of each task and split with what is left over.
+    """Return people with 22 frames of one pair of rhythms each; the last of each task and split has the remainder.
 
-    Gives the paper's counts per task and split exactly, from 291 people (the paper has 292).
+    The counts per task and split are exactly those of the paper, with 291 people (the paper has 292).
     """
     people: list[Person] = []
     for split, counts in PAPER_COUNTS.items():
@@ -80,7 +80,7 @@ def paper_population(frames_each: int = 22) -> list[Person]:
 
 @dataclass(frozen=True)
 class Recorder:
-    """What the instrument of a term does to a lead: mains hum and an offset in mV, a smoothing filter in seconds."""
+    """Effects of a year's recorder on a lead: mains hum and an offset in mV, a smoothing filter in seconds."""
 
     hum: float = 0.0
     offset: float = 0.0
@@ -89,15 +89,15 @@ class Recorder:
 
 RECORDERS: Final = (Recorder(), Recorder(smoothing=0.015, offset=0.15), Recorder(hum=0.1, offset=-0.15))
 MAINS: Final = 50.0
-"""Hertz."""
+"""Mains frequency in hertz."""
 TERM_ENDS: Final = ("2019-01-01", "2020-01-01", "2021-01-01")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GeneratedPerson(Source):
-    """Generated 12-lead ECG of a person: frames of 5 s at 500 Hz, stored in microvolt.
+    """Generated 12-lead ECG of a person: frames of 5 s at 500 Hz, stored in microvolts.
 
-    `difficulty` says how far the classes overlap.
+    `difficulty` sets how far the classes overlap.
     """
 
     number: int
@@ -105,7 +105,7 @@ class GeneratedPerson(Source):
     difficulty: Difficulty
 
     def read(self, common: Common) -> Frames:
-        """The generated samples of a person: frames rhythm by rhythm, each in all twelve leads."""
+        """Generate the samples of a person, rhythm by rhythm, each frame in all twelve leads."""
         codes = np.repeat(np.arange(len(common.classes)), self.person.frames)
         day = np.datetime64(TERM_ENDS[self.person.term], "s") - np.timedelta64(1 + self.number % 360, "D")
         begins = np.arange(len(codes)) * FRAME_LENGTH
@@ -130,9 +130,9 @@ def _rules(population: Sequence[Person]) -> Rules:
     people = {person.name: person for person in population}
 
     def split(index: Index, seed: int) -> NDArray[np.int8]:
-        """The population's own split for seed 0; for others, people with equal frames and term change places.
+        """Return the population's own split for seed 0; other seeds permute people with equal frames and year.
 
-        Counts per class, split and term are therefore the same for every seed.
+        So counts per class, split and year are the same for every seed.
         """
         chosen = [people[name] for name in index.patient_names]
         found = np.array([person.split for person in chosen], np.int8)
@@ -158,18 +158,21 @@ def _generated(population: Sequence[Person], difficulty: Difficulty) -> list[Sou
 
 @dataset("synthetic", classes=tuple(RHYTHMS), channels=LEAD_NAMES, units="mV", rules=_rules(small_population()))
 def synthetic(data_root: Path | None) -> list[Source]:
-    """72 people; no file is needed."""
+    """Generate 72 people."""
     return _generated(small_population(), CLINIC)
 
 
 @dataset("synthetic_paper", classes=tuple(RHYTHMS), channels=LEAD_NAMES, units="mV", rules=_rules(paper_population()))
 def synthetic_paper(data_root: Path | None) -> list[Source]:
-    """291 people whose frames add up to the paper's table of task splits; classes overlap further than in synthetic."""
+    """Generate 291 people, whose frames add up to the paper's table of task splits.
+
+    Classes overlap more than in `synthetic`.
+    """
     return _generated(paper_population(), AMBULATORY)
 
 
 def _derivation() -> NDArray[np.float64]:
-    """All twelve leads from the eight independent ones (I, II, V1..V6), [12, 8]: Einthoven's and Goldberger's laws."""
+    """Matrix [12, 8] from the independent leads (I, II, V1..V6) to all: Einthoven's and Goldberger's laws."""
     leads = np.zeros((12, 8))
     leads[0, 0] = leads[1, 1] = 1
     leads[2, :2] = (-1, 1)
@@ -187,7 +190,7 @@ _ALL_FROM_INDEPENDENT: Final = _derivation()
 def record_frame(
     rhythm: str, patient: Patient, recorder: Recorder, stream: np.random.Generator, difficulty: Difficulty
 ) -> NDArray[np.float64]:
-    """One frame of a rhythm in twelve leads, [12, 2500] mV: the heart, breathing, muscles and the recorder."""
+    """Generate a frame in twelve leads, [12, 2500] mV, with breathing, muscle noise and the recorder's effects."""
     time = np.arange(FRAME_LENGTH, dtype=np.float64) * (FRAME_SECONDS / FRAME_LENGTH)
     leads: NDArray[np.float64] = _INDEPENDENT @ draw_dipole(rhythm, patient, stream, FRAME_LENGTH, difficulty)
     if rhythm == "NOISE":
@@ -203,7 +206,7 @@ def record_frame(
 
 
 def _artefacts(stream: np.random.Generator, time: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Muscle noise in bursts, electrode movement and lost contact, [8, len(time)] mV."""
+    """Draw muscle noise in bursts, electrode movement and lost contact, [8, len(time)] mV."""
     shape = (8, len(time))
     burst = np.exp(-0.5 * ((time - stream.uniform(0, FRAME_SECONDS)) / stream.uniform(0.4, 2.0)) ** 2)
     muscle = stream.uniform(0.15, 0.4) * (0.2 + burst) * stream.standard_normal(shape)
@@ -216,7 +219,7 @@ def _artefacts(stream: np.random.Generator, time: NDArray[np.float64]) -> NDArra
 
 
 def _smooth(signal: NDArray[np.float64], seconds: float) -> NDArray[np.float64]:
-    """A Gaussian low-pass filter of the given standard deviation."""
+    """Apply a Gaussian low-pass filter of the given standard deviation."""
     if seconds == 0:
         return signal
     width = seconds * FRAME_LENGTH / FRAME_SECONDS

@@ -1,8 +1,8 @@
 """The twelve rhythm classes of the Cardiology data set as processes of RR intervals and kinds of beat.
 
-Each rhythm is a function from a patient and a random stream to the beats of one frame. What a rhythm is taken to be
-follows the usual electrocardiographic definitions; rates, variabilities and amplitudes vary between patients and
-overlap between rhythms, so that no single number tells two classes apart.
+Each rhythm is a function from a patient and a random stream to the beats of one frame. Rhythms follow the usual
+electrocardiographic definitions. Rates, variabilities and amplitudes vary between patients and overlap between rhythms,
+so that no single number separates two classes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from clops_sweep.data.synthetic.ecg_model import Beat, P, R, T, normal_beat, ven
 
 FRAME_SECONDS: Final = 5.0
 LEAD_IN: Final = 1.0
-"""Seconds generated before the frame begins, so that it starts anywhere in a beat."""
+"""Seconds generated before the frame begins, so that a frame can start within a beat."""
 
 Stream = np.random.Generator
 
 
 @dataclass(frozen=True, eq=False)
 class Patient:
-    """What stays the same over all of a person's frames: morphology, resting rate, and what the recorder adds."""
+    """Properties of all frames of a person: morphology, resting rate, and recording noise."""
 
     sinus: Beat
     ectopic: Beat
@@ -42,7 +42,7 @@ class Patient:
 
 
 def draw_patient(stream: Stream) -> Patient:
-    """A patient with an own heart axis, wave shapes, resting rate and noise level."""
+    """Draw a patient with an individual heart axis, wave shapes, resting rate and noise level."""
     return Patient(
         sinus=_aberrant(_personal(normal_beat(), stream), stream),
         ectopic=_personal(ventricular_beat(), stream),
@@ -55,14 +55,14 @@ def draw_patient(stream: Stream) -> Patient:
 
 
 def _aberrant(beat: Beat, stream: Stream) -> Beat:
-    """The beat as a slow bundle branch conducts it: in a third of people the QRS is wide in every rhythm."""
+    """Return the beat with slow bundle-branch conduction: a third of people have a wide QRS in every rhythm."""
     stretch = float(stream.uniform(1.3, 2.2)) if stream.random() < 0.33 else 1.0
     qrs = np.array([1.0, stretch, stretch, stretch, 1.0])
     return replace(beat, width=beat.width * qrs, centre=beat.centre * qrs)
 
 
 def _personal(beat: Beat, stream: Stream) -> Beat:
-    """The beat turned to a personal axis, with personal amplitudes, widths and timing of its waves."""
+    """Return the beat on an individual axis, with individual amplitudes, widths and timing of its waves."""
     waves = len(beat.centre)
     turn = _rotation(stream.normal(0, 0.25, 3))
     heights = np.exp(stream.normal(0, 0.25, (waves, 1))) * np.exp(stream.normal(0, 0.15))
@@ -75,7 +75,7 @@ def _personal(beat: Beat, stream: Stream) -> Beat:
 
 
 def _rotation(angles: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rotation about X, then Y, then Z by the given angles in radians, [3, 3]."""
+    """Return the rotation matrix [3, 3] about X, then Y, then Z by the given angles in radians."""
     result = np.eye(3)
     for axis, angle in enumerate(angles):
         first, second = [other for other in range(3) if other != axis]
@@ -88,7 +88,7 @@ def _rotation(angles: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass
 class Strip:
-    """Beats in the order they come: R peaks in seconds, the interval before each, and their shape."""
+    """Beats in order: R peaks in seconds, the interval before each, and their shape."""
 
     times: list[float] = field(default_factory=list)
     intervals: list[float] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Strip:
     end: float = 0.0
 
     def add(self, interval: float, beat: Beat) -> None:
-        """One more beat, `interval` seconds after the last."""
+        """Add a beat `interval` seconds after the last."""
         interval = max(interval, 0.24)
         self.end += interval
         self.times.append(self.end)
@@ -113,7 +113,7 @@ Rhythm = Callable[[Patient, Stream], Strip]
 
 
 def sinus_interval(patient: Patient, stream: Stream, factor: float = 1.0) -> float:
-    """One interval of sinus rhythm in seconds, `factor` times the resting one on average."""
+    """Draw an interval of sinus rhythm in seconds, with a mean of `factor` times the resting interval."""
     return patient.interval * factor * float(np.exp(stream.normal(0, patient.variability)))
 
 
@@ -134,7 +134,7 @@ def normal_sinus(patient: Patient, stream: Stream) -> Strip:
 
 
 def atrial_fibrillation(patient: Patient, stream: Stream) -> Strip:
-    """AFIB: no P waves, fast RR intervals without a pattern; the fibrillatory waves are added by `episodes`."""
+    """AFIB: no P waves, fast and irregular RR intervals; `episodes` adds the fibrillatory waves."""
     mean = patient.interval * stream.uniform(0.55, 0.9)
     return _repeated(patient.sinus.without(P), mean, stream.uniform(0.10, 0.24), stream)
 
@@ -154,17 +154,17 @@ def second_degree_block(patient: Patient, stream: Stream) -> Strip:
 
 
 def bigeminy(patient: Patient, stream: Stream) -> Strip:
-    """BIGEMINY: every other beat is a premature ventricular one, with a pause after it."""
+    """BIGEMINY: every second beat is premature and ventricular, followed by a pause."""
     return _premature(patient, stream, every=2)
 
 
 def trigeminy(patient: Patient, stream: Stream) -> Strip:
-    """TRIGEMINY: every third beat is a premature ventricular one, with a pause after it."""
+    """TRIGEMINY: every third beat is premature and ventricular, followed by a pause."""
     return _premature(patient, stream, every=3)
 
 
 def premature_beat(patient: Patient, stream: Stream) -> Beat:
-    """A beat from a focus in the ventricles: wide, and about as tall as those of sinus rhythm or taller."""
+    """Return a beat from a focus in the ventricles: wide, and at least about as tall as sinus beats."""
     return patient.ectopic.scaled(R, stream.uniform(0.8, 1.6))
 
 
@@ -177,25 +177,25 @@ def _premature(patient: Patient, stream: Stream, every: int) -> Strip:
         if position == every - 1:
             strip.add(sinus_interval(patient, stream, coupling), early)
         else:
-            # The pause is compensatory: the sinus node kept its beat while the ventricles were refractory.
+            # the pause is compensatory: the sinus node kept its beat while the ventricles were refractory
             strip.add(sinus_interval(patient, stream, 2 - coupling if position == 0 else 1), patient.sinus)
         step += 1
     return strip
 
 
 def ectopic_atrial(patient: Patient, stream: Stream) -> Strip:
-    """EAR: a focus low in the atria paces; P is inverted and closer to the QRS, the rate much like sinus rhythm."""
+    """EAR: a low atrial focus is the pacemaker; P is inverted and closer to the QRS, the rate like sinus rhythm."""
     beat = patient.sinus.scaled(P, -stream.uniform(0.6, 1.2)).moved(P, -float(stream.uniform(0.10, 0.14)))
     return _repeated(beat, patient.interval * stream.uniform(0.85, 1.1), patient.variability, stream)
 
 
 def idioventricular(patient: Patient, stream: Stream) -> Strip:
-    """IVR: wide beats at 45 to 100 a minute, very regular, without P waves."""
+    """IVR: wide beats at 45 to 100 per minute, very regular, without P waves."""
     return _repeated(patient.ectopic, stream.uniform(0.6, 1.3), 0.02, stream)
 
 
 def junctional(patient: Patient, stream: Stream) -> Strip:
-    """JUNCTIONAL: narrow beats at 45 to 90 a minute; P is absent or follows the QRS, inverted."""
+    """JUNCTIONAL: narrow beats at 45 to 90 per minute; P is absent or follows the QRS, inverted."""
     beat = patient.sinus.without(P)
     if stream.random() < 0.5:
         beat = patient.sinus.scaled(P, -0.7).moved(P, float(stream.uniform(0.07, 0.12)))
@@ -203,18 +203,18 @@ def junctional(patient: Patient, stream: Stream) -> Strip:
 
 
 def supraventricular_tachycardia(patient: Patient, stream: Stream) -> Strip:
-    """SVT: narrow beats at 120 to 200 a minute, very regular, P hidden in the T before."""
+    """SVT: narrow beats at 120 to 200 per minute, very regular, P hidden in the preceding T."""
     return _repeated(patient.sinus.without(P), stream.uniform(0.30, 0.50), 0.012, stream)
 
 
 def ventricular_tachycardia(patient: Patient, stream: Stream) -> Strip:
-    """VT: wide beats at 110 to 190 a minute."""
+    """VT: wide beats at 110 to 190 per minute."""
     beat = patient.ectopic.scaled(R, stream.uniform(0.6, 1.6)).scaled(T, 0.5)
     return _repeated(beat, stream.uniform(0.32, 0.55), 0.025, stream)
 
 
 def wenckebach(patient: Patient, stream: Stream) -> Strip:
-    """WENCKEBACH: PR grows from beat to beat until one P wave is not followed by a beat; then it starts over."""
+    """WENCKEBACH: PR grows from beat to beat until one P wave is not followed by a beat; then the cycle repeats."""
     strip, cycle = Strip(), int(stream.integers(3, 6))
     growth = float(stream.uniform(0.05, 0.09))
     step, p_time = int(stream.integers(cycle)), 0.0
@@ -249,4 +249,4 @@ RHYTHMS: Final[Mapping[str, Rhythm]] = {
     "VT": ventricular_tachycardia,
     "WENCKEBACH": wenckebach,
 }
-"""Alphabetical, as the tasks pair them. NOISE is sinus rhythm under `artefacts`."""
+"""In alphabetical order, as the tasks pair them. NOISE is sinus rhythm with `artefacts`."""

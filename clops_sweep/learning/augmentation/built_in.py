@@ -13,23 +13,23 @@ from clops_sweep.errors import UsageError
 
 
 def jitter(frames: torch.Tensor, rng: np.random.Generator, *, jitter_std: float) -> torch.Tensor:
-    """x + sigma s e: noise e of N(0, 1) for each sample, s being the standard deviation of the frame's channel."""
+    """Return x + sigma s e: noise e of N(0, 1) per sample, s the standard deviation of the frame's channel."""
     scale = jitter_std * frames.std(dim=2, correction=0, keepdim=True)
     return frames + scale * _normal(rng, frames.shape, frames)
 
 
 def scaling(frames: torch.Tensor, rng: np.random.Generator, *, scaling_std: float) -> torch.Tensor:
-    """(1 + sigma e) x, with one e of N(0, 1) for each channel of a frame."""
+    """Return (1 + sigma e) x, with one e of N(0, 1) per channel of a frame."""
     return frames * (1 + scaling_std * _normal(rng, (*frames.shape[:2], 1), frames))
 
 
 def time_warp(
     frames: torch.Tensor, rng: np.random.Generator, *, time_warp_std: float, time_warp_knots: int
 ) -> torch.Tensor:
-    """x(tau(t)), interpolated linearly; tau keeps both ends, and is the same for all channels of a frame.
+    """Return x(tau(t)), interpolated linearly; tau keeps both ends, and is the same for all channels of a frame.
 
     Its slope follows a cubic spline through values of N(1, sigma^2) at both ends and at `time_warp_knots` times evenly
-    between them (Um et al., 2017); a slope below 0.1 is taken for 0.1, so that time does not go back.
+    between them (Um et al., 2017); slopes below 0.1 become 0.1, so that time does not run backwards.
     """
     count, _, samples = frames.shape
     times, knots = np.arange(samples), np.linspace(0, samples - 1, time_warp_knots + 2)

@@ -50,7 +50,7 @@ class Steps:
         return torch.arange(len(sizes), device=self.device).repeat_interleave(sizes)
 
     def shares(self, count: int) -> torch.Tensor:
-        """1 / n for each of n instances, float32 [n]."""
+        """The weights of a mean: 1 / n for each of n instances, float32 [n]."""
         if count not in self._shares:
             self._shares[count] = torch.full((count,), 1 / count, device=self.device)
         return self._shares[count]
@@ -81,7 +81,7 @@ class FrameBatch:
         self.steps, self.index, self.columns = steps, index, dict(columns or {})
 
     def __len__(self) -> int:
-        """n."""
+        """Return n."""
         return len(self.index)
 
     def __getattr__(self, name: str) -> Any:

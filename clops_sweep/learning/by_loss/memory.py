@@ -57,7 +57,7 @@ class Memory:
         self._steps: Steps | None = None
 
     def __len__(self) -> int:
-        """m, the number of stored instances."""
+        """Return m, the number of stored instances."""
         return len(self.index)
 
     def offer(self, batch: FrameBatch, **columns: torch.Tensor) -> None:
@@ -95,7 +95,7 @@ class Memory:
 
     def _column(self, name: str, values: object, batch: FrameBatch) -> torch.Tensor:
         if name in ("x", "y", "weights", "index", "task", _PRIORITY, "steps", "columns"):
-            raise batch.steps.error(f"memory: {name}=... is not for columns of your own; give it another name")
+            raise batch.steps.error(f"memory: {name}=... is a reserved name; give the column another one")
         if not isinstance(values, torch.Tensor) or not values.dim() or len(values) != len(batch):
             what = f"a tensor {list(values.shape)}" if isinstance(values, torch.Tensor) else type(values).__name__
             raise batch.steps.error(f"memory: {name} is {what}; expected a row for each of {len(batch)} instances")
@@ -176,7 +176,7 @@ class Memory:
                 above 0 than instances are drawn.
         """
         if self._steps is None or not len(self):
-            raise UsageError("memory: sampled while nothing is stored; ask `if self.memory:` before")
+            raise UsageError("memory: sampled while it is empty; check `if self.memory:` first")
         rng, available = self._steps.rng, len(self)
         count = count if replacement else min(count, available)
         shares = None if weights is None else self._shares(weights, self._steps, 1 if replacement else count)
@@ -219,7 +219,7 @@ class Memory:
         return sum(values.nbytes for values in self.columns.values())
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint needs."""
+        """Return the state for a checkpoint."""
         return {
             "size": self.size, "policy": self.policy, "index": self.index.clone(), "offered": self._offered,
             "columns": {name: values.clone() for name, values in self.columns.items()},

@@ -41,13 +41,13 @@ class Strategy(LockstepStrategy):
                 self.memory.offer(batch)
                 return loss
 
-    Attributes that a subclass sets are its state, and part of every checkpoint: tensors, numbers, texts, memories,
-    frozen networks, and lists, tuples and dicts of them. Random numbers come from `rng`; what PyTorch, NumPy and Python
-    draw by themselves during training follows from the run's seed too.
+    The attributes of a subclass are its state, and part of every checkpoint: tensors, numbers, strings, memories,
+    frozen networks, and lists, tuples and dicts of them. Draw random numbers from `rng`; the global generators of
+    PyTorch, NumPy and Python are seeded by the run's seed during training, too.
     """
 
     not_state: ClassVar[Sequence[str]] = ("training", "_steps")
-    """Attributes that are no part of a checkpoint."""
+    """Attributes that are not part of a checkpoint."""
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
@@ -56,23 +56,23 @@ class Strategy(LockstepStrategy):
         self._attributes()
 
     def setup(self) -> None:
-        """Called once, before the first task: makes memories and whatever else is kept."""
+        """Create memories and other state; called once, before the first task."""
 
     @abstractmethod
     def loss(self, batch: FrameBatch) -> torch.Tensor:
-        """Return the loss of a step, a scalar. Called once a step; it may sample from memories and offer to them.
+        """Return the loss of a step, a scalar. Called once per step; it may sample from memories and offer to them.
 
         Args:
-            batch: the current task's instances of the step.
+            batch: the step's instances of the current task.
         """
 
     def direction(self, gradient: torch.Tensor) -> torch.Tensor:
-        """Return what Adam follows instead of the gradient of the loss, float32 [P]; by default the gradient itself."""
+        """Return the vector that Adam follows, float32 [P]; by default the gradient of the loss."""
         return gradient
 
     @property
     def config(self) -> RunConfig:
-        """The run's config."""
+        """The config of the run."""
         return self.training.config
 
     @property
@@ -82,12 +82,12 @@ class Strategy(LockstepStrategy):
 
     @property
     def rng(self) -> Any:
-        """A `numpy.random.Generator` of the run's stream, begun anew with each epoch and at the end of each task."""
+        """A `numpy.random.Generator` of the run's stream, restarted with each epoch and at the end of each task."""
         return self._steps.rng
 
     @property
     def device(self) -> torch.device:
-        """Where tensors are."""
+        """The device of the tensors."""
         return self._steps.device
 
     @property
@@ -99,7 +99,7 @@ class Strategy(LockstepStrategy):
         return self._steps.passes.parameters
 
     def model(self, x: torch.Tensor) -> torch.Tensor:
-        """Logits, float32 [n, C], of frames, float32 [n, channels, samples], in training mode.
+        """Return the logits, float32 [n, C], of frames, float32 [n, channels, samples], in training mode.
 
         May be called several times per step. Each pass uses the batch statistics of its own frames, which update the
         running statistics in the order of the calls.
@@ -141,7 +141,7 @@ class Strategy(LockstepStrategy):
         return losses.instance_losses(self.training.learner.kind, logits, y)
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor:
-        """Return the gradient of a loss by the parameters, float32 [P]; it can be computed once per pass.
+        """Return the gradient of a loss with respect to the parameters, float32 [P]; computed once per pass.
 
         Raises:
             UsageError: the loss is not a scalar, or does not depend on the parameters.
@@ -179,9 +179,9 @@ class Strategy(LockstepStrategy):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """One step on each batch of an epoch; see `LockstepStrategy`."""
+        """Take one step on each batch of an epoch; see `LockstepStrategy`."""
         if replay is not None:
-            raise self._steps.error("has loss() and replay(); sample what is replayed in loss()")
+            raise self._steps.error("has loss() and replay(); sample replayed instances in loss()")
         steps, seeds = self._steps, self.training.seeds
         steps.draw(task, 2, epoch)
         first = steps.of_task(task).start
@@ -207,7 +207,7 @@ class Strategy(LockstepStrategy):
                 not isinstance(followed, torch.Tensor)
                 or (followed.shape, followed.dtype) != (gradient.shape, gradient.dtype)
             ):
-                raise steps.error(f"direction() returned something else than a float32 tensor [{len(gradient)}]")
+                raise steps.error(f"direction() did not return a float32 tensor [{len(gradient)}]")
             self.training.learner.apply(followed.detach())
             waiting = steps.waiting
         finally:
@@ -221,12 +221,12 @@ class Strategy(LockstepStrategy):
             found = f"a tensor {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
             raise steps.error(f"{what} {found}; expected a scalar, such as a mean")
         if not loss.requires_grad:
-            raise steps.error(f"{what} a loss that depends on no parameter; expected one of what self.model returns")
+            raise steps.error(f"{what} a loss that depends on no parameter; compute it from self.model(...)")
         if not math.isfinite(loss.item()):
             raise Diverged(f"strategy {steps.name!r}: {what} a loss of {float(loss.detach())}", [0])
         gradient = steps.passes.gradient(loss)
         if gradient is None:
-            raise steps.error(f"{what} a loss that depends on no parameter; expected one of what self.model returns")
+            raise steps.error(f"{what} a loss that depends on no parameter; compute it from self.model(...)")
         return gradient
 
     def record(self, task: int) -> InstanceRecord:
@@ -252,7 +252,7 @@ class Strategy(LockstepStrategy):
         return Attributes(self._steps, {k: v for k, v in vars(self).items() if k not in self.not_state})
 
     def state(self) -> dict[str, Any]:
-        """All attributes."""
+        """Return all attributes for a checkpoint."""
         return {"own": self._attributes().state(), "replayed": self._steps.replayed, "task": self._steps.task}
 
     def restore(self, state: dict[str, Any], task: int) -> None:

@@ -64,7 +64,7 @@ def made_encoder(name: str, make: Callable[[Path | None], Any], weights: Path | 
 def computing(
     name: str, module: nn.Module, adapter: Adapter, frames: FrameSet, workers: int | None = None
 ) -> Computing:
-    """Compute the features of all instances of a data set, on a GPU if available.
+    """Return the features of all instances of a data set, computed lazily in batches, on a GPU if available.
 
     Args:
         name: name of the encoder, for errors.
@@ -86,7 +86,7 @@ def computing(
 
 
 def adapting(name: str, module: nn.Module, adapter: Adapter, frames: FrameSet) -> Computing:
-    """Start to adapt all instances of a data set to an encoder, after a trial of the encoder on some of them.
+    """Return the signals of all instances adapted to an encoder, computed lazily, after a trial of the encoder on some.
 
     Raises:
         UsageError: the module is not a valid encoder.
@@ -138,7 +138,7 @@ class _Encoding:
         buffers = {name: value.clone() for name, value in module.named_buffers()}
         first = self._features(module, slice(0, 2))
         self._check_finite(first.numpy(), 0)
-        self._features(module, slice(1, 3))  # state kept from these frames would affect the next
+        self._features(module, slice(1, 3))  # state kept from these frames would affect the next pass
         again = self._features(module, slice(0, 2))
         changed = _changed(buffers, dict(module.named_buffers()))
         if changed is not None:

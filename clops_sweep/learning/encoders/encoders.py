@@ -112,7 +112,7 @@ class Encoders:
             UsageError: the encoder is not declared, or its weights or model are missing.
         """
         identity, models, below = self.identity(encoder), dict[str, bytes](), encoder
-        while stored := STORED_RUN.fullmatch(below):  # whose own encoder may be a stored run
+        while stored := STORED_RUN.fullmatch(below):  # the encoder of a stored run may be a stored run itself
             self._found(below)
             models[stored[1]], facts = self._models[stored[1]]
             below = facts.encoder or ""
@@ -217,7 +217,7 @@ class Encoders:
             facts.normalize,
             facts.unit if facts.normalize == "none" else None,
         )
-        if facts.encoder is not None:  # frames are adapted to the encoder below, as those of the run were
+        if facts.encoder is not None:  # frames are adapted to the encoder below, like those of the run
             below = self._found(facts.encoder).takes
             takes = replace(
                 takes,

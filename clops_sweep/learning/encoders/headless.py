@@ -22,8 +22,8 @@ def without_head(encoder: str, model: TrainedModel) -> nn.Module:
         name, head = head_of(model.facts.network, network, len(model.classes), bias=False)
     except UsageError:
         raise UsageError(
-            f"encoder {encoder!r}: network {model.facts.network!r} has no last nn.Linear with one output a class to "
-            "leave out"
+            f"encoder {encoder!r}: network {model.facts.network!r} has no last nn.Linear with one output per class to "
+            "remove"
         ) from None
     if name:
         parent, _, child = name.rpartition(".")

@@ -31,9 +31,9 @@ def make_learner(
     weight_decay: float = 0.0,
     precision: str = "float32",
 ) -> Learner:
-    """Return the fastest learner of a network with its options for the device of the bank; arguments as in `Learner`.
+    """Return the fastest learner of a network for the device of the bank; arguments as in `Learner`.
 
-    Runs of a module are computed in lockstep on a GPU if that is possible, or on any device if `together` says so.
+    Runs of a module are computed in lockstep on a GPU if possible, or on any device if `together` is set.
     """
     plain = optimizer != "sgd" and not weight_decay and precision == "float32"
     plain &= not REPLACED.intersection(options or {})

@@ -31,7 +31,7 @@ class Learner(RunNetworks):
     """Networks of S runs in training. Training changes their parameters in place.
 
     Attributes:
-        optimizer: of the parameters.
+        optimizer: optimiser of the parameters.
         smallest_batch: minimum number of instances in a training step.
     """
 
@@ -117,7 +117,7 @@ class Learner(RunNetworks):
         Args:
             epoch: as `begin_epoch` returned it.
             by_logits: as for `backpropagate`.
-            given: returns what `by_logits` needs of a batch in addition to the logits.
+            given: returns the further arguments of `by_logits` for a batch.
             table: logits of earlier steps, towards which the logits of each step are pulled.
         """
         keys = epoch.kept("dropout keys")
@@ -225,7 +225,7 @@ class Learner(RunNetworks):
     def begin_anew(self, task: int) -> None:
         """Draw new initial parameters, from a stream of the run's seed and a task, and reset the optimiser.
 
-        Task 0 gives the initial parameters of the run.
+        Task 0 gives the same initial parameters as the beginning of the run.
         """
         self._draw_parameters(task)
         self.optimizer.forget()

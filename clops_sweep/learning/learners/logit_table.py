@@ -10,8 +10,8 @@ import torch
 from clops_sweep.learning.batches import Epoch, EpochBatch
 
 READ, WRITTEN, PULL = "logits read", "logits written", "pull to logits"
-"""Names under which an epoch keeps indices into a table, int64 [steps, S B], and the weights of their pull, float32
-[steps, S B]; by runs, those of a smaller batch first."""
+"""Names under which an epoch keeps indices into a table, int64 [steps, S B], and the weights of the pull, float32
+[steps, S B]; a smaller batch fills the first entries of each row, run by run."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class LogitTable:
     epoch: Epoch
 
     def needed(self, batch: EpochBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the logits that a step reads, [S, B, C], and the weights of their pull, [S, B, 1]."""
+        """Return the logits that a step reads, [S, B, C], and the weights of the pull, [S, B, 1]."""
         read = self.values.index_select(0, self._kept(READ, batch)).view(*batch.rows.shape, -1)
         return read, self._kept(PULL, batch).view(*batch.rows.shape, 1)
 

@@ -45,11 +45,11 @@ class ModuleLearner(Learner):
     its numbers are bit for bit the same alone as with other runs, and the same with or without a checkpoint.
 
     Args:
-        seeds: one a run; the initial parameters follow from it.
+        seeds: one seed per run, which determines the initial parameters.
         kind: kind of output.
         outputs: C.
-        learning_rate: of Adam.
-        bank: where rows become frames.
+        learning_rate: learning rate of Adam.
+        bank: the frames of each row.
         network: name of the network.
         options: options of the network.
 
@@ -100,7 +100,7 @@ class ModuleLearner(Learner):
         if batch_statistics:
             self._probed.check_batch(self._network, batch.rows.shape[1])
         mode = MODES[batch_statistics, True]
-        self._gradient.flat.zero_()  # parameters that this batch does not reach have gradient zero
+        self._gradient.flat.zero_()  # parameters that this batch does not reach have a gradient of zero
         place, found = int(batch.draws[0]), []
         with self._generators.kept(), torch.enable_grad():
             for run, module in enumerate(self._modules):
@@ -109,7 +109,7 @@ class ModuleLearner(Learner):
                     with self._random(dropout_keys[run], place, batch.draws):
                         logits = module.logits(frames, mode)
                     of_run = losses.instance_losses(self.kind, logits, batch.targets[run])
-                    of_run.backward(batch.weights[run])  # as of sum_i weights_i l_i, in fewer operations
+                    of_run.backward(batch.weights[run])  # the gradient of sum_i weights_i l_i, in fewer operations
                 found.append(of_run.detach())
         return torch.stack(found), self._gradient.flat
 
@@ -157,7 +157,7 @@ class ModuleLearner(Learner):
         """Return a context in which layers draw from a stream of a run's keys, int32 [2], and its progress.
 
         Args:
-            keys: of the run's stream.
+            keys: keys of the run's stream.
             place: index of the first instance, for layers that draw from the global generators.
             draws: int64 [B], counters, for masks that are functions of them.
         """
@@ -286,7 +286,7 @@ class _ModulePasses(Passes):
 
     @torch.no_grad()
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
-        """As of `Passes`."""
+        """As `Passes.predict`."""
         module, flat = self._learner._modules[0], self._learner.parameters.flat
         before = None if parameters is None else flat.clone()
         if parameters is not None:
@@ -298,7 +298,7 @@ class _ModulePasses(Passes):
         return found
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
-        """As of `Passes`."""
+        """As `Passes.gradient`."""
         of_modules = self._learner._gradient.flat.zero_()
         beside = super().gradient(loss)
         return of_modules.clone() if beside is None else of_modules + beside

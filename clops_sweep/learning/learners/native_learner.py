@@ -25,16 +25,16 @@ from clops_sweep.learning.networks.network import CHANNELS, PaperNetwork, initia
 
 
 class NativeLearner(Learner):
-    """Learner with the same numbers as `PaperNetwork` in a `ModuleLearner`, up to rounding, but several times faster.
+    """Learner with the numbers of `PaperNetwork` in a `ModuleLearner`, up to rounding, but several times faster.
 
     Methods that are not overridden use PyTorch, on the same memory as the kernels.
 
     Args:
-        seeds: one a run.
+        seeds: one seed per run.
         kind: kind of output.
         outputs: C.
-        learning_rate: of Adam.
-        bank: where rows become frames, on the CPU.
+        learning_rate: learning rate of Adam.
+        bank: the frames of each row, on the CPU.
         variant: name of the kernels, from `native.available()`.
 
     Attributes:
@@ -158,7 +158,7 @@ class NativeLearner(Learner):
 
     def module(self, run: int) -> torch.nn.Module:
         """As `Learner.module`."""
-        with torch.device("meta"):  # nothing is drawn for weights that are replaced
+        with torch.device("meta"):  # no random draw, because the weights are replaced
             found = PaperNetwork(1, FRAME_LENGTH, self.outputs).eval()
         found.load_state_dict(self.weights(run), assign=True)
         return found

@@ -17,7 +17,7 @@ class NativePasses(Passes):
     """Passes by kernels that read the given frames without a copy.
 
     Args:
-        networks: of a single run.
+        networks: the network of a single run.
         core_over: returns kernels over the network.
     """
 
@@ -68,7 +68,7 @@ class NativePasses(Passes):
 
     @torch.no_grad()
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
-        """As of `Passes`."""
+        """As `Passes.predict`."""
         x = super().checked(x).detach().contiguous()
         workspace, found = self._workspace(0, len(x)), torch.empty(len(x), self._outputs)
         others = None if parameters is None else parameters.detach().contiguous().numpy()
@@ -77,7 +77,7 @@ class NativePasses(Passes):
         return found
 
     def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        """As of `Passes`, by the kernels, as in `train_epoch`."""
+        """As `Passes.criterion`, by the kernels, as in `train_epoch`."""
 
         def forward(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             by_logits, each = torch.empty(logits.shape), torch.empty(len(logits))
@@ -89,7 +89,7 @@ class NativePasses(Passes):
         return found
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
-        """As of `Passes`."""
+        """As `Passes.gradient`."""
         (found,) = torch.autograd.grad(loss, self.parameters, allow_unused=True)
         return found
 

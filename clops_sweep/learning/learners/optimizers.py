@@ -42,7 +42,7 @@ class Adam:
         """Take one step along `gradient`, of the same shape as `values`."""
         self.steps += 1
         root = float(np.float32((1 - SECOND_DECAY**self.steps) ** 0.5))
-        rate: float | torch.Tensor  # rounded to float32 once, in either case
+        rate: float | torch.Tensor  # either way rounded to float32 once
         if self._rates is None:
             assert isinstance(self.learning_rate, float | int)
             rate = float(np.float32(self.learning_rate / (1 - FIRST_DECAY**self.steps)))
@@ -77,7 +77,7 @@ class DecayedAdam(Adam):
     2019): x <- x - lr lambda x before the step.
 
     Args:
-        values: what is optimised, changed in place by `step`.
+        values: the optimised tensor, modified in place by `step`.
         learning_rate: lr.
         weight_decay: lambda.
         decoupled: whether the decay is kept out of the gradient.
@@ -98,10 +98,10 @@ class DecayedAdam(Adam):
 
 
 class SGD(Adam):
-    """x <- x - lr (g + lambda x): stochastic gradient descent without momentum; keeps no state.
+    """Stochastic gradient descent without momentum, x <- x - lr (g + lambda x); keeps no state.
 
     Args:
-        values: what is optimised, changed in place by `step`.
+        values: the optimised tensor, modified in place by `step`.
         learning_rate: lr.
         weight_decay: lambda.
     """

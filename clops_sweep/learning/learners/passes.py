@@ -20,7 +20,7 @@ class Passes(ABC):
     """Passes of the network of one run, and the gradient of a loss on their results.
 
     Args:
-        networks: of a single run.
+        networks: the network of a single run.
 
     Attributes:
         parameters: float32 [P], the network's own memory, as a leaf of autograd.
@@ -42,7 +42,7 @@ class Passes(ABC):
 
         Args:
             keys_of: maps the number of a pass in its step to the keys of its dropout masks, int32 [1, 2].
-            seed: of the global generators.
+            seed: seed of the global generators.
         """
         self._keys_of, self._keys, self._drawn = keys_of, [], []
         try:
@@ -101,7 +101,7 @@ class Passes(ABC):
         """Return logits in evaluation mode, float32 [n, C], of these parameters or others, [P], without a gradient."""
 
     def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        """Return sum_i weights_i l_i: logits [n, c], targets [n, c] weights [n], l_i as in `losses.instance_losses`."""
+        """Return sum_i weights_i l_i: logits [n, c], targets [n, c], weights [n], l_i of `losses.instance_losses`."""
         return (weights * losses.instance_losses(self._kind, logits, y)).sum()
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:

@@ -25,11 +25,11 @@ class RunNetworks(ABC):
     """Networks of S runs. The numbers of a run do not depend on the other runs.
 
     Attributes:
-        seeds: one a run.
+        seeds: one seed per run.
         kind: kind of output.
         outputs: C.
-        bank: where rows become frames.
-        parameters: of all networks.
+        bank: the frames of each row.
+        parameters: parameters of all networks.
         backend: name of the backend, as recorded with every run.
         augment: augmentation of the frames in training passes, if given.
     """
@@ -84,7 +84,7 @@ class RunNetworks(ABC):
         batch_statistics: bool = True,
         track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the gradient of a loss, given its gradient by the logits; `loss_gradient` needs only the loss.
+        """Return the gradient of a loss, given its gradient with respect to the logits; see also `loss_gradient`.
 
         Args:
             rows: int64 [S, B].
@@ -94,7 +94,7 @@ class RunNetworks(ABC):
                 s runs to the gradient of the loss with respect to the logits; see `loss_gradient`.
             given: [S, ...], further arguments of `by_logits`.
             batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
-            track_statistics: whether these take in the batch's.
+            track_statistics: whether this batch updates the running statistics.
 
         Returns:
             The logits, and the gradient, laid out like `parameters.flat`; the next gradient overwrites it.
@@ -131,7 +131,7 @@ class RunNetworks(ABC):
                 arguments.
             given: [S, ...], further arguments of the loss: targets, weights, logits of other networks.
             batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
-            track_statistics: whether these take in the batch's.
+            track_statistics: whether this batch updates the running statistics.
 
         Returns:
             The logits, and the gradient, laid out like `parameters.flat`; the next gradient overwrites it.
@@ -177,8 +177,8 @@ class RunNetworks(ABC):
 
         Args:
             rows: int64 [S, m].
-            loss: as of `instance_gradients`.
-            given: [S, ...], what the loss needs beside the logits.
+            loss: as in `instance_gradients`.
+            given: [S, ...], further arguments of the loss.
             of_each: function applied to every entry of a gradient.
 
         Returns:
@@ -194,7 +194,7 @@ class RunNetworks(ABC):
         return self._by_runs(partial(_by_logits, loss))(self.logits(rows), *given)
 
     def _by_runs(self, function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        """Return the same function of logits and further tensors; on a CPU it is applied to one run after another.
+        """Return the same function of logits and further tensors; on a CPU it is applied run by run.
 
         On a CPU the rounding of an element depends on its index in a tensor.
         """
@@ -240,7 +240,7 @@ class RunNetworks(ABC):
 
     @abstractmethod
     def module(self, run: int) -> nn.Module:
-        """Return the network of a run as a module in evaluation mode, on the device of the bank, not to be changed."""
+        """Return the network of a run as a module in evaluation mode, on the device of the bank. Do not modify it."""
 
     @abstractmethod
     def weights(self, run: int) -> dict[str, torch.Tensor]:

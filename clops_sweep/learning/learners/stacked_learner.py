@@ -1,4 +1,4 @@
-"""StackedLearner: all S runs of a `torch.nn.Module` at once, for a GPU, if a trial shows that it works."""
+"""StackedLearner: all S runs of a `torch.nn.Module` computed at once on a GPU, if a trial shows that it works."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TRIED: tuple[tuple[Mode, int, bool], ...] = (
     ("evaluation", 3, True),
     ("evaluation", 3, False),
 )
-"""Mode, number of frames, and whether a gradient is computed. Only the axis of instances is 3 or 5 long."""
+"""Mode, number of frames, and whether a gradient is computed. Only the instance axis has length 3 or 5."""
 
 _SLOW = "There is a performance drop because we have not yet implemented the batching rule"
 """Start of PyTorch's warning when `vmap` falls back to a loop."""

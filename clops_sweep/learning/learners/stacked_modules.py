@@ -23,7 +23,7 @@ class StackedModules:
     """Modules of one network, moved to memory that all of them share.
 
     Args:
-        modules: one a run, on their device.
+        modules: one module per run, on their device.
         parameters: the trained parameters.
         dropout: source of the masks.
     """
@@ -56,8 +56,8 @@ class StackedModules:
 
         Args:
             frames: the modules may write to them.
-            mode: of all layers.
-            keys: int32 [S, 2], of the dropout masks, in modes with dropout.
+            mode: mode of all layers.
+            keys: int32 [S, 2], keys of the dropout masks, in modes with dropout.
             draws: int64 [B], counters of the masks; a multiple of the number of frames if dropout repeats instances.
             parameters: replacements of the modules' parameters.
             track_statistics: whether the buffers change in training mode.
@@ -78,7 +78,7 @@ class StackedModules:
                     logits = functional_call(self._first.module, values, (frames,))
                 logits = self._first.in_float32(logits)
             self._first.check(logits, len(frames if draws is None else draws), frames.dtype)
-            return logits, {name: values[name] for name in buffers}  # also where a layer has put others there
+            return logits, {name: values[name] for name in buffers}  # also if a layer has replaced a buffer
 
         logits, after = vmap(of_run, randomness="error")(values, frames, *(() if keys is None else (keys,)))
         if learns and track_statistics:

@@ -41,7 +41,7 @@ class TaskAucs:
         *,
         undefined: bool = False,
     ) -> None:
-        first, end = 0, sum(map(np.size, targets))  # `end` is the place of the infinity that the scores end with
+        first, end = 0, sum(map(np.size, targets))  # `end` is the index of the infinity at the end of the scores
         places: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
         self._kept: list[int] = []
         self.classes: list[NDArray[np.int64]] = []
@@ -106,7 +106,7 @@ class SeenAucs:
             seen: number of tasks trained.
         """
         targets = np.concatenate(self._targets[:seen])
-        if self._made is None or self._made[0] != seen:  # kept for one stage, to save memory
+        if self._made is None or self._made[0] != seen:  # cached for one stage only, to save memory
             self._made = seen, TaskAucs([targets], [self._where], self._device)
         aucs = self._made[1]
         by_class = aucs.by_class(scores[:, : len(targets)])

@@ -71,13 +71,13 @@ class Evaluator:
         if scenario.unseen is not None and split == "test":
             subsets, own = [*subsets, scenario.unseen], [*own, ()]
             self._names.append(f"{scenario.name}, people in no task")
-        self._kind, self._learner = learner.kind, learner  # of a softmax scenario "multilabel" with head="per_class"
+        self._kind, self._learner = learner.kind, learner  # "multilabel" with head="per_class" in a softmax scenario
         self._sizes = [len(subset.rows) for subset in subsets]
         device = learner.bank.device
         targets = [subset.targets for subset in subsets]
         self._group = scenario.outputs // len(scenario.tasks) if joint and scenario.by_position else 0
         judged, judged_kind, self._scored_kind = targets, scenario.kind, learner.kind
-        if self._group == 2:  # judged by one score, the difference of the two logits
+        if self._group == 2:  # ranked by one score, the difference of the two logits
             judged, judged_kind = [task[:, [2 * k + 1]] for k, task in enumerate(targets)], "binary"
             self._scored_kind = judged_kind
         elif self._group:
@@ -197,5 +197,5 @@ def _all_equal(subsets: Sequence[Subset]) -> bool:
 
 
 def scores_of(kind: LossKind, logits: torch.Tensor) -> torch.Tensor:
-    """What instances are ranked by: in the order of the probabilities, which saturate and would then be ties."""
+    """Return the scores that rank instances: ordered like the probabilities, but without ties where these saturate."""
     return losses.log_odds(logits) if kind == "softmax" else logits

@@ -70,7 +70,7 @@ class TaskHits:
         classes = self._positive.shape[1]
         hits, predicted = counts[..., :classes], counts[..., classes : 2 * classes]
         count, positive, kept = self._count[:, None], self._positive, self._kept
-        misses = count - positive - predicted + hits  # absent and predicted absent
+        misses = count - positive - predicted + hits  # absent, and predicted as absent
         recall = hits / np.maximum(positive, 1)
         f1 = 2 * hits / np.maximum(positive + predicted, 1)
         right = counts[..., -1] if self._kind == "multilabel" else hits.sum(2)

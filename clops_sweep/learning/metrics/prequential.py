@@ -18,14 +18,14 @@ from clops_sweep.learning.metrics.hits import TaskHits
 
 
 class Prequential:
-    """The predictions of an online stream, of one run.
+    """The predictions of one run on an online stream.
 
     Args:
-        sizes: of the batches of each task.
+        sizes: sizes of the batches of each task.
         logits: float32 [1, n, C], in the order of the stream.
         targets: float32 [1, n, C].
-        kind: of the scenario.
-        head: of the network's outputs.
+        kind: the scenario's kind of output.
+        head: the config field `head`.
     """
 
     def __init__(

@@ -10,18 +10,18 @@ from clops_sweep.experiment.metrics import metrics_of
 
 
 def average(r: ArrayLike) -> float:
-    """mean_j R[N][j] (Lopez-Paz and Ranzato, 2017)."""
+    """Return mean_j R[N][j] (Lopez-Paz and Ranzato, 2017)."""
     return float(np.asarray(r, dtype=np.float64)[-1].mean())
 
 
 def backward_transfer(r: ArrayLike) -> float:
-    """BWT = mean_{j<N} (R[N][j] - R[j][j]); nan for a single task (Lopez-Paz and Ranzato, 2017)."""
+    """Return BWT = mean_{j<N} (R[N][j] - R[j][j]); nan for a single task (Lopez-Paz and Ranzato, 2017)."""
     matrix = np.asarray(r, dtype=np.float64)
     return _mean(matrix[-1, :-1] - np.diag(matrix)[:-1])
 
 
 def backward_transfer_after(r: ArrayLike, t: int = 1) -> float:
-    """BWT_t = 1 / (N - t) sum_{j=1}^{N-t} (R[j+t][j] - R[j][j]) (CLOPS, section on metrics).
+    """Return BWT_t = 1 / (N - t) sum_{j=1}^{N-t} (R[j+t][j] - R[j][j]) (CLOPS, section on metrics).
 
     Args:
         r: [N, N].
@@ -32,13 +32,13 @@ def backward_transfer_after(r: ArrayLike, t: int = 1) -> float:
 
 
 def backward_transfer_overall(r: ArrayLike) -> float:
-    """BWT_lambda = 1 / (N - 1) sum_{j<N} 1 / (N - j) sum_{t=1}^{N-j} (R[j+t][j] - R[j][j]) (CLOPS)."""
+    """Return BWT_lambda = 1 / (N - 1) sum_{j<N} 1 / (N - j) sum_{t=1}^{N-j} (R[j+t][j] - R[j][j]) (CLOPS)."""
     matrix = np.asarray(r, dtype=np.float64)
     return _mean(np.array([(matrix[j + 1 :, j] - matrix[j, j]).mean() for j in range(len(matrix) - 1)]))
 
 
 def forward_transfer(r: ArrayLike, chance: float = 0.5) -> float:
-    """FWT = mean_{j>1} (R[j-1][j] - chance) (Lopez-Paz and Ranzato, 2017).
+    """Return FWT = mean_{j>1} (R[j-1][j] - chance) (Lopez-Paz and Ranzato, 2017).
 
     Chance replaces the untrained network, whose expected AUC is 0.5; see `chance_of`.
     """
@@ -47,16 +47,19 @@ def forward_transfer(r: ArrayLike, chance: float = 0.5) -> float:
 
 
 def forgetting(r: ArrayLike) -> float:
-    """1 / (N - 1) sum_{j<N} (max_{i<N} R[i][j] - R[N][j]); nan for a single task (Chaudhry et al., 2018).
+    """Return 1 / (N - 1) sum_{j<N} (max_{i<N} R[i][j] - R[N][j]); nan for a single task (Chaudhry et al., 2018).
 
-    The maximum is over all earlier rows, so a task that got worse has positive forgetting; nan is left out of it.
+    The maximum is over all earlier rows without nan, so a task that got worse has positive forgetting.
     """
     matrix = np.asarray(r, dtype=np.float64)
     return _mean(np.fmax.reduce(matrix[:-1, :-1], axis=0, initial=-np.inf) - matrix[-1, :-1])
 
 
 def average_incremental(r: ArrayLike) -> float:
-    """1 / N sum_i 1 / i sum_{j<=i} R[i][j]: the mean over stages of the mean over the tasks so far (Rebuffi, 2017)."""
+    """Return 1 / N sum_i 1 / i sum_{j<=i} R[i][j] (Rebuffi et al., 2017).
+
+    It is the mean over stages of the mean over the tasks so far.
+    """
     matrix = np.asarray(r, dtype=np.float64)
     return _mean(np.array([row[: i + 1].mean() for i, row in enumerate(matrix)]))
 

@@ -44,7 +44,7 @@ class ModelFacts:
         encoder_hash: SHA-256 of its code, weights and declaration.
         features: channels and samples of a frame of features, or of signals adapted to an encoder that the run trained
             further; None for signals.
-        lora_rank: of the adapters of such an encoder.
+        lora_rank: rank of that encoder's adapters.
     """
 
     run_id: str
@@ -116,7 +116,7 @@ def facts_in(content: bytes) -> ModelFacts:
         features = found.get("features")
         return ModelFacts(**found | lists | {"features": None if features is None else tuple(features)})
     except (ValueError, KeyError, TypeError):
-        raise UsageError("the file is no model of clops-sweep; expected one that --keep models has stored") from None
+        raise UsageError("the file is not a model of clops-sweep; expected one stored by --keep models") from None
 
 
 def _classes(frames: FrameSet, scenario: Scenario) -> tuple[str, ...]:

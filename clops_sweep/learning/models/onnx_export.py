@@ -32,12 +32,12 @@ def onnx_bytes(model: TrainedModel) -> bytes:
         import onnxscript  # noqa: F401  torch.onnx needs it
     except ImportError as error:
         raise UsageError(f"export needs {error.name}: install it with pip install 'clops-sweep[onnx]'") from None
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of packages that no network here needs
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns about packages that networks here do not need
     facts = model.facts
     frames = torch.randn(3, *model.input_shape, generator=torch.Generator().manual_seed(0))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the exporter's own internals
+            warnings.simplefilter("ignore")  # warnings about the exporter's own internals
             program = torch.onnx.export(
                 model,
                 (frames,),
@@ -51,7 +51,7 @@ def onnx_bytes(model: TrainedModel) -> bytes:
             exported = program.model_proto
     except Exception as error:  # the exporter raises errors of many kinds
         first: BaseException = error
-        while first.__cause__ is not None:  # which names the layer or operator; those around it explain the exporter
+        while first.__cause__ is not None:  # the first error names the layer or operator, later ones the exporter
             first = first.__cause__
         raise UsageError(
             f"network {facts.network!r} cannot be exported to ONNX ({reason(first)}); use load_model instead"

@@ -1,15 +1,15 @@
-"""Dropout masks as a function of a counter, so that they depend on neither device, batching nor lockstep.
+"""Dropout masks as a function of a counter, independent of device, batching and lockstep.
 
-The unit u of the draw d of a stream with keys (k0, k1) is decided by 16 bits of
+Whether unit u of draw d is dropped, in a stream with keys (k0, k1), depends on 16 bits of
 
     h(d * 1536 + u // 2),   h(c) = mix(c + k0, k1),
 
-where `mix` is the 32-bit finaliser of Wellons ("lowbias32", 2018) with the second key folded in half way; even
-units take the low half of the word, odd units the high one. A unit is dropped when its 16 bits, read as a signed
-number, are below -32768 + 6554: a probability of 6554 / 65536 = 0.100006.
+where `mix` is the 32-bit finaliser of Wellons ("lowbias32", 2018) with the second key mixed in half way; even units use
+the low half of the word, odd units the high half. A unit is dropped if its 16 bits, as a signed number, are below
+-32768 + 6554: a probability of 6554 / 65536 = 0.100006.
 
-This rule is for the paper's network, in the native kernels and as a module. Other modules in lockstep use the same
-words by another rule, for any p and any number of units (see `CountedDropout`).
+The paper's network follows this rule, both in the native kernels and as a module. Other modules in lockstep use the
+same words with another rule, for any p and number of units (see `CountedDropout`).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _SCALE = 1.0 / (1.0 - DROPOUT)
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)
 
 _DECIDED_TOGETHER: dict[Any, int | None] = {F.dropout: None, F.dropout1d: 2}
-"""Dropout layers that take a mask: number of axes over which units are decided, None for all."""
+"""Dropout layers that accept a mask, and the number of axes over which units are dropped; None for all axes."""
 
 
 def mixed(counters: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """The words h(c) for any keys, int32 tensors that broadcast; in operations that `torch.func.vmap` knows."""
+    """Return the words h(c) for any keys, int32 tensors that broadcast; all operations support `torch.func.vmap`."""
     word = counters + first
-    # An arithmetic shift extends the sign; the mask makes it a logical one.
+    # the mask turns the arithmetic shift into a logical one
     word = (word ^ (word >> 16 & 0xFFFF)) * _FIRST ^ second
     word = (word ^ (word >> 15 & 0x1FFFF)) * _SECOND
     return word ^ (word >> 16 & 0xFFFF)
@@ -47,13 +47,13 @@ def masks(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
     """Return the masks of all dropout layers of one run's network, already scaled by 1 / (1 - 0.1).
 
     Args:
-        keys: int32 [2], of the run's stream.
-        draws: int64 [B], the draws' counters.
+        keys: int32 [2], keys of the run's stream.
+        draws: int64 [B], counters of the draws.
 
     Returns:
-        float32 [B, 3072], of zeros and 1 / 0.9: one unit after the other, layer by layer.
+        float32 [B, 3072], zeros and 1 / 0.9, ordered by layer, then by unit.
     """
-    base = (draws * _WORDS).to(torch.int32)  # wraps around, as the definition does
+    base = (draws * _WORDS).to(torch.int32)  # wraps around, as in the definition
     units = torch.arange(_WORDS, dtype=torch.int32, device=draws.device)
     words = mixed(base[:, None] + units, keys[0], keys[1])
     halves = torch.stack([words << 16 >> 16, words >> 16], dim=-1).flatten(-2)
@@ -63,12 +63,13 @@ def masks(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
 class CountedDropout(TorchFunctionMode):
     """Context in which dropout of one run takes its masks from a counter.
 
-    An instance's units are numbered through all dropout layers in the order of their calls. Unit u of draw d is dropped
-    if the word h(u) with keys (h(2 d), h(2 d + 1)), which have the run's keys themselves, is among the least p 2^32.
+    An instance's units are numbered consecutively over all dropout layers, in the order of their calls. Unit u of draw
+    d is dropped if the word h(u) with keys (h(2 d), h(2 d + 1)), which themselves use the run's keys, is among the
+    lowest p 2^32.
 
     Args:
-        keys: int32 [2], of the run's stream.
-        draws: int64 [B], counters, one for each instance of a batch.
+        keys: int32 [2], keys of the run's stream.
+        draws: int64 [B], counters, one per instance of a batch.
     """
 
     def __init__(self, keys: torch.Tensor, draws: torch.Tensor) -> None:
@@ -113,10 +114,10 @@ class CountedDropout(TorchFunctionMode):
 
 
 class PaperDropout(CountedDropout):
-    """The same for the paper's network, with the masks of the native kernels (see `masks`).
+    """`CountedDropout` of the paper's network, with the masks of the native kernels (see `masks`).
 
-    If there are several consecutive draws of each instance, the first dropout layer repeats its input, so that the
-    layers before it are computed once.
+    If an instance has several consecutive draws, the first dropout layer repeats its input, so that the layers before
+    it are computed once.
     """
 
     def _begin(self, keys: torch.Tensor, draws: torch.Tensor) -> None:

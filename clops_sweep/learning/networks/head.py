@@ -76,12 +76,12 @@ def add_cosine_head(network: str, module: nn.Module, outputs: int) -> None:
 class CosineHead(nn.Linear):
     """z_c = s cos(f, w_c), with features f, class vectors w_c and a scale s > 0, the latter two trained.
 
-    The head of LUCIR (Hou et al., "Learning a unified classifier incrementally via rebalancing", CVPR 2019): norms do
-    not differ between old and new classes. Without LUCIR's other two parts, its distillation of features and its
-    margin loss. There is no bias. s starts at 10.
+    The head of LUCIR (Hou et al., "Learning a unified classifier incrementally via rebalancing", CVPR 2019), in which
+    old and new classes have equal norms. LUCIR's other two parts, feature distillation and margin loss, are left out.
+    There is no bias. s starts at 10.
 
     Args:
-        linear: the layer that it replaces, and whose weights it takes.
+        linear: the layer to replace; its weights are kept.
     """
 
     def __init__(self, linear: nn.Linear) -> None:
@@ -90,7 +90,7 @@ class CosineHead(nn.Linear):
         self.scale = nn.Parameter(torch.full((1,), _FIRST_SCALE))
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Float32 [B, features] to logits [B, C]."""
+        """Map float32 [B, features] to logits [B, C]."""
         return self.scale * F.linear(F.normalize(features, dim=-1), F.normalize(self.weight, dim=-1))
 
 
@@ -101,7 +101,7 @@ class MultiScale(nn.Module):
     of the inputs of each convolution after the first, followed by the network's features f(x).
 
     Args:
-        body: from frames to f.
+        body: maps frames to f.
     """
 
     def __init__(self, body: nn.Module) -> None:
@@ -111,14 +111,14 @@ class MultiScale(nn.Module):
 
     @classmethod
     def of(cls, network: str, module: nn.Module, shape: tuple[int, int], outputs: int, size: int) -> Self:
-        """Make one of a network, which it changes.
+        """Create it from a network, which is modified.
 
         Args:
             network: name of the network, for messages.
             module: the network.
             shape: channels and samples of a frame.
             outputs: C.
-            size: of the projection.
+            size: size of the projection.
 
         Raises:
             UsageError: the module has no head.
@@ -132,7 +132,7 @@ class MultiScale(nn.Module):
         return found
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Float32 [B, channels, samples] to logits [B, C]."""
+        """Map float32 [B, channels, samples] to logits [B, C]."""
         maps = _Maps()
         with maps:
             features = self.body(frames)

@@ -11,19 +11,20 @@ _FILTERS, _BOTTLENECK, _KERNELS, _MODULES, _RESIDUAL = 32, 32, (40, 20, 10), 6, 
 
 
 class InceptionTime(nn.Module):
-    """Six inception modules with a shortcut around each three of them, the mean over time, and a linear layer.
+    """Six inception modules, shortcuts around modules 1-3 and 4-6, the mean over time, and a linear layer.
 
-    A module reduces its input to 32 channels (Conv1d of kernel 1, where there are more), convolves that with kernels
-    of 40, 20 and 10 samples, and the maximum over three samples of its input with a kernel of 1, 32 filters each: 128
-    channels, batch norm, ReLU. A shortcut is Conv1d(kernel 1) - BatchNorm, added before a ReLU. The paper's classifier
-    is the mean of five such networks from different initial weights; this is one. There is no dropout.
+    A module has four branches of 32 filters each. Three convolve its input, reduced to 32 channels by a Conv1d of
+    kernel 1 if it has more, with kernels of 40, 20 and 10 samples. The fourth convolves the input's maximum over three
+    samples with a kernel of 1. Batch norm and ReLU follow on all 128 channels. A shortcut is Conv1d(kernel 1) -
+    BatchNorm, added before a ReLU. The paper's classifier averages five such networks with different initial weights;
+    this is one. There is no dropout.
 
     H. Ismail Fawaz et al., "InceptionTime: Finding AlexNet for time series classification", Data Mining and Knowledge
     Discovery 34, 2020.
 
     Args:
-        channels: of a frame.
-        samples: of a frame; any number.
+        channels: channels of a frame.
+        samples: samples per channel, any number.
         outputs: C.
     """
 
@@ -40,7 +41,7 @@ class InceptionTime(nn.Module):
         self.head = nn.Linear(width, outputs)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Float32 [B, channels, samples] to logits [B, C]."""
+        """Map float32 [B, channels, samples] to logits [B, C]."""
         hidden = before = frames
         for number, module in enumerate(self.modules_in_order, start=1):
             hidden = module(hidden)

@@ -23,24 +23,24 @@ class _LowRank(nn.Module):
         nn.init.kaiming_uniform_(self.a, a=math.sqrt(5))
 
     def forward(self, weight: torch.Tensor) -> torch.Tensor:
-        """The weight with the adapter."""
+        """Return the weight with the adapter."""
         return weight + (self.b @ self.a / self.rank).view(weight.shape)
 
 
 class _Adapted(nn.Module):
-    """A frozen network with adapters, always in evaluation mode: no dropout, and batch norm as it was pretrained."""
+    """A frozen network with adapters, always in evaluation mode: no dropout, and pretrained batch-norm statistics."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = module.eval()
 
     def train(self, mode: bool = True) -> Self:
-        """Set the mode of this module alone."""
+        """Set the mode of this module alone, not that of its layers."""
         self.training = mode
         return self
 
     def forward(self, signals: torch.Tensor) -> torch.Tensor:
-        """What the network returns."""
+        """Return the output of the network."""
         features: torch.Tensor = self.module(signals)
         return features
 
@@ -49,8 +49,8 @@ def lora(module: nn.Module, rank: int) -> nn.Module:
     """Freeze a pretrained module and add low-rank adapters to its linear and 1-D convolution layers.
 
     A layer with weight W [out, in] uses W + B A / rank, A [rank, in] and B [out, rank]; for a convolution, in is
-    channels times kernel size. Only A and B are trained. B begins at zero, so the module returns at first what it
-    returned before. It stays in evaluation mode (Hu et al., LoRA: Low-Rank Adaptation of Large Language Models, 2022).
+    channels times kernel size. Only A and B are trained. B starts at zero, so the module's output is unchanged at
+    first. It stays in evaluation mode (Hu et al., LoRA: Low-Rank Adaptation of Large Language Models, 2022).
 
     Example::
 
@@ -62,10 +62,10 @@ def lora(module: nn.Module, rank: int) -> nn.Module:
 
     Args:
         module: from signals to features; changed in place.
-        rank: of the adapters.
+        rank: rank of the adapters.
 
     Raises:
-        UsageError: `rank` is not a whole number from 1, or the module has no such layer.
+        UsageError: `rank` is not a positive integer, or the module has no such layer.
     """
     if isinstance(rank, bool) or not isinstance(rank, int) or rank < 1:
         raise UsageError(f"rank = {shown(rank)}: expected a whole number from 1")

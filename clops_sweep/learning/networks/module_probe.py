@@ -27,10 +27,11 @@ from clops_sweep.learning.process_state import torch_state_kept
 from clops_sweep.learning.threads import one_thread
 
 _FRAMES, _TRIES = 3, 8
-"""Number of frames of noise, and of training passes in which every parameter must get a gradient once."""
+"""Number of noise frames, and of training passes in which every parameter must get a gradient at least once."""
 
 _APART = 1e-3
-"""Tolerance for an instance's logits in different batches, relative to the largest logit: rounding is far smaller."""
+"""Tolerance for an instance's logits in different batches, relative to the largest logit: rounding errors are far
+smaller."""
 
 _ONE_VALUE = ("Expected more than 1 value per channel", "Expected more than 1 spatial element")
 """Text of PyTorch's error about the variance of a single value."""
@@ -56,8 +57,8 @@ class Probed:
         """
         if size < self.smallest_batch:
             raise UsageError(
-                f"network {network!r} cannot be trained on a batch of one instance, of which a layer would take the "
-                "variance; choose a batch_size of 2 or more"
+                f"network {network!r} cannot be trained on a batch of one instance, because a layer computes the "
+                "variance over the batch; choose a batch_size of 2 or more"
             )
 
 
@@ -65,7 +66,7 @@ _KNOWN: dict[tuple[Any, ...], tuple[MakeModule, Probed]] = {}
 
 
 def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSet]) -> None:
-    """Try networks that are not built in, or whose layers are replaced, on the shapes of their configs.
+    """Check networks that are not built in, or whose layers are replaced, on the shapes of their configs.
 
     Raises:
         UsageError: a network cannot be trained; the message names the layer or parameter at fault.
@@ -94,14 +95,14 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
 def probed(
     name: str, make: MakeModule, shape: tuple[int, int], outputs: int, options: Mapping[str, Any] | None = None
 ) -> Probed:
-    """Try a network on the CPU, once for each shape of frames, number of outputs and choice of options.
+    """Check a network on the CPU, once per shape of frames, number of outputs and choice of options.
 
     Args:
-        name: of the network, for messages.
-        make: what was registered under it.
+        name: name of the network, for messages.
+        make: its registered function.
         shape: channels and samples of a frame.
         outputs: C.
-        options: its own.
+        options: options of the network.
 
     Raises:
         UsageError: the network cannot be trained.
@@ -141,7 +142,7 @@ class _Probe:
         raise UsageError(f"network {self._name!r}: {what}")
 
     def _refusing(self, what: str) -> AbstractContextManager[None]:
-        """Return a context for calls of the module, in which errors name the layer that raised them."""
+        """Return a context for calls of the module in which errors name the layer that raised them."""
 
         def refused(error: BaseException) -> UsageError:
             layer = _layer_that_raised(self._module, error)
@@ -159,13 +160,13 @@ class _Probe:
             if parameter.dtype != torch.float32:
                 self._refuse(f"parameter {name!r} is {str(parameter.dtype).removeprefix('torch.')}; expected float32")
             if parameter.device.type != "cpu":
-                self._refuse(f"parameter {name!r} is made on {parameter.device}; make it on the CPU, it is moved later")
+                self._refuse(f"parameter {name!r} is created on {parameter.device}; create it on the CPU")
             if not parameter.isfinite().all():
-                self._refuse(f"parameter {name!r} is not finite when it is made")
+                self._refuse(f"parameter {name!r} is not finite when it is created")
         changed = _changed(self._module.state_dict(), self._again.state_dict())
         if changed:
             self._refuse(
-                f"{changed[0]!r} is another one when the network is made again from the same seed; draw it from the "
+                f"{changed[0]!r} differs when the network is created again from the same seed; draw it from the "
                 "global generator of PyTorch, NumPy or Python, which follows the run's seed"
             )
 
@@ -177,7 +178,7 @@ class _Probe:
         changed = _changed(before, self._module.state_dict())
         if changed:
             self._refuse(f"changes {changed[0]!r} in evaluation mode; do so only where self.training is True")
-        self._pass("evaluation", self._others, seed=1)  # what a module keeps of it would show in the next
+        self._pass("evaluation", self._others, seed=1)  # anything kept from this pass would show in the next
         if not same_bits(logits, self._pass("evaluation", self._frames, seed=2)):
             self._refuse(
                 "gives other logits in evaluation mode when it is called again; draw random numbers in training alone, "
@@ -214,7 +215,7 @@ class _Probe:
         for attempt in range(_TRIES):
             logits = self._pass("training", self._frames, seed=attempt, gradients=True)
             if not logits.requires_grad:
-                self._refuse("its logits hang on none of its parameters (a detach(), argmax or numpy() in forward?)")
+                self._refuse("its logits depend on none of its parameters (a detach(), argmax or numpy() in forward?)")
             foreign = [leaf for leaf in _leaves(logits) if all(leaf is not it for it in parameters.values())]
             if foreign:
                 self._refuse(

@@ -1,8 +1,8 @@
-"""The paper's network as a module, and its initial parameters, which the native kernels share.
+"""The paper's network as a module, and its initial parameters, shared with the native kernels.
 
 Three blocks Conv1d(kernel 7, stride 3) - BatchNorm - MaxPool(2) - ReLU - Dropout(0.1) with 4, 16 and 32 channels, then
 Linear(320, 100) - ReLU - Linear(100, C). The paper applies ReLU before pooling; the two commute, and this order is
-cheaper. Input is a frame of 1 x 2500 samples.
+cheaper. The input is a frame of 1 x 2500 samples.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class PaperNetwork(nn.Module):
     runs agree up to rounding.
 
     Args:
-        channels: of a frame, 1.
-        samples: of a frame, 2500.
+        channels: channels of a frame, 1.
+        samples: samples per channel, 2500.
         outputs: C.
     """
 
@@ -47,19 +47,19 @@ class PaperNetwork(nn.Module):
 
     @torch.no_grad()
     def draw(self, seed: int, task: int) -> None:
-        """Set the initial parameters of a run."""
+        """Set a run's initial parameters."""
         views = initial_parameters([seed], self._outputs, task).views
         for name, parameter in self.named_parameters():
-            if name in views:  # not of a layer that replaces one of this class
+            if name in views:  # layers that replace those of this class keep their weights
                 parameter.copy_(views[name][0])
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Float32 [B, 1, 2500] to logits [B, C]."""
+        """Map float32 [B, 1, 2500] to logits [B, C]."""
         hidden = frames
         for conv, norm in ((self.conv1, self.norm1), (self.conv2, self.norm2), (self.conv3, self.norm3)):
             assert conv.bias is not None
-            # Batch statistics cancel the bias. Its gradient would be rounding noise, which Adam turns into full steps:
-            # here it is exactly zero.
+            # batch statistics cancel the bias; Adam would turn the rounding noise of its gradient into full steps,
+            # so the gradient is exactly zero
             cancelled = norm.training and isinstance(norm, nn.BatchNorm1d)
             bias = conv.bias.detach() + 0 * conv.bias if cancelled else conv.bias
             hidden = norm(F.conv1d(hidden, conv.weight, bias, STRIDE))
@@ -82,7 +82,7 @@ def parameter_shapes(outputs: int) -> dict[str, tuple[int, ...]]:
 
 
 def initial_parameters(seeds: Sequence[int], outputs: int, task: int = 0) -> Parameters:
-    """PyTorch's default initialisation: U(-1/sqrt(fan in), 1/sqrt(fan in)), batch norm at 1 and 0."""
+    """Return PyTorch's default initialisation: U(-1/sqrt(fan in), 1/sqrt(fan in)), batch norm at 1 and 0."""
     shapes = parameter_shapes(outputs)
     parameters = Parameters.zeros(len(seeds), shapes, torch.device("cpu"))
     for run, seed in enumerate(seeds):

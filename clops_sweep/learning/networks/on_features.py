@@ -1,4 +1,4 @@
-"""Networks on the features of an encoder, which is frozen or has trained low-rank adapters."""
+"""Networks on the features of an encoder, which is frozen except for low-rank adapters."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class TunedEncoder:
     """An encoder whose adapters a run trains; the entry "encoder" of `network_options`.
 
     Attributes:
-        name: of the encoder.
+        name: name of the encoder.
         make: creates the module, frozen and in evaluation mode.
         identity: SHA-256 of its code, weights and declaration.
-        rank: of the adapters.
+        rank: rank of the adapters.
     """
 
     name: str
@@ -51,7 +51,7 @@ class TunedEncoder:
 
 
 def network_options(config: RunConfig, frames: FrameSet) -> dict[str, Any]:
-    """Return what the network of a config is made with, including an encoder whose adapters are trained."""
+    """Return the options that create the network of a config, including an encoder whose adapters are trained."""
     encoded = frames.encoded
     if encoded is None or encoded.module is None:
         return config.network_options
@@ -61,7 +61,7 @@ def network_options(config: RunConfig, frames: FrameSet) -> dict[str, Any]:
 
 @torch.no_grad()
 def shape_of_features(module: nn.Module, shape: tuple[int, int]) -> tuple[int, int]:
-    """Return the shape of an encoder's features, (1, F) or (tokens, F), for signals of a shape.
+    """Return the shape of an encoder's features, (1, F) or (tokens, F), for signals of the given shape.
 
     Raises:
         UsageError: the module returns something else.

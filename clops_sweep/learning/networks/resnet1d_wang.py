@@ -13,18 +13,18 @@ _FILTERS, _KERNELS = (64, 128, 128), (8, 5, 3)
 class ResNet1dWang(nn.Module):
     """Three residual blocks, the mean over time, and a linear layer. Convolutions before batch norm have no bias.
 
-    A block of f filters is three times Conv1d - BatchNorm - ReLU, with kernels 8, 5 and 3 that keep the number of
-    samples, so h = B_3(B_5(B_8(x))). It returns ReLU(h + s(x)), where s is Conv1d(kernel 1) - BatchNorm, or the
-    identity if x already has f channels. f is 64, 128 and 128. There is no dropout: all T passes of Monte-Carlo dropout
-    are equal, so scores based on them differ only by rounding.
+    A block of f filters is h = B_3(B_5(B_8(x))), where B_k is Conv1d(kernel k) - BatchNorm - ReLU and keeps the number
+    of samples. It returns ReLU(h + s(x)), where s is Conv1d(kernel 1) - BatchNorm, or the identity if x already has f
+    channels. f is 64, 128 and 128. There is no dropout: all T passes of Monte-Carlo dropout are equal, so scores based
+    on them differ only by rounding.
 
     Z. Wang, W. Yan, T. Oates, "Time series classification from scratch with deep neural networks: A strong baseline",
-    IJCNN 2017, equations 2 and 4; under this name in N. Strodthoff, P. Wagner, T. Schaeffter, W. Samek, "Deep learning
-    for ECG analysis: Benchmarks and insights from PTB-XL", IEEE JBHI 2021, with other kernels and a stem.
+    IJCNN 2017, equations 2 and 4; the name is from N. Strodthoff, P. Wagner, T. Schaeffter, W. Samek, "Deep learning
+    for ECG analysis: Benchmarks and insights from PTB-XL", IEEE JBHI 2021, who use other kernels and a stem.
 
     Args:
-        channels: of a frame.
-        samples: of a frame; any number.
+        channels: channels of a frame.
+        samples: samples per channel, any number.
         outputs: C.
     """
 
@@ -36,7 +36,7 @@ class ResNet1dWang(nn.Module):
         self.head = nn.Linear(_FILTERS[-1], outputs)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Float32 [B, channels, samples] to logits [B, C]."""
+        """Map float32 [B, channels, samples] to logits [B, C]."""
         logits: torch.Tensor = self.head(self.blocks(frames).mean(2))
         return logits
 

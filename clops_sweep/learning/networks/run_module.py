@@ -21,7 +21,8 @@ from clops_sweep.learning.networks.on_features import OnFeatures, TunedEncoder, 
 from clops_sweep.learning.process_state import torch_state_kept
 
 Mode = Literal["training", "training without dropout", "sampling", "evaluation"]
-"""Training: batch statistics, dropout on or not. Sampling: running statistics, dropout on. Evaluation: dropout off."""
+""""training": batch statistics, dropout on or off. "sampling": running statistics, dropout on. "evaluation": dropout
+off."""
 
 MakeModule = Callable[..., nn.Module]
 """Maps channels, samples, outputs and the options by name to a new module."""
@@ -38,20 +39,20 @@ def made(
 ) -> nn.Module:
     """Return a new module on the CPU; the global generators for its initial weights are seeded by the run's seed.
 
-    Lazy layers find their sizes, and draw their weights, in a pass over zeros.
+    Lazy layers get their sizes and weights in a pass over zeros.
 
     Args:
-        name: of the network, for messages.
-        make: what was registered under it.
-        seed: of the run.
+        name: name of the network, for messages.
+        make: its registered function.
+        seed: seed of the run.
         shape: channels and samples of a frame.
         outputs: C.
-        options: the network's own, and those of `REPLACED`. With an encoder, the network is made for its features, and
-            the module is both: adapters of the encoder are trained, and the network on top.
-        task: for which it is made anew.
+        options: options of the network, and those of `REPLACED`. With an encoder, the module is the encoder, whose
+            adapters are trained, followed by a network on its features.
+        task: the task before which the module is created again, with other initial weights.
 
     Raises:
-        UsageError: it raises, or returns no module.
+        UsageError: the function raises, or does not return a module.
     """
     device = torch.device("cpu")
     generators = GlobalStreams(device)
@@ -106,7 +107,7 @@ def replace_norm(name: str, module: nn.Module, norm: str) -> None:
     group norm (Wu and He, 2018) over at most 8 groups of at least two channels; "none" removes the layers.
 
     Raises:
-        UsageError: the module has no batch norm layer, or is one.
+        UsageError: the module has no batch norm layer, or is such a layer itself.
     """
     batch_norms = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
     found = False
@@ -132,7 +133,7 @@ class RunModule:
     """A module whose parameters and gradients are views into vectors of the learner.
 
     Args:
-        module: on its device already.
+        module: the module, already on its device.
         outputs: C.
         statistics: names of the layers that keep running statistics.
 
@@ -149,17 +150,17 @@ class RunModule:
         self._mode: Mode | None = None
 
     def live_in(self, parameters: dict[str, torch.Tensor], gradients: dict[str, torch.Tensor]) -> None:
-        """Move parameters, with their values, and gradients into other memory, given by name."""
+        """Move parameters, with their values, and gradients into other memory, given by parameter name."""
         for name, parameter in trained(self.module).items():
             parameters[name].copy_(parameter.data)
             parameter.data = parameters[name]
             parameter.grad = gradients[name]
 
     def logits(self, frames: torch.Tensor, mode: Mode, passes: int | None = None) -> torch.Tensor:
-        """Float32 [B, channels, samples] to [B, C], or [passes, C] where dropout repeats instances.
+        """Map float32 [B, channels, samples] to logits [B, C], or [passes, C] if dropout repeats instances.
 
         Raises:
-            ValueError: the module returned something else.
+            ValueError: the module returned anything else.
         """
         self.set(mode)
         with self.precision(frames.device):
@@ -167,21 +168,21 @@ class RunModule:
         logits = self.in_float32(logits)
         self.check(logits, passes or len(frames), frames.dtype)
         if torch.is_grad_enabled() and not logits.requires_grad:
-            raise ValueError("the network returned logits that hang on none of its parameters; expected a gradient")
+            raise ValueError("the network returned logits that depend on none of its parameters; expected a gradient")
         return logits
 
     def precision(self, device: torch.device) -> AbstractContextManager[Any]:
-        """Return what a pass runs in: autocast to bfloat16 if `bfloat16` is set and the pass has a gradient."""
+        """Return the context of a pass: autocast to bfloat16 if `bfloat16` is set and the pass has a gradient."""
         if self.bfloat16 and torch.is_grad_enabled():
             return torch.autocast(device.type, torch.bfloat16)
         return nullcontext()
 
     def in_float32(self, logits: Any) -> Any:
-        """Logits of a pass in bfloat16 as float32; losses are computed in that."""
+        """Return the logits of a bfloat16 pass as float32, in which losses are computed."""
         return logits.float() if self.bfloat16 and getattr(logits, "dtype", None) == torch.bfloat16 else logits
 
     def check(self, logits: object, instances: int, dtype: torch.dtype = torch.float32) -> None:
-        """See whether they are what the network returned when it was tried: dense [B, C], of the dtype of its frames.
+        """Check that logits are as in the probe: dense, [B, C], of the dtype of the frames.
 
         Raises:
             ValueError: they are not.
@@ -191,7 +192,7 @@ class RunModule:
             raise ValueError(f"the network {wrong}")
 
     def wrong(self, logits: object, instances: int, dtype: torch.dtype = torch.float32) -> str | None:
-        """What is wrong with logits, such as "returned tuple ..."; None if nothing is."""
+        """Return what is wrong with logits, such as "returned tuple ..."; None if they are valid."""
         expected = [instances, self._outputs]
         found = type(logits).__name__
         if isinstance(logits, torch.Tensor):
@@ -203,18 +204,18 @@ class RunModule:
 
     @property
     def buffers(self) -> dict[str, torch.Tensor]:
-        """Running statistics, and what else the module keeps; looked up each time, for layers may put others there."""
+        """Return running statistics and other buffers, looked up each time because layers may replace them."""
         return dict(self.module.named_buffers())
 
     @torch.no_grad()
     def take_buffers(self, values: dict[str, torch.Tensor]) -> None:
-        """Copy the `buffers` of another such module."""
+        """Copy the `buffers` of another module of the same structure."""
         for name, buffer in self.module.named_buffers():
             buffer.copy_(values[name])
 
     @contextmanager
     def buffers_kept(self) -> Iterator[None]:
-        """Return a context whose end restores the buffers."""
+        """Return a context that restores the buffers at its end."""
         before = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
         try:
             yield
@@ -222,9 +223,9 @@ class RunModule:
             self.take_buffers(before)
 
     def set(self, mode: Mode) -> None:
-        """Put the layers into a mode."""
+        """Set the mode of all layers."""
         if mode == self._mode:
-            return  # visiting all layers takes as long as computing some
+            return  # visiting all layers takes as long as computing some of them
         dropout = mode in ("training", "sampling")
         self.module.train(dropout)
         if mode in ("sampling", "training without dropout"):
@@ -242,12 +243,12 @@ def weights_of(network: str, module: nn.Module) -> dict[str, torch.Tensor]:
     """Return copies of a module's state dict on the CPU, without the frozen weights of an encoder.
 
     Raises:
-        UsageError: it holds something other than tensors.
+        UsageError: the state dict contains something other than tensors.
     """
     frozen = module.frozen() if isinstance(module, OnFeatures) else {}
     found = {name: value for name, value in module.state_dict().items() if name not in frozen}
     if wrong := [name for name, value in found.items() if not isinstance(value, torch.Tensor)]:
         raise UsageError(
-            f"network {network!r}: its state dict has {wrong[0]!r}, which is no tensor; models of it cannot be kept"
+            f"network {network!r}: its state dict has {wrong[0]!r}, which is not a tensor; its models cannot be stored"
         )
     return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in found.items()}

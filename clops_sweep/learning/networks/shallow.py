@@ -6,12 +6,12 @@ from torch import nn
 
 
 def linear(channels: int, samples: int, outputs: int) -> nn.Module:
-    """Return one linear layer on all channels and samples of a frame."""
+    """Return a linear layer on all channels and samples of a frame."""
     return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, outputs))
 
 
 def mlp(channels: int, samples: int, outputs: int, *, mlp_width: int) -> nn.Module:
-    """Return one hidden layer of `mlp_width` units with layer norm, ReLU and dropout of 0.1."""
+    """Return a hidden layer of `mlp_width` units with layer norm, ReLU and dropout of 0.1, and a linear layer."""
     return nn.Sequential(
         nn.Flatten(),
         nn.Linear(channels * samples, mlp_width),

@@ -25,7 +25,7 @@ class AcquisitionContext:
     Attributes:
         learner: the networks; scoring must not change them.
         config: the runs' common settings.
-        seeds: one a run.
+        seeds: one seed per run.
         counters: progress of the runs (task, epoch, portion): the counters of any random stream.
     """
 
@@ -40,15 +40,15 @@ AcquisitionFunction = Callable[..., torch.Tensor]
 
 
 def bald_mcd(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int) -> torch.Tensor:
-    """BALD by Monte-Carlo dropout: H(mean_t p_t) - mean_t H(p_t) over T dropout passes, in nats.
+    """Return BALD by Monte-Carlo dropout: H(mean_t p_t) - mean_t H(p_t) over T dropout passes, in nats.
 
-    (Houlsby et al., 2011; Gal and Ghahramani, 2016; CLOPS, eq. for alpha.)
+    See Houlsby et al., 2011; Gal and Ghahramani, 2016; CLOPS, eq. for alpha.
     """
     return mutual_information(context.learner.kind, _dropout_samples(context, rows, mc_samples))
 
 
 def random(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
-    """Uniform scores from the stream "random acquisition": every subset is equally likely."""
+    """Return uniform scores from the stream "random acquisition": every subset is equally likely."""
     drawn = [
         streams.generator(seed, "random acquisition", *context.counters).random(rows.shape[1]) for seed in context.seeds
     ]
@@ -56,13 +56,13 @@ def random(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
 
 
 def entropy(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int) -> torch.Tensor:
-    """H(mean_t p_t) over T dropout passes, in nats (Shannon, 1948; as in Gal, Islam and Ghahramani, 2017)."""
+    """Return H(mean_t p_t) over T dropout passes, in nats (Shannon, 1948; as in Gal, Islam and Ghahramani, 2017)."""
     samples = _dropout_samples(context, rows, mc_samples)
     return predictive_entropy(context.learner.kind, samples.mean(-2))
 
 
 def variation_ratio(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int) -> torch.Tensor:
-    """1 - max_c (mean_t p_t)_c over T dropout passes (Freeman, 1965; as in Gal, Islam and Ghahramani, 2017).
+    """Return 1 - max_c (mean_t p_t)_c over T dropout passes (Freeman, 1965; as in Gal, Islam and Ghahramani, 2017).
 
     A sigmoid has the two outcomes p and 1 - p; several sigmoids are averaged.
     """
@@ -75,7 +75,7 @@ def variation_ratio(context: AcquisitionContext, rows: torch.Tensor, *, mc_sampl
 def bald_mcp(
     context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int, perturbation_std: float
 ) -> torch.Tensor:
-    """BALD over T perturbed inputs z_t = x + N(0, sigma^2), dropout off (Kiyasseh et al., 2020; CLOPS, appendix)."""
+    """Return BALD over T inputs z_t = x + N(0, sigma^2), dropout off (Kiyasseh et al., 2020; CLOPS, appendix)."""
     generators = _generators(context, "acquisition perturbation")
     scores = []
     for chunk in rows.split(_PERTURBED_CHUNK, dim=1):
@@ -90,7 +90,7 @@ def bald_mcp(
 def balc_kld(
     context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int, perturbation_std: float
 ) -> torch.Tensor:
-    """KL( N(mu(x), S(x)) || N(mu(z), S(z)) ) for one perturbed z (Kiyasseh et al., 2020; CLOPS, appendix).
+    """Return KL( N(mu(x), S(x)) || N(mu(z), S(z)) ) for one perturbed z (Kiyasseh et al., 2020; CLOPS, appendix).
 
     mu and S are mean and covariance of the predictions over T dropout passes, with the same masks for x and z. The
     probabilities of a softmax sum to one, so its last coordinate is left out, which does not change the divergence; a

@@ -21,7 +21,7 @@ def acquisition_scores(config: RunConfig, context: AcquisitionContext, rows: tor
         rows: int64 [S, m].
 
     Raises:
-        ValueError: the function returns something else than scores.
+        ValueError: the function does not return scores.
     """
     options = config.options_of("acquisition")
     return _scores(ACQUISITION_FUNCTIONS, config.acquisition, list(rows.shape), context, rows, **options)
@@ -32,10 +32,10 @@ def storage_scores(config: RunConfig, trajectories: torch.Tensor) -> torch.Tenso
 
     Args:
         config: name and options of the function.
-        trajectories: of beta, float32 [S, tau, n].
+        trajectories: trajectories of beta, float32 [S, tau, n].
 
     Raises:
-        ValueError: the function returns something else than scores.
+        ValueError: the function does not return scores.
     """
     shape, options = [len(trajectories), trajectories.shape[2]], config.options_of("storage_function")
     given = trajectories.clone()  # a copy: the function may change the trajectories, which are recorded later

@@ -27,7 +27,7 @@ def shares(sizes: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
         int64 [g], which sum to min(capacity, sum of the sizes).
     """
     level = 0
-    for most in np.unique(sizes):  # all groups are filled up to it
+    for most in np.unique(sizes):  # the level to which all groups are filled
         if np.minimum(sizes, most).sum() > capacity:
             break
         level = int(most)

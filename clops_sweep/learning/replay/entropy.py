@@ -8,13 +8,13 @@ from clops_sweep.data.scenarios import LossKind
 
 
 def categorical_entropy(probabilities: torch.Tensor) -> torch.Tensor:
-    """-sum_c p_c ln p_c over the last axis: [..., C] to [...]."""
+    """Return -sum_c p_c ln p_c over the last axis: [..., C] to [...]."""
     entropy: torch.Tensor = torch.special.entr(probabilities).sum(-1)
     return entropy
 
 
 def bernoulli_entropy(probabilities: torch.Tensor) -> torch.Tensor:
-    """-p ln p - (1 - p) ln(1 - p), elementwise."""
+    """Return -p ln p - (1 - p) ln(1 - p), elementwise."""
     entropy: torch.Tensor = torch.special.entr(probabilities) + torch.special.entr(1 - probabilities)
     return entropy
 
@@ -30,7 +30,7 @@ def predictive_entropy(kind: LossKind, probabilities: torch.Tensor) -> torch.Ten
 
 
 def mutual_information(kind: LossKind, probabilities: torch.Tensor) -> torch.Tensor:
-    """BALD: H(mean_t p_t) - mean_t H(p_t), never negative (Houlsby et al., 2011; Gal et al., 2017).
+    """Return BALD: H(mean_t p_t) - mean_t H(p_t), never negative (Houlsby et al., 2011; Gal et al., 2017).
 
     Args:
         kind: the scenario's kind of output.

@@ -57,7 +57,7 @@ def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int
     last = (sizes - count)[:, None] + np.arange(count)
     chosen = (generator.random(last.shape) * (last + 1)).astype(np.int64)
     ascending = np.sort(chosen, axis=1)
-    for row in np.flatnonzero((ascending[:, 1:] == ascending[:, :-1]).any(axis=1)):  # the others have no duplicate
+    for row in np.flatnonzero((ascending[:, 1:] == ascending[:, :-1]).any(axis=1)):  # the other sets have no duplicate
         there: set[int] = set()
         for place, new in enumerate(chosen[row].tolist()):
             if new in there:

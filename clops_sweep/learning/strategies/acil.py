@@ -13,7 +13,7 @@ _ROWS = 256
 class AnalyticLearning(ClosedForm):
     """Ridge regression on h = relu(P f), P random and fixed, [`projection_size`, F], updated without past instances.
 
-    For instances H [n, M] with one-hot targets Y, from R = I / gamma and W = 0, with gamma = `acil_ridge`:
+    R and W start as I / gamma and 0, with gamma = `acil_ridge`. For instances H [n, M] with one-hot targets Y:
 
         R <- R - R H^T (I + H R H^T)^-1 H R,    W <- W + R H^T (Y - H W).
 

@@ -1,13 +1,13 @@
-"""A-GEM: no step against the gradient of a random memory batch (Chaudhry et al., "Efficient lifelong learning", 2019).
+"""A-GEM: steps never oppose the gradient of a memory batch (Chaudhry et al., "Efficient lifelong learning", 2019).
 
 A-GEM is averaged gradient episodic memory. Let g be the gradient of the batch, and r that of the mean loss over
 `agem_batch_size` instances drawn from the memory. From the second task on each step follows
 
     g' = g - (<g, r> / <r, r>) r   if <g, r> < 0,   else g' = g.
 
-GEM has a constraint for each past task. A-GEM has one for their average, so it needs no quadratic programme. The
-memory is shared equally among the tasks so far. As in `gem`, r is taken with dropout on and batch norm in
-evaluation mode, and Adam follows g': the constraint holds for the gradient and not for the step.
+GEM has a constraint for each past task. A-GEM has one for their average, so it needs no quadratic programme. The memory
+is shared equally among the tasks so far. As in `gem`, r is taken with dropout on and batch norm in evaluation mode, and
+Adam follows g'. So the constraint holds for the gradient, not for the step.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
 class AveragedGEM(FixedMemory):
-    """Steps along gradients that do not point against the memory's."""
+    """Steps along gradients that do not oppose the memory's gradient."""
 
     division = "task_balanced"
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
-        if training.config.stream == "online":  # no tasks are known
+        if training.config.stream == "online":  # the tasks are unknown
             self.division = "reservoir"
         self._projections = torch.zeros(len(training.seeds), dtype=torch.int64, device=training.learner.bank.device)
 

@@ -5,7 +5,7 @@ worth of a coalition is the share of j's label among its K members nearest to j,
 et al., 2019; see `shapley_values`). The value is high if i helps to classify j correctly, and negative if i is close to
 j but has another label.
 
-From the second task on each step is taken on
+From the second task on each step minimises
 
     L = mean_I(l_i) + mean_J(l_j),
 
@@ -13,10 +13,10 @@ where I is a batch of the task and J the `replay_ratio` |I| candidates with the 
 
     mean over j in E of s_j(i) - mean over b in I of s_b(i).
 
-Candidates are `aser_candidates` stored instances, at random; E holds `aser_per_class` of each stored class, at random.
-So J supports the classes in the memory and interferes with the current batch. In the first epoch of a task its
-instances enter the memory batch by batch, after the step. If the memory is full, the same number is evicted: candidates
-or instances of the batch with the lowest mean value over E, which is then drawn from memory and batch. No instance is
+Candidates are `aser_candidates` random stored instances; E holds `aser_per_class` random ones of each stored class. So
+J supports the classes in the memory and interferes with the current batch. In the first epoch of a task its instances
+enter the memory batch by batch, after the step. If the memory is full, as many instances are evicted: those candidates
+or instances of the batch that have the lowest mean value over E, where E is drawn from memory and batch. No instance is
 its own neighbour.
 
 This is the authors' ASER_mu. Their ASER, with max over E and min over I, is not implemented. They see every instance
@@ -115,7 +115,7 @@ class AdversarialShapley(FixedMemory):
                 features[players], labels[players], features[asked], labels[asked], options["aser_neighbours"], same
             )
             means = of_each.sum(0) / (~same).sum(0).clamp(min=1)
-            return means.round(decimals=12)  # equal values stay equal, and the order of the draw decides
+            return means.round(decimals=12)  # ties are broken by the order of the draw
 
         score = values(candidates, queries[0]) - values(candidates, batch) if count else torch.empty(0)
         replayed = candidates[score.argsort(descending=True, stable=True)[:count]]
@@ -145,9 +145,9 @@ def shapley_values(
         s_n = m_n min(K, n) / (K n),    s_i = s_{i+1} + (m_i - m_{i+1}) min(K, i) / (K i).
 
     Args:
-        features: float64 [n, F], of the players.
+        features: float64 [n, F], features of the players.
         labels: int64 [n].
-        queries: float64 [q, F], their features.
+        queries: float64 [q, F], features of the queries.
         query_labels: int64 [q].
         neighbours: K.
         excluded: bool [q, n], players that do not take part in a query's game; their value is 0.
@@ -157,7 +157,7 @@ def shapley_values(
         return torch.zeros(len(queries), 0, dtype=torch.float64)
     distances = torch.cdist(queries, features, compute_mode="donot_use_mm_for_euclid_dist")
     right = (query_labels[:, None] == labels).double()
-    if excluded is not None:  # farthest and wrong: a null player
+    if excluded is not None:  # the farthest player, if wrong, has the value 0
         distances.masked_fill_(excluded, torch.inf)
         right.masked_fill_(excluded, 0)
     order = distances.argsort(dim=1, stable=True)

@@ -1,4 +1,4 @@
-"""The base class of strategies, and the facts that they may use."""
+"""The base class of strategies, and the facts available to them."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class CLOPS(LockstepStrategy):
         """Return the record with the current beta of the runs that use one."""
         trajectories, s = beta.trajectories(), record.s.clone()
         for config, runs in self.training.groups:
-            if config.storage_order != "random":  # the others have no beta
+            if config.storage_order != "random":  # random storage uses no beta
                 s[runs] = storage_scores(config, trajectories[runs])
         without = torch.tensor([config.storage_order == "random" for config in self.training.configs], device=s.device)
         return replace(

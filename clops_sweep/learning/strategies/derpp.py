@@ -126,7 +126,7 @@ class DarkExperienceReplay(FixedMemory):
 
     def state(self) -> dict[str, Any]:
         """Return memory, logits, and the number of instances offered."""
-        self._logits[self.capacity :: self.capacity + 1].zero_()  # written by whatever came last, and read by nothing
+        self._logits[self.capacity :: self.capacity + 1].zero_()  # dropped instances' place: arbitrary, never read
         return super().state() | {"logits": self._logits, "offered": self._offered}
 
     def restore(self, state: dict[str, Any], task: int) -> None:

@@ -30,7 +30,7 @@ class ElasticWeightConsolidation(QuadraticPenalty):
     def end_task(self, task: int) -> None:
         """Add the Fisher information of the task."""
         if task + 1 == len(self.training.tasks):
-            return  # nothing is trained any more
+            return  # nothing is trained after the last task
         learner = self.training.learner
         fisher = fisher_information(learner, self.training.tasks[task]).mul_(self.of_each_run("ewc_strength"))
         parameters = learner.parameters.flat
@@ -45,7 +45,7 @@ class ElasticWeightConsolidation(QuadraticPenalty):
 
 def fisher_information(learner: Learner, instances: Instances) -> torch.Tensor:
     """Return F_k of each run on a task's instances, laid out like the parameters; see `ElasticWeightConsolidation`."""
-    labels = 1 if learner.kind == "softmax" else learner.outputs  # their mean is the loss, their sum the likelihood
+    labels = 1 if learner.kind == "softmax" else learner.outputs  # their mean is the loss, their sum the log-likelihood
 
     def negative_log_likelihood(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         return labels * losses.instance_losses(learner.kind, logits, targets)

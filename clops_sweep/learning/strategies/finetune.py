@@ -1,4 +1,4 @@
-"""Fine-tuning: one task after another, nothing stored, nothing replayed. The lower bound."""
+"""Fine-tuning: one task after another, without storage or replay. The lower bound."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from clops_sweep.learning.strategies.base import LockstepStrategy
 
 
 class FineTuning(LockstepStrategy):
-    """Plain training without any defence against forgetting."""
+    """Plain training without any measure against forgetting."""
 
     stores = "nothing"

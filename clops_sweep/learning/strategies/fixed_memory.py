@@ -21,8 +21,8 @@ from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrateg
 class FixedMemory(LockstepStrategy):
     """Memory of `memory_size` instances, or of `memory_fraction` of all tasks' instances, from the first task on.
 
-    At the end of a task all its instances are offered, each with a random priority for good. The division decides which
-    ones are kept (see `division`). So the size is the same after every task that fills the memory.
+    At the end of a task all its instances are offered, each with a random priority that never changes. The division
+    decides which ones are kept (see `division`). Once the memory is full, its size never changes.
     """
 
     division: str = "reservoir"
@@ -41,7 +41,7 @@ class FixedMemory(LockstepStrategy):
         return groups_of(self.division, self.memory, by_position=self.training.by_position)
 
     def offer(self, task: int, priorities: torch.Tensor | None = None) -> None:
-        """Keep the chosen ones of the stored instances and all of a task's instances.
+        """Offer all of a task's instances; the memory keeps some of them and of its own.
 
         Args:
             task: index of the task.
@@ -80,7 +80,7 @@ class FixedMemory(LockstepStrategy):
         return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """Return the use of the memory: all its occupied places."""
+        """Return the use of the memory, for all its instances."""
         return replace(super().memory_use(records), instances=[len(self.memory)] * len(self.training.configs))
 
     def record(self, task: int) -> InstanceRecord:

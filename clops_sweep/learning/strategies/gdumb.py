@@ -1,9 +1,9 @@
 """GDumb: a greedily balanced memory, and a network trained from scratch on the memory alone (Prabhu et al., 2020).
 
-With every task the memory is rebalanced: it holds equal numbers of random instances of each class, as far as they
-exist. Then a new network is trained on the memory alone, for as many epochs as other methods train on the task. Its
-initial weights come from a stream of the run's seed and the task. The result shows how much of a benchmark a memory
-alone solves. (The authors train with SGD, cosine annealing and cutmix; here training is the same for all methods.)
+With every task the memory is rebalanced, so that it holds equally many random instances of each class, if available.
+Then a new network is trained on the memory alone, for as many epochs as other methods train on the task. Its initial
+weights come from a stream of the run's seed and the task. The result shows how much of a benchmark a memory alone
+solves. (The authors train with SGD, cosine annealing and cutmix; here training is the same for all methods.)
 """
 
 from __future__ import annotations

@@ -15,17 +15,17 @@ _MEMORY_BATCH = 256
 
 
 class GradientEpisodicMemory(RandomMemory):
-    """Every step after the first task follows a gradient that agrees with each past task's memory gradient.
+    """Every step after the first task follows a gradient that does not oppose any past task's memory gradient.
 
-    Adam follows the projected gradient. Its step is not parallel to it, so the constraints hold for the gradient and
-    not for the step: with a plain-SGD step they would hold for both.
+    Adam follows the projected gradient. Its step is not parallel to that gradient, so the constraints hold only for the
+    gradient; with plain SGD they would hold for the step, too.
     """
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         device, runs = training.learner.bank.device, len(training.seeds)
         self._outcomes = torch.zeros(2, runs, dtype=torch.int64, device=device)
-        """How often a past task objected, and how often no projection could be found."""
+        """Per run, the number of steps with a violated constraint, and of steps without a projection."""
         self._projections, self._failures = self._outcomes
 
     def draw(self, current: Epoch, task: int, epoch: int) -> None:
@@ -42,7 +42,7 @@ class GradientEpisodicMemory(RandomMemory):
             current.keep_memory(name, used, self.keys("memory dropout", current, task, epoch, portion.task))
 
     def train_with_memory(self, current: Epoch) -> None:
-        """Take steps along the projected gradient, or along the plain one if no task objects or the solver fails."""
+        """Take steps along the projected gradient, or the plain one without a violated constraint or a projection."""
         names = [f"memory {portion.task}" for portion in self.buffer.portions]
         self.training.learner.train_along(current, names, self._projected)
 
@@ -53,7 +53,7 @@ class GradientEpisodicMemory(RandomMemory):
         return followed
 
     def counts(self) -> dict[str, list[int]]:
-        """How often a past task objected, and how often no projection could be found."""
+        """Return the number of steps with a violated constraint, and of steps for which no projection was found."""
         return {"projections": self._projections.tolist(), "projection_failures": self._failures.tolist()}
 
     def state(self) -> dict[str, Any]:

@@ -16,14 +16,16 @@ from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 class IncrementalClassifier(FixedMemory):
     """Training on the current task and all exemplars with sigmoids and binary cross-entropy.
 
-    The targets are one-hot for the current task's classes; for those of past tasks they are the sigmoids that the
-    network gave before the task. Predictions come from the nearest mean of exemplars instead: with phi(x) the features
-    that the last layer sees, scaled to length 1, and mu_c the mean of phi over the exemplars of class c, scaled to
-    length 1, the logit of class c is mu_c . f(x), whose order is that of the distances |phi(x) - mu_c|.
+    Targets are one-hot for the classes of the current task. For classes of past tasks they are the network's sigmoids
+    before the task.
 
-    When a task ends, each class keeps an equal share of the memory, chosen by herding: exemplar k is the instance that
-    brings the mean of the first k closest to the mean of all. During a task, the means of its classes are over all its
-    instances.
+    Predictions come from the nearest mean of exemplars. Let f(x) be the input of the last layer, phi(x) = f(x) /
+    |f(x)|, and mu_c the mean of phi over the exemplars of class c, scaled to length 1. The logit of class c is mu_c .
+    f(x), which ranks classes by the distance |phi(x) - mu_c|.
+
+    At the end of a task each class keeps an equal share of the memory, chosen by herding: exemplar k is the instance
+    that brings the mean of the first k closest to the mean of all. Until then, the means of its classes are over all of
+    its instances.
     """
 
     division = "class_balanced"
@@ -62,7 +64,7 @@ class IncrementalClassifier(FixedMemory):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Take steps on the union, then replace the trained head by the means of exemplars."""
+        """Take steps on the task's instances and the exemplars, then replace the trained head by the means."""
         del epoch
         learner, config = self.training.learner, self.training.config
         self._head.write(*self._trained)
@@ -90,7 +92,7 @@ class IncrementalClassifier(FixedMemory):
         return [self._head.features(run, rows) for run, rows in enumerate(self.training.tasks[task].rows)]
 
     def _herded(self, task: int, run: int, features: torch.Tensor) -> torch.Tensor:
-        """Return the priorities of a task's instances, [n]: minus the rank of each in the order of its class."""
+        """Return the priorities of a task's instances, [n]: minus the rank in the herding order of the class."""
         classes = self.training.tasks[task].targets[run].argmax(1)
         found = torch.zeros(len(features), dtype=torch.float64)
         for label in classes.unique():
@@ -127,7 +129,7 @@ class IncrementalClassifier(FixedMemory):
 def herding(phi: torch.Tensor) -> torch.Tensor:
     """Order rows [n, F] so that the mean of the first k is close to the mean of all, for every k.
 
-    Row k minimises |mu - (phi_k + sum of the rows before) / k|; ties go to the first.
+    Row k minimises |mu - (phi_k + sum of the rows before) / k|; ties go to the lowest index.
 
     Returns:
         int64 [n].
@@ -146,5 +148,5 @@ def herding(phi: torch.Tensor) -> torch.Tensor:
 
 
 def _by_logits(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-    """Return dL / dz of the mean over a batch and its outputs of the binary cross-entropy: [s, B, C]."""
+    """Return dL / dz, [s, B, C], for the binary cross-entropy averaged over the batch and its outputs."""
     return (logits.sigmoid() - answers) / (logits.shape[1] * logits.shape[2])

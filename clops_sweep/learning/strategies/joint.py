@@ -1,4 +1,4 @@
-"""Joint training by task: at every task a new network is trained on all data so far. An upper bound for any method."""
+"""Joint training by task: for every task a new network is trained on all data so far. An upper bound for any method."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from clops_sweep.learning.strategies.base import LockstepStrategy, Training
 class JointTraining(LockstepStrategy):
     """Task k (from 1) begins with a new network, which is trained on the union of tasks 1 ... k for k tau epochs.
 
-    So the last network is trained like `multitask`: on all data for N tau epochs. Unlike `multitask`, outputs have the
-    same meaning as in every other method, and every task has its row of R. An epoch of the run is k epochs on the
-    union, between evaluations and checkpoints. The initial parameters come from the stream "initial parameters" and the
-    task.
+    So the last network is trained like `multitask`: on all data for N tau epochs. Unlike in `multitask`, outputs mean
+    the same as in every other method, and every task has its row of R. One epoch of the run consists of k epochs on the
+    union. The initial parameters come from the stream "initial parameters" and the task.
     """
 
     stores = "raw"

@@ -16,13 +16,13 @@ from clops_sweep.learning.strategies.base import LockstepStrategy, Training
 class LearningWithoutForgetting(LockstepStrategy):
     """mean_I(l_i + lambda H(p(z'_i / T), p(z_i / T))): the loss plus distillation of the network before the task.
 
-    z are the logits, z' those of the network at the start of the task, in evaluation mode, p is softmax or sigmoid
-    and H(q, p) the cross-entropy: -sum_c q_c log p_c of a softmax, of sigmoids the mean over the labels. lambda is
-    `lwf_strength` and T `lwf_temperature`. With `class_weights` the weight of the class multiplies l_i alone.
+    z are the logits, z' those of the network at the start of the task, in evaluation mode. p is softmax or sigmoid.
+    H(q, p) is the cross-entropy, -sum_c q_c log p_c for a softmax, and its mean over the labels for sigmoids. lambda is
+    `lwf_strength` and T is `lwf_temperature`. `class_weights` multiply l_i only.
 
-    The authors' network has outputs of its own for each task, and distils those of the past ones; here tasks share the
-    outputs, and what is distilled is, of a softmax, the outputs of the classes that past tasks had, as a softmax among
-    themselves (in `class_il_union` those of the past tasks' classes, elsewhere all), and of sigmoids every one.
+    The authors' network has separate outputs for each task, and distils those of past tasks. Here tasks share the
+    outputs. Distilled are the outputs of classes of past tasks, with a softmax over these alone (in `class_il_union`;
+    elsewhere these are all classes). Sigmoids of labels are all distilled.
     """
 
     stores = "nothing"
@@ -39,11 +39,11 @@ class LearningWithoutForgetting(LockstepStrategy):
         """p(z' / T) of the task's instances and the distilled outputs, [S, n, c]."""
 
     def begin_task(self, task: int) -> None:
-        """Compute the network's predictions on the task's frames before it is trained on them."""
+        """Compute the network's predictions on the task's frames before training."""
         if task:
             learner = self.training.learner
             logits = learner.logits(self.training.tasks[task].rows)[:, :, self._distilled(task)]
-            runs = (logits / self._temperature).split(1)  # one by one, as in `Learner.backpropagate`
+            runs = (logits / self._temperature).split(1)  # run by run, as in `Learner.backpropagate`
             self._answers = torch.cat([losses.probabilities(learner.kind, of_run.clone()) for of_run in runs])
 
     def _distilled(self, task: int) -> torch.Tensor | slice:
@@ -56,7 +56,7 @@ class LearningWithoutForgetting(LockstepStrategy):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Take plain steps in the first task, which has no earlier network; then steps on the sum."""
+        """Take plain steps in the first task, which has no earlier network; then steps on loss and distillation."""
         if not task:
             super().train_epoch(task, epoch, replay, order, dropout_keys)
             return

@@ -18,7 +18,7 @@ class MemoryAwareSynapses(QuadraticPenalty):
     def end_task(self, task: int) -> None:
         """Add the sensitivity of the task's outputs to the parameters."""
         if task + 1 == len(self.training.tasks):
-            return  # nothing is trained any more
+            return  # nothing is trained after the last task
         learner, rows = self.training.learner, self.training.tasks[task].rows
         found = learner.mean_of_instance_gradients(rows, lambda logits: logits.square().sum(2), of_each="abs")
         self.importance.add_(found.mul_(2 * self.of_each_run("mas_strength")))

@@ -15,8 +15,8 @@ from clops_sweep.learning.strategies.memory import RandomMemory
 class MaximallyInterferedRetrieval(RandomMemory):
     """Every step after the first task replays the instances whose loss a virtual step would raise most.
 
-    The virtual step is plain SGD on the current batch, theta' = theta - lr grad, with dropout and batch statistics but
-    without an update of the running ones. Candidates are a random floor(a |M_j|) of each past task; their score is
+    The virtual step is plain SGD on the current batch, theta' = theta - lr grad, with dropout and batch statistics, but
+    without updating the running statistics. Candidates are a random floor(a |M_j|) of each past task; their score is
     l(theta') - l(theta) with dropout off and batch norm in evaluation mode.
     """
 

@@ -1,4 +1,4 @@
-"""Multi-task learning: all tasks at once. The paper's MTL row, and an upper bound where tasks do not compete."""
+"""Multi-task learning: all tasks at once. The paper's MTL row, and an upper bound if tasks do not compete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Online learning: one pass over a stream of batches, each of which is predicted before it is trained on."""
+"""Online learning: one pass over a stream of batches; each batch is predicted before it is trained on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrateg
 
 
 class OnlineStream(LockstepStrategy):
-    """Train another strategy on the batches of a stream, without telling it which task they are of.
+    """Train another strategy on the batches of a stream, without revealing their tasks.
 
     The n training instances of a task come once, in an order drawn from the run's seed, in ceil(n / `batch_size`)
     batches whose sizes differ by one at most. The network predicts a batch first. Then the strategy takes
@@ -79,15 +79,15 @@ class OnlineStream(LockstepStrategy):
         return InstanceRecord(**{name: values[runs, back] for name, values in joined.items()})
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """Return that of the strategy."""
+        """As `LockstepStrategy.memory_use`, from the wrapped strategy."""
         return self._inner.memory_use(records)
 
     def counts(self) -> dict[str, list[int]]:
-        """Return those of the strategy."""
+        """As `LockstepStrategy.counts`, from the wrapped strategy."""
         return self._inner.counts()
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the strategy, and the predictions."""
+        """Return the state of the wrapped strategy, and the predictions."""
         return {"inner": self._inner.state(), "logits": self._logits}
 
     def restore(self, state: dict[str, Any], task: int) -> None:

@@ -1,4 +1,4 @@
-"""GEM's projection of a gradient to a direction without conflict with past tasks (Lopez-Paz and Ranzato, 2017)."""
+"""GEM's projection of a gradient so that it opposes no past task (Lopez-Paz and Ranzato, 2017)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Projected:
-    """The gradient to follow. `violated` if a past task objected; `solved` is False if no solution was found."""
+    """The gradient to follow. `violated`: whether a constraint was violated; `solved`: whether a solution was found."""
 
     gradient: NDArray[np.float64]
     violated: bool
@@ -37,16 +37,16 @@ def project(
 
         min_v 1/2 v^T P v + (G g)^T v   subject to   v >= margin,   P = G G^T + regularization I,
 
-    in float64 by the active-set method of Goldfarb and Idnani (1983), as the package quadprog has it. With margin
-    and regularization at zero the result is the vector nearest to g with <result, g_j> >= 0 for all j.
+    in float64 by the active-set method of Goldfarb and Idnani (1983), from the package quadprog. With margin and
+    regularization at zero the result is the vector nearest to g with <result, g_j> >= 0 for all j.
 
-    A failure (gradients that are not finite, no solution within `TOLERANCE`) leaves g as it is, and is reported.
+    On a failure (gradients that are not finite, no solution within `TOLERANCE`), the result is g with `solved` False.
 
     Args:
         gradient: g, [P].
         memory_gradients: G, [J, P], one row per past task.
         margin: lower bound of v.
-        regularization: added to the diagonal of G G^T.
+        regularization: number added to the diagonal of G G^T.
     """
     g = gradient.astype(np.float64)
     G = np.asarray(memory_gradients, np.float64)
@@ -71,8 +71,8 @@ def project_singly(gradients: torch.Tensor, memory_gradients: torch.Tensor) -> t
         memory_gradients: [S, J, P].
 
     Returns:
-        The gradients to follow, float32 [S, P], the given tensor if none changes; and bool [2, S], for each run
-        whether a past task objected, and whether no solution was found.
+        The gradients to follow, float32 [S, P], the given tensor if none changes; and bool [2, S], for each run whether
+            a constraint was violated, and whether no solution was found.
     """
     plain, memory = gradients.cpu().numpy(), memory_gradients.cpu().numpy()
     projected = [project(*pair) for pair in zip(plain, memory, strict=True)]
@@ -85,14 +85,14 @@ def project_singly(gradients: torch.Tensor, memory_gradients: torch.Tensor) -> t
 
 def _solve(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: float) -> NDArray[np.float64] | None:
     """Return the solution of min_v 1/2 v^T P v + q^T v subject to v >= margin; None if the solver fails."""
-    # One scale for the whole problem: the minimiser stays, and the solver's absolute tolerances fit any gradient.
+    # scaling keeps the minimiser and makes the solver's absolute tolerances fit any gradient
     scale = max(float(np.abs(quadratic).max()), float(np.abs(linear).max()), np.finfo(np.float64).tiny)
     P, q, lowest = quadratic / scale, linear / scale, np.full(len(linear), float(margin))
     try:
         v, _, _, _, multipliers, _ = solve_qp(P, -q, np.eye(len(q)), lowest)
     except ValueError:  # not positive definite, or no solution
         return None
-    # Feasible, stationary, and primal and dual values equal (Boyd and Vandenberghe, Convex Optimization, section 5.5).
-    # Values that are not finite do not count.
+    # optimal if feasible and stationary, with equal primal and dual values (Boyd and Vandenberghe, section 5.5);
+    # the check fails for values that are not finite
     residuals = lowest - v, np.abs(P @ v + q - multipliers), np.abs([v @ P @ v + q @ v - lowest @ multipliers])
     return v if all((residual < TOLERANCE).all() for residual in residuals) else None

@@ -1,4 +1,4 @@
-"""Common base of EWC, SI and MAS: parameters that past tasks need are pulled back to their old values."""
+"""Common base of EWC, SI and MAS: parameters that matter to past tasks are pulled back to their old values."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ class SynapticIntelligence(QuadraticPenalty):
 
         w_p <- w_p - g_p (theta_p' - theta_p),
 
-    and at the task's end Omega_p <- max(0, Omega_p + w_p / ((theta_p - theta~_p)^2 + xi)), as in the authors' program.
-    c is `si_strength` and xi `si_damping`.
+    and at the task's end Omega_p <- max(0, Omega_p + w_p / ((theta_p - theta~_p)^2 + xi)), as in the authors' code. c
+    is `si_strength` and xi `si_damping`.
     """
 
     def __init__(self, training: Training) -> None:

@@ -1,4 +1,4 @@
-// Python's arrays, without a copy where one is not asked for, and what is required of them.
+// Checks and conversions of Python's arrays, without a copy unless requested.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -32,13 +32,13 @@ void require_shape(const Array<T>& array, std::initializer_list<std::size_t> sha
   if (!fits) throw std::invalid_argument(std::string(name) + " does not have the expected shape");
 }
 
-// What a function of Python's returned.
+// The return value of a Python function as an array of floats.
 inline Floats floats(const py::object& found) {
   require(py::isinstance<py::array_t<float, 0>>(found), "what Python makes of a gradient must be float32");
   return Floats::ensure(found);
 }
 
-// Of [S, all, ...] so many from one place of the second axis on, as an array of their own.
+// A copy of `size` entries of the second axis of [S, all, ...].
 template <class T>
 Array<T> columns(const Array<T>& all, py::ssize_t start, py::ssize_t size) {
   require(all.ndim() >= 2 && size >= 0 && start + size <= all.shape(1), "batches are no longer than the epoch");
@@ -52,7 +52,7 @@ Array<T> columns(const Array<T>& all, py::ssize_t start, py::ssize_t size) {
   return part;
 }
 
-// One of the first axis, in the memory of all.
+// One entry of the first axis, as a view.
 template <class T>
 Array<T> at(const Array<T>& all, py::ssize_t number) {
   require(all.ndim() >= 1 && number < all.shape(0), "every batch has its memories");

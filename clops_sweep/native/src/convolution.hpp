@@ -1,6 +1,6 @@
-// The three convolutions: forward, by their weights, by their inputs.
+// The three convolutions: forward, and the gradients with respect to weights and inputs.
 //
-// Outputs are kept by parity, [2][outputs][pairs]: pooling compares even[j] with odd[j].
+// Outputs are stored by parity, [2][outputs][pairs], since pooling compares even[j] with odd[j].
 #pragma once
 
 #include "pairs.hpp"
@@ -22,8 +22,8 @@ CLOPS_INLINE void add_bias(T& tile, const float* bias) {
   }
 }
 
-// The first convolution, directly: its single input channel would not pay for pairing. Calls
-// `finish(even tile, odd tile, first output, first pair)`; pairs count from where the frames do.
+// The first convolution, computed directly, since pairing does not pay for its single input channel. Calls `finish(even
+// tile, odd tile, first output, first pair)`; pairs are counted from the start of the frames.
 template <int pairs = Block1::pairs, class Finish>
 CLOPS_INLINE void convolve_frames(const float* weight, const float* bias, const V* frames, Finish finish) {
   for_tiles<Block1::outputs, pairs, 4, kTileColumns<4>>([&](auto& even, int m, int n) __attribute__((always_inline)) {
@@ -81,9 +81,9 @@ struct StoreByParity {
 
 constexpr int kFrameWeights = Block1::outputs * kKernel;
 
-// The gradient by the first convolution's weights, [outputs][7], lane by lane and from even and odd outputs apart, given what
-// makes of some pairs of a channel the gradient by its outputs: `by_outputs(channel, first pair, last, even, odd)`. That is
-// needed nowhere else, and a few pairs of it at a time never leave the first level of cache.
+// The gradient with respect to the first convolution's weights, [outputs][7], per lane, separately for even and odd
+// outputs. `by_outputs(channel, first pair, last, even, odd)` computes the gradient with respect to some pairs of
+// outputs. It is used only here, a few pairs at a time, so that it stays in the first-level cache.
 template <class ByOutputs>
 inline void correlate_frames(ByOutputs& by_outputs, const V* frames, V (&by_weight)[2][kFrameWeights]) {
   constexpr int most = 16;
@@ -102,7 +102,7 @@ inline void correlate_frames(ByOutputs& by_outputs, const V* frames, V (&by_weig
   });
 }
 
-// The gradient by the paired inputs from `part` on, [rows][pairs], from that by the outputs that goes with them.
+// The gradient with respect to the paired inputs from `part` on, [rows][pairs], given that of the matching outputs.
 template <class Block, int rows, int pairs>
 inline void input_gradient(const float* weight, const V* gradient, int part, V* to) {
   for_tiles<rows, pairs, kTileRows<rows>, kTileColumns<rows>>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
@@ -112,8 +112,8 @@ inline void input_gradient(const float* weight, const V* gradient, int part, V* 
   });
 }
 
-// From the gradient by the outputs, [2][outputs][pairs], which A and D take, the sum of even and odd and their difference,
-// which B and C do; in its place or elsewhere.
+// Sum and difference of the gradients of even and odd outputs, [2][outputs][pairs]: A and D need the gradients
+// themselves, B and C need sum and difference. `mixed` may be `gradient`.
 template <class Block>
 inline void mix_parities(const V* gradient, V* mixed) {
   constexpr int half = Block::outputs * Block::pairs;
@@ -124,8 +124,8 @@ inline void mix_parities(const V* gradient, V* mixed) {
   }
 }
 
-// Calls `part(factors, where the gradient by outputs is that they go with, their first row)` for the factors of pairs, A and D
-// first, between which and the others the gradient is mixed.
+// Calls `part(factors, matching gradient with respect to the outputs, first row)` for A and D, mixes the gradient, and
+// calls it for B and C.
 template <class Block, class Part>
 CLOPS_INLINE void for_factors(V* gradient, Part part) {
   using P = Paired<Block>;
@@ -138,9 +138,9 @@ CLOPS_INLINE void for_factors(V* gradient, Part part) {
   part(Constant<Block::inputs>{}, gradient + half, P::c);
 }
 
-// Backward through a convolution: adds to the gradient by paired weights [outputs][Paired::rows], and the paired inputs
-// [Paired::rows][pairs] become the gradient by themselves. What is left of that by the outputs is of no use.
-// Only the first `pairs` pairs have a gradient.
+// Backward pass of a convolution: adds to the gradient with respect to the paired weights [outputs][Paired::rows], and
+// replaces the paired inputs [Paired::rows][pairs] by their gradient. `gradient` is overwritten. Only the first `pairs`
+// pairs have a gradient.
 template <class Block, int pairs = Block::pairs>
 inline void differentiate_convolution(const float* weight, V* gradient, V* input, float* to) {
   using P = Paired<Block>;

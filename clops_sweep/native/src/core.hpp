@@ -1,4 +1,4 @@
-// What Python calls: checks its arguments and hands their memory to a variant's kernels.
+// The class that Python calls: it checks arguments and passes their memory to a variant's kernels.
 #pragma once
 
 #include <pybind11/stl.h>
@@ -14,7 +14,7 @@
 
 namespace clops {
 
-// Memory for a kernel's intermediate results, kept from call to call.
+// Memory for a kernel's intermediate results, reused from call to call.
 class Workspace {
  public:
   void* of(std::size_t bytes) {
@@ -41,8 +41,8 @@ inline const Kernels& variant(const std::string& name) {
   throw std::invalid_argument("this CPU cannot run the kernels '" + name + "'");
 }
 
-// The networks of S runs: kernels over memory that Python owns. Runs are computed one after another, and so must calls
-// be: the interpreter's lock is let go of, but an object is for one thread at a time.
+// The networks of S runs: kernels over memory that Python owns. Runs are computed one after another. Calls release the
+// interpreter's lock, but an object may be used by one thread at a time.
 class Core {
  public:
   Core(const std::string& name, bool softmax, int runs, int outputs, Floats parameters, Floats gradient,
@@ -118,7 +118,7 @@ class Core {
     }
   }
 
-  // The first half of a gradient of any loss: logits [S, count, outputs]. Rows are of other frames where those are given.
+  // The forward half of the gradient of any loss: computes logits [S, count, outputs]. Rows refer to `frames` if given.
   void forward(const Longs& rows, const std::optional<Longs>& draws, const std::optional<Array<std::int32_t>>& keys, bool running,
                bool track, Floats& logits, const std::optional<Floats>& frames) {
     const int count = check_rows(rows, frames);
@@ -143,7 +143,8 @@ class Core {
     }
   }
 
-  // The second half, from the gradient by the logits of the last `forward`; to another vector where one is given.
+  // The backward half, from the gradient with respect to the logits of the last `forward`; written to `gradient` if
+  // given.
   void backward(const Floats& by_logits, std::optional<Floats> gradient) {
     require(under_way_.count > 0, "a pass backward follows one forward");
     const int count = under_way_.count;
@@ -163,7 +164,8 @@ class Core {
     }
   }
 
-  // Losses [count], and the gradient of sum_i weights_i l_i by the logits [count, outputs], of as many outputs as there are.
+  // Losses [count], and the gradient of sum_i weights_i l_i with respect to the logits [count, outputs], for any number
+  // of outputs.
   void loss_by_logits(const Floats& logits, const Floats& targets, const Floats& weights, Floats& losses, Floats& by_logits) {
     require(logits.ndim() == 2, "logits are [instances, outputs]");
     const auto count = static_cast<std::size_t>(logits.shape(0)), outputs = static_cast<std::size_t>(logits.shape(1));
@@ -178,7 +180,8 @@ class Core {
                            workspace_.of(64 * outputs));
   }
 
-  // The sums over instances of what is made of each one's gradient, from those by their logits.
+  // Sums over instances of the squares or absolute values of their gradients, given the gradients with respect to their
+  // logits.
   void sum_of_each(const Longs& rows, const Floats& by_logits, bool absolute, Floats& sums) {
     const int count = check_rows(rows);
     const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
@@ -219,10 +222,10 @@ class Core {
     }
   }
 
-  // A penalty's importance and centre and, where it is wanted, the path: laid out like the parameters.
+  // A penalty's importance, centre and optional path, laid out like the parameters.
   using PenaltyArrays = std::tuple<Floats, Floats, std::optional<Floats>>;
 
-  // One Adam step of a whole vector, the given number of steps having been taken before; with a penalty where there is one.
+  // One Adam step of a vector, after `steps` earlier ones, with a penalty if given.
   void adam(Floats& values, Floats& first, Floats& second, const Floats& gradient, double learning_rate, std::int64_t steps,
             std::optional<PenaltyArrays> penalty) const {
     const auto fits = [&](const auto& vector) { return vector.size() == values.size(); };
@@ -234,12 +237,12 @@ class Core {
     optimizer.step();
   }
 
-  // Logits [places, outputs]; the places that are read, how much what is there pulls, and the places that are written: these three
-  // are [batches, S * largest].
+  // Logits [places, outputs]; the places to read, the weight of the pull towards them, and the places to write, all
+  // [batches, S * largest].
   using Table = std::tuple<Floats, Longs, Floats, Longs>;
 
-  // Steps on one batch after another, of instances [S, all], on a loss that Python knows: when `by_logits(number)` is called, the
-  // logits of the batch of that number are in its array, and it returns the gradient by them.
+  // Steps on batch after batch, of instances [S, all], for a loss computed in Python: `by_logits(number)` is called
+  // when the batch's logits are in its array, and returns the gradient with respect to them.
   void train_by_logits(const Longs& rows, const Array<std::int32_t>& keys, std::vector<Floats> logits, const py::function& by_logits,
                        Floats& values, Floats& first, Floats& second, double learning_rate, std::int64_t steps, std::optional<Table> table) {
     py::ssize_t start = 0;
@@ -255,8 +258,9 @@ class Core {
     }
   }
 
-  // The same along what Python makes of a batch's gradient and of memory gradients: `direction()`, when they are there. The memories
-  // are as in `gradients`, but that all except the weights have a first axis of the batches.
+  // The same along a direction computed in Python: `direction()` is called when a batch's gradient and the memory
+  // gradients are complete. Memories are as in `gradients`, but all arrays except the weights have a first axis over
+  // batches.
   void train_along(const Longs& rows, const Floats& targets, const Floats& weights, const std::vector<py::ssize_t>& sizes,
                    const Array<std::int32_t>& keys, const std::vector<BatchArrays>& memories, Array<double>& memory_gradients,
                    const py::function& direction, Floats& values, Floats& first, Floats& second, double learning_rate, std::int64_t steps) {
@@ -322,7 +326,8 @@ class Core {
   }
 
  private:
-  // The gradient by the logits of a batch, with that of what pulls them to the table's; then the table has them.
+  // The gradient with respect to a batch's logits plus that of the pull to the table; then the logits are written to
+  // the table.
   Floats pulled(const Floats& by, const Floats& logits, Table& table, py::ssize_t number) const {
     auto& [values, read, pull, written] = table;
     const py::ssize_t count = logits.size() / outputs_;
@@ -331,7 +336,7 @@ class Core {
     require(values.ndim() == 2 && values.shape(1) == outputs_, "a table of logits is [places, outputs]");
     require(has_all(read) && has_all(pull) && has_all(written), "every instance has a place to read, one to write, and a pull");
     float* const there = values.mutable_data();
-    const py::ssize_t end = values.shape(0);  // Clang before 16 lets no lambda capture `values` itself
+    const py::ssize_t end = values.shape(0);  // Clang before 16 cannot capture `values` in a lambda
     const auto at_place = [&](const Longs& places, py::ssize_t i) {
       const std::int64_t place = *places.data(number, i);
       require(place >= 0 && place < end, "a place is not in the table");
@@ -361,7 +366,7 @@ class Core {
                       workspace_.of(kernels_.gradient_workspace(batch.instances.count, outputs_)));
   }
 
-  // A batch [S, count] as `gradient` takes it; returns count.
+  // Checks a batch [S, count] as `gradient` takes it, and returns count.
   int check_batch(const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws, const Array<std::int32_t>& keys,
                   const std::optional<Floats>& frames = std::nullopt) const {
     const int count = check_rows(rows, frames);
@@ -373,13 +378,13 @@ class Core {
     return count;
   }
 
-  // One run's part of it.
+  // One run's part of a batch.
   Batch batch_of(const Frames& frames, int run, int count, const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws) const {
     const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
     return {{frames, rows.data() + first, nullptr, count}, targets.data() + first * outputs_, weights.data() + first, draws.data()};
   }
 
-  // Rows [S, count] that are all in the data set, or of other frames; returns count.
+  // Checks rows [S, count] of the data set, or of other frames, and returns count.
   int check_rows(const Longs& rows, const std::optional<Floats>& frames = std::nullopt) const {
     require(rows.ndim() == 2 && rows.shape(0) == runs_, "rows must be [S, instances]");
     if (frames) require(frames->ndim() == 2 && static_cast<std::size_t>(frames->shape(1)) == kFrameLength, "frames must be [n, 2500]");
@@ -388,7 +393,7 @@ class Core {
     return static_cast<int>(rows.shape(1));
   }
 
-  // The frames of the data set, or others, which are the signal already.
+  // The frames of the data set, or other frames, which are signals already.
   Frames frames_of(const std::optional<Floats>& others) const {
     return others ? Frames{others->data(), nullptr, nullptr, nullptr} : frames_;
   }
@@ -414,7 +419,7 @@ class Core {
     return {static_cast<std::uint32_t>(at[0]), static_cast<std::uint32_t>(at[1])};
   }
 
-  // A pass forward that has not been followed by one backward; none where the count is 0.
+  // A forward pass without its backward pass yet; `count` is 0 if there is no such pass.
   struct UnderWay {
     int count;
     Normalization normalization;
@@ -437,7 +442,7 @@ class Core {
   py::ssize_t frame_count_ = 0;
   Frames frames_{};
   Workspace workspace_;
-  std::vector<Workspace> halves_;  // one a run, for what may be computed between the halves needs workspace_
+  std::vector<Workspace> halves_;  // one per run; calls between the halves use workspace_
   UnderWay under_way_{};
 };
 

@@ -1,8 +1,8 @@
-// What is made of the gradient of each instance's own loss, summed over instances: squares, or absolute values.
+// Sums over instances of the squares or absolute values of each instance's gradient.
 //
-// Lanes are instances, and with running statistics no instance depends on another. So a pass backward has every entry of
-// the gradient as a vector, one instance a lane, and the sum over lanes, which otherwise makes a number of it, comes
-// after the square. Products of a weight's gradient, h x, are squared factor by factor.
+// Lanes are instances, and with running statistics instances are independent. So a backward pass yields every entry of
+// the gradient as a vector with one instance per lane. It is squared first, and then summed over the lanes. Products h
+// x in a weight's gradient are squared factor by factor.
 #pragma once
 
 #include "gradient.hpp"
@@ -22,7 +22,7 @@ class SumOfEach : public GradientOfBatch<Normalization::running> {
   using Base = GradientOfBatch<Normalization::running>;
   using Base::Base;
 
-  // From the gradient by the logits, which is where they were.
+  // From the gradient with respect to the logits, which is in their place.
   void add_to(const Network<float>& sums) {
     for (int g = 0; g < groups_; ++g) {
       Activations& a = activations_[g];
@@ -41,7 +41,7 @@ class SumOfEach : public GradientOfBatch<Normalization::running> {
   }
 
  private:
-  // to[i] += the sum over lanes of what is made of values[i]
+  // to[i] += the sum over lanes of the square or absolute value of values[i]
   template <int count>
   static void add(const V* values, float* to) {
     V made[count];
@@ -67,7 +67,7 @@ class SumOfEach : public GradientOfBatch<Normalization::running> {
     differentiate_features(network_, a.hidden, turned, scale_, a.block3.h);
   }
 
-  // By a block's norm and its convolution's bias; z becomes the gradient by itself.
+  // With respect to a block's norm and its convolution's bias; z is replaced by its gradient.
   template <class Block>
   void add_block(int b, Outputs<Block>& block, const Norm<Block>& norm, const Network<float>& sums, int g) {
     RunningGradient<Block> by_z{block.z, block.h, norm, group(g).present()};
@@ -85,7 +85,7 @@ class SumOfEach : public GradientOfBatch<Normalization::running> {
     }
   }
 
-  // to(m, n) = sum_k d(m, k) x(n, k), lane by lane, for four rows
+  // to(m, n) = sum_k d(m, k) x(n, k), per lane, for four rows
   template <int columns>
   static void correlate(int terms, Matrix<const V> d, Matrix<const V> x, Matrix<V> to) {
     for_tiles<4, columns, 4, kLanes / 4>([&](auto& tile, int m, int n) __attribute__((always_inline)) {

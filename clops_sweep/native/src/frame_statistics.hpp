@@ -11,11 +11,11 @@ namespace clops {
 
 typedef double Eight __attribute__((vector_size(64)));
 
-// By reference: how a vector is passed or returned depends on the instruction set.
+// By reference, since the calling convention of vectors depends on the instruction set.
 inline void load(const double* from, Eight& to) { std::memcpy(&to, from, sizeof to); }
 
-// The sum of n numbers as numpy adds them up: eight sums of every eighth number, of at most 128 numbers; of more, the
-// sum of two parts. Its error grows with log(n) (pairwise summation; Higham 1993).
+// The sum of n numbers in numpy's order: up to 128 numbers are eight sums of every eighth number, more are split into
+// two parts. Its error grows with log(n) (pairwise summation; Higham 1993).
 inline double pairwise(const double* values, std::size_t n) {
   if (n > 128) {
     const std::size_t first = n / 2 / 8 * 8;
@@ -36,7 +36,8 @@ inline double pairwise(const double* values, std::size_t n) {
   return sum;
 }
 
-// Of frames [rows, samples] to [rows, 4]. What is not finite in a row is not finite in its minimum or its maximum.
+// Statistics [rows, 4] of frames [rows, samples]. A row with NaN or infinity has a minimum or maximum that is not
+// finite.
 template <class T>
 void frame_statistics(const T* from, std::size_t rows, std::size_t samples, double* to) {
   std::vector<double> values(samples);

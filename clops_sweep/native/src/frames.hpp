@@ -6,8 +6,8 @@
 
 namespace clops::CLOPS_VARIANT {
 
-// A group of at most kLanes instances out of many. Lanes that are left over repeat the group's instances from the first
-// on, which keeps their numbers harmless; what they contribute to a sum is masked out.
+// A group of at most kLanes of many instances. Unused lanes repeat instances of the group, so that their numbers are
+// harmless; their contributions to sums are masked out.
 struct Group {
   int first, count;
 

@@ -1,9 +1,9 @@
-// Loss and gradient of one batch: forward to the logits, what is to be made of them, and backward.
+// Loss and gradient of one batch: forward pass to the logits, gradient with respect to the logits, backward pass.
 //
-// Batch statistics couple all instances of a batch, so the groups of kLanes instances go through the network side by
-// side: each block's convolutions for all groups, then its statistics, then the rest of the block for all groups. With
-// running statistics no instance depends on another, and one group after the other goes there and back: what has to be
-// kept of it stays in the cache, which sixteen groups do not fit into. Sums over groups are the same ones either way.
+// Batch statistics couple all instances of a batch. So each block processes all groups of kLanes instances before the
+// next: first its convolutions, then its statistics, then the rest of the block. With running statistics instances are
+// independent, and each group passes forward and backward before the next group: its activations stay in the cache,
+// which is too small for those of sixteen groups. Sums over groups have the same order in both cases.
 #pragma once
 
 #include "convolution.hpp"
@@ -15,20 +15,20 @@ namespace clops::CLOPS_VARIANT {
 
 template <class Block>
 struct Outputs {
-  V z[2 * Block::outputs * Block::pairs];       // but for the first block, becomes the gradient by itself
-  V h[Block::outputs * Block::pooled];          // becomes the gradient that goes on through it
+  V z[2 * Block::outputs * Block::pairs];       // except in the first block, replaced by its gradient
+  V h[Block::outputs * Block::pooled];          // replaced by the gradient passed on through it
 };
 
-// What has to be kept of one group between two passes over the batch.
+// Activations of one group that are kept between two passes over the batch.
 struct Activations {
   V frames[kFrame];
   Outputs<Block1> block1;
   Outputs<Block2> block2;
   Outputs<Block3> block3;
-  V hidden[kHidden];  // becomes the gradient by itself
+  V hidden[kHidden];  // replaced by its gradient
 };
 
-// What belongs to one block at a time.
+// Scratch memory of one block at a time.
 template <class Block>
 struct BlockScratch {
   V paired[Paired<Block>::rows * Block::pairs];
@@ -55,7 +55,8 @@ inline std::size_t gradient_workspace(int count, int outputs) {
   return aligned(sizeof(GradientScratch)) + groups * (aligned(sizeof(Activations)) + static_cast<std::size_t>(outputs) * sizeof(V));
 }
 
-// What a pass forward leaves for the one backward is all in the workspace, which holds as many groups as are side by side.
+// The state between forward and backward pass is in the workspace, which holds the groups that are processed side by
+// side.
 template <Normalization normalization>
 class GradientOfBatch {
  public:
@@ -67,18 +68,18 @@ class GradientOfBatch {
     logits_ = reinterpret_cast<V*>(activations_ + groups_);
   }
 
-  // Calls `pass` for the groups of the batch, as many at a time as are side by side: all, or one.
+  // Calls `pass` for the groups of the batch, as many at a time as are processed side by side: all, or one.
   template <class PassOfGroups>
   void for_groups(PassOfGroups pass) {
     for (first_group_ = 0; first_group_ < groups_of(count_); first_group_ += groups_) pass();
   }
 
-  // What the logits of a group become the gradient by themselves in; groups count from the first of those at hand.
+  // The logits of a group, later their gradient; groups are counted from the first one in the workspace.
   V* logits(int g) { return logits_ + static_cast<std::ptrdiff_t>(g) * outputs_; }
   Group group(int g) const { return group_of(count_, first_group_ + g); }
   int groups() const { return groups_; }
 
-  // Before the first pass forward.
+  // Prepares the forward pass.
   void prepare(const Statistics<const float>& running) {
     pair_weights<Block2>(network_.conv_weight[1], scratch_->paired_weight2);
     pair_weights<Block3>(network_.conv_weight[2], scratch_->paired_weight3);
@@ -92,11 +93,12 @@ class GradientOfBatch {
     const auto pool_pairs = [&](int g, auto& block, const auto& norm, int c, int first, int last) __attribute__((always_inline)) {
       pool(c, first, last, block.z, norm, masks(draws, g), scale_, block.h);
     };
-    // From the last group to the first, with which the pass backward begins: its paired inputs are still there then.
+    // From last to first group: the backward pass begins with the first group, whose paired inputs are then still
+    // there.
     for (int g = groups_ - 1; g >= 0; --g) {
       Activations& a = activations_[g];
       load_frames(instances, group(g), a.frames);
-      // A few pairs at a time, so that with a norm that is known they are pooled while they are in the first level of cache.
+      // A few pairs at a time, so that with running statistics they are pooled while they are in the first-level cache.
       for_pieces<Block1::pairs, 24>([&](auto size, int first) __attribute__((always_inline)) {
         convolve_frames<size.value>(network_.conv_weight[0], network_.conv_bias[0], a.frames + 2 * kStride * first,
                                     StoreByParity<Block1>{a.block1.z + first});
@@ -128,7 +130,7 @@ class GradientOfBatch {
     }
   }
 
-  // Everything that groups add to becomes 0, before the first pass backward.
+  // Sets everything that groups add to to 0, before the first backward pass.
   void clear(const Network<float>& gradient) {
     const auto clear = [](float* values, int n) { std::memset(values, 0, sizeof(float) * static_cast<std::size_t>(n)); };
     clear(gradient.conv_weight[0], kFrameWeights);
@@ -141,7 +143,7 @@ class GradientOfBatch {
     scratch_->sums1 = {}, scratch_->sums2 = {}, scratch_->sums3 = {};
   }
 
-  // The gradient by the logits has taken their place; lanes without an instance have 0.
+  // The gradient with respect to the logits is in their place; unused lanes have 0.
   void backward(const Network<float>& gradient) {
     for (int g = 0; g < groups_; ++g) {
       Activations& a = activations_[g];
@@ -165,7 +167,7 @@ class GradientOfBatch {
     });
   }
 
-  // After the last pass backward: what is made of the sums.
+  // Computes gradients from the sums, after the last backward pass.
   void finish(const Network<float>& gradient) {
     unpair_weight_gradient<Block3>(scratch_->block3.paired_gradient, gradient.conv_weight[2]);
     unpair_weight_gradient<Block2>(scratch_->block2.paired_gradient, gradient.conv_weight[1]);
@@ -174,7 +176,7 @@ class GradientOfBatch {
     finish<Block3>(2, scratch_->norm3, scratch_->sums3, gradient);
   }
 
-  // Puts gradients by the logits, [count][outputs], in their place.
+  // Writes the gradient with respect to the logits, [count][outputs], in their place.
   void put_gradients(const float* by_logits) {
     for (int g = 0; g < groups_; ++g) {
       for (int c = 0; c < outputs_; ++c) {
@@ -188,7 +190,7 @@ class GradientOfBatch {
  protected:
   static constexpr bool coupled = normalization == Normalization::batch;
 
-  // With running statistics nothing comes of an output that pooling drops.
+  // With running statistics, outputs dropped by pooling have no effect.
   template <class Block>
   static constexpr int pairs = coupled ? Block::pairs : Block::pooled;
 
@@ -207,7 +209,7 @@ class GradientOfBatch {
     }
   }
 
-  // A convolution, before which `make_input` is called for each channel of the input.
+  // A convolution; `make_input` is called before for each channel of the input.
   template <class Block, class MakeInput>
   void forward(int b, const float* paired_weight, const V* input, BlockScratch<Block>& scratch, V* z, MakeInput make_input) {
     for (int c = 0; c < Block::inputs; ++c) {
@@ -217,7 +219,7 @@ class GradientOfBatch {
     convolve<Block, pairs<Block>>(paired_weight, network_.conv_bias[b], scratch.paired, StoreByParity<Block>{z});
   }
 
-  // When the gradient has come back to h of a channel: with batch statistics sums over all groups are taken first.
+  // Called when the gradient has reached h of a channel: batch statistics need sums over all groups first.
   template <class Block>
   static void reached(int c, const Outputs<Block>& block, const Norm<Block>& norm, NormSums<Block>& sums) {
     if constexpr (coupled) {
@@ -227,7 +229,8 @@ class GradientOfBatch {
     }
   }
 
-  // Calls `rest` for each group with what makes the gradient by z, which leaves the sums of what reaches the norm's parameters.
+  // Calls `rest` for each group with a function that computes the gradient with respect to z, and sums up the gradient
+  // with respect to the norm's parameters.
   template <class Block, class Rest>
   void through_norm(Outputs<Block> Activations::*block, const Norm<Block>& norm, NormSums<Block>& sums, Rest rest) {
     if constexpr (coupled) {
@@ -255,7 +258,7 @@ class GradientOfBatch {
     for (int c = 0; c < Block::outputs; ++c) by_z(c, 0, pairs<Block>, z + c * Block::pairs, z + (Block::outputs + c) * Block::pairs);
   }
 
-  // The gradient by a block's norm and its convolution's bias.
+  // The gradient with respect to a block's norm and its convolution's bias.
   template <class Block>
   void finish(int b, const Norm<Block>& norm, const NormSums<Block>& sums, const Network<float>& gradient) const {
     for (int c = 0; c < Block::outputs; ++c) {
@@ -265,7 +268,7 @@ class GradientOfBatch {
     }
   }
 
-  // From a gradient by z to that by the block before.
+  // From the gradient with respect to z to that of the previous block's output.
   template <class Block, class Before>
   void backward_convolution(int g, const float* paired_weight, V* gradient, BlockScratch<Block>& scratch, Outputs<Before>& before,
                             const Norm<Before>& norm, NormSums<Before>& sums) const {

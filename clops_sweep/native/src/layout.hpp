@@ -1,5 +1,5 @@
-// Where one run's parameters are inside the flat vector of S runs: parameter by parameter, each [S, ...], as
-// clops_sweep/learning/networks/network.py lays them out.
+// Layout of one run's parameters in the flat vector of S runs: parameter by parameter, each [S, ...], as in
+// clops_sweep/learning/networks/network.py.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ inline std::size_t parameter_count(int outputs) {
   return total;
 }
 
-// The sixteen parameters of one run.
+// Pointers to the sixteen parameters of one run.
 template <class T>
 std::array<T*, 16> parameters_of(T* flat, int runs, int run, int outputs) {
   std::array<T*, 16> at{};

@@ -6,8 +6,8 @@
 
 namespace clops::CLOPS_VARIANT {
 
-// hidden = ReLU(weight features + bias) for several sets of features at once, [sets][320] to [sets][100]: every weight
-// that is read then serves all of them.
+// hidden = ReLU(weight features + bias) for several sets of features, [sets][320] to [sets][100], so that each weight
+// is read once for all of them.
 template <int sets>
 inline void linear1(const float* weight, const float* bias, const V* features, V* hidden) {
   constexpr int rows = sets == 1 ? (kManyRegisters ? 20 : 10) : (kManyRegisters ? 5 : 4);
@@ -31,7 +31,7 @@ inline void linear2(const float* weight, const float* bias, int outputs, const V
   }
 }
 
-// [kFeatures] vectors over instances to [kLanes] instances, kFeatures numbers each, and back.
+// Transposes [kFeatures] vectors over instances to [kLanes] instances of kFeatures numbers each, and back.
 static_assert(kFeatures % kLanes == 0);
 constexpr int kFeatureVectors = kFeatures / kLanes;
 using FeaturesByInstance = V[kLanes][kFeatureVectors];
@@ -45,7 +45,7 @@ inline void by_instance(const V* features, FeaturesByInstance& to) {
   }
 }
 
-// Gradients go on through the features.
+// Transposes gradients back to vectors over instances, passed on through the features.
 inline void by_feature(const FeaturesByInstance& gradient, float scale, V* features) {
   for (int n = 0; n < kFeatureVectors; ++n) {
     V block[kLanes];
@@ -67,7 +67,7 @@ inline void add_sums(const V* values, int count, float* to) {
   }
 }
 
-// `hidden` becomes the gradient by the first layer's output.
+// Replaces `hidden` by the gradient with respect to the first layer's output.
 inline void differentiate_hidden(const Network<const float>& network, int outputs, const V* logit_gradient, V* hidden) {
   V by_hidden[kHidden] = {};
   for (int c = 0; c < outputs; ++c) {
@@ -81,8 +81,8 @@ constexpr int kFeatureColumns = kManyRegisters ? 5 : 2;
 
 // to[o][i] += the sum over instances of hidden[o] features[i]
 //
-// The sum runs over instances, and the weights of one row lie next to one another: so here the lanes belong to features,
-// and instances are the terms.
+// The sum runs over instances, and the weights of a row are adjacent. So here lanes are features, and instances are
+// terms.
 inline void add_products(const V* hidden, const FeaturesByInstance& features, float* to_weight) {
   const float* of_instance = reinterpret_cast<const float*>(hidden);  // [hidden][instance]
   for_tiles<kHidden, kFeatureVectors, 4, kFeatureColumns>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
@@ -96,8 +96,8 @@ inline void add_products(const V* hidden, const FeaturesByInstance& features, fl
   });
 }
 
-// From the gradient by the first layer's output, with instances as rows, what goes on through the features, in their place.
-// `turned` is overwritten.
+// The gradient passed on through the features, written in their place, given that of the first layer's output with
+// instances as rows. `turned` is overwritten.
 inline void differentiate_features(const Network<const float>& network, const V* hidden, FeaturesByInstance& turned, float scale,
                                    V* features) {
   const float* of_instance = reinterpret_cast<const float*>(hidden);
@@ -110,8 +110,8 @@ inline void differentiate_features(const Network<const float>& network, const V*
   by_feature(turned, scale, features);
 }
 
-// Backward through both layers for one group of instances: adds to the gradients by weights and biases. `hidden` becomes the
-// gradient by the first layer's output, and `features` what goes on through them.
+// Backward pass through both layers for a group of instances: adds to the gradients of weights and biases. `hidden` and
+// `features` are replaced by the gradients with respect to them.
 inline void differentiate_linear(const Network<const float>& network, int outputs, const V* logit_gradient, float scale, V* hidden,
                                  V* features, const Network<float>& gradient) {
   add_sums(logit_gradient, outputs, gradient.linear2_bias);

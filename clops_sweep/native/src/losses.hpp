@@ -1,7 +1,7 @@
 // Losses, their gradients and probabilities, from the logits of one group of instances, [outputs].
 #pragma once
 
-#include <math.h>  // not <cmath>, whose inline functions all variants would share
+#include <math.h>  // not <cmath>: all variants would share its inline functions
 
 #include "frames.hpp"
 
@@ -12,7 +12,7 @@ inline float sigmoid(float q) {
   return (q >= 0 ? 1.0f : e) / (1.0f + e);
 }
 
-// Softmax of one lane, in place, and the logarithm of the sum that it divides by.
+// Softmax of one lane, in place, and the logarithm of its denominator.
 inline float softmax(V* logits, int outputs, int lane) {
   float largest = logits[0][lane], total = 0;
   for (int c = 1; c < outputs; ++c) largest = fmaxf(largest, logits[c][lane]);
@@ -25,7 +25,7 @@ inline float softmax(V* logits, int outputs, int lane) {
   return largest + logf(total);
 }
 
-// Logits become probabilities, in the first so many lanes.
+// Replaces logits by probabilities in the first lanes.
 inline void to_probabilities(Loss loss, V* logits, int outputs, int lanes) {
   for (int l = 0; l < lanes; ++l) {
     if (loss == Loss::softmax) {
@@ -36,7 +36,7 @@ inline void to_probabilities(Loss loss, V* logits, int outputs, int lanes) {
   }
 }
 
-// Logits become the gradient of weights_i l_i by them; lanes without an instance get 0.
+// Replaces logits by the gradient of weights_i l_i with respect to them; unused lanes get 0.
 inline void differentiate_loss(Loss loss, V* logits, int outputs, Group group, const Batch& batch, float* losses) {
   for (int l = 0; l < kLanes; ++l) {
     if (l >= group.count) {
@@ -65,7 +65,7 @@ inline void differentiate_loss(Loss loss, V* logits, int outputs, Group group, c
   }
 }
 
-// The same for logits [count][outputs], one group after another.
+// The same for logits [count][outputs], group by group.
 inline void differentiate(Loss loss, int outputs, const float* logits, const Batch& batch, float* losses, float* by_logits,
                           void* workspace) {
   V* group = static_cast<V*>(workspace);

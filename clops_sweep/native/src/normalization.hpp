@@ -1,16 +1,16 @@
-// Batch norm, pooling, ReLU and dropout behind a convolution: one pass forward, one or two backward.
+// Batch norm, pooling, ReLU and dropout after a convolution: one forward pass, one or two backward passes.
 //
 // z is a convolution's output by parity, [2][outputs][pairs]; h the block's output, [outputs][pooled].
 #pragma once
 
-#include <math.h>  // not <cmath>, whose inline functions all variants would share
+#include <math.h>  // not <cmath>: all variants would share its inline functions
 
 #include "frames.hpp"
 #include "masks.hpp"
 
 namespace clops::CLOPS_VARIANT {
 
-// What a channel is normalised by: (z - mean) * gain + shift, where gain = norm_weight * inverse deviation.
+// The normalisation of a channel: (z - mean) * gain + shift, where gain = norm_weight * inverse deviation.
 template <class Block>
 struct Norm {
   float mean[Block::outputs], inverse[Block::outputs], gain[Block::outputs], shift[Block::outputs];
@@ -27,7 +27,7 @@ struct Norm {
   }
 };
 
-// One channel's outputs of one parity; the odd ones are one fewer where the length is odd.
+// One channel's outputs of one parity; if the length is odd, there is one odd output less.
 template <class Block>
 CLOPS_INLINE const V* row_of(const V* z, int parity, int channel) {
   return z + (parity * Block::outputs + channel) * Block::pairs;
@@ -43,7 +43,7 @@ CLOPS_INLINE double channel_sum(const V* z, int channel, V present, F f) {
   V total = {};
   for (int parity = 0; parity < 2; ++parity) {
     const V* row = row_of<Block>(z, parity, channel);
-    V partial[4] = {};  // independent sums, so that additions need not wait for one another
+    V partial[4] = {};  // independent sums, so that additions run in parallel
     int i = 0;
     for (; i + 4 <= row_length<Block>(parity); i += 4) CLOPS_UNROLL for (int q = 0; q < 4; ++q) partial[q] += f(row[i + q]);
     for (; i < row_length<Block>(parity); ++i) partial[0] += f(row[i]);
@@ -52,7 +52,7 @@ CLOPS_INLINE double channel_sum(const V* z, int channel, V present, F f) {
   return sum(total * present);
 }
 
-// The statistics of a batch; `z_of(g)` are the outputs for group g of its instances.
+// The statistics of a batch; `z_of(g)` returns the outputs for group g of its instances.
 template <class Block, class ZOf>
 inline void batch_norm(ZOf z_of, int count, const float* weight, const float* bias, Norm<Block>& norm,
                        float* running_mean, float* running_variance) {
@@ -79,7 +79,8 @@ inline void running_norm(const float* mean, const float* variance, const float* 
   for (int c = 0; c < Block::outputs; ++c) norm.set(c, mean[c], variance[c], weight, bias);
 }
 
-// h = dropout(ReLU(max(norm(even), norm(odd)))) of some pairs of a channel of one group of instances; `scale` goes with the masks.
+// h = dropout(ReLU(max(norm(even), norm(odd)))) of some pairs of a channel, for one group of instances; `scale` is the
+// factor of kept units.
 template <class Block>
 CLOPS_INLINE void pool(int c, int first, int last, const V* z, const Norm<Block>& norm, const Masks& masks, float scale, V* h) {
   const V *even = row_of<Block>(z, 0, c), *odd = row_of<Block>(z, 1, c);
@@ -95,9 +96,10 @@ CLOPS_INLINE void pool(int c, int first, int last, const V* z, const Norm<Block>
   }
 }
 
-// Backward from here on, h is no more than the gradient that reaches the larger of a pair (see `through` in pairs.hpp).
+// In the backward pass, h holds the gradient with respect to the larger output of each pair (see `through` in
+// pairs.hpp).
 //
-// The gradient of each instance by a channel's shift, and by its gain without the factor `inverse`.
+// The gradient of each instance with respect to a channel's shift, and to its gain without the factor `inverse`.
 struct ByNorm {
   V shift[2] = {}, gain[2] = {};
 
@@ -105,7 +107,8 @@ struct ByNorm {
   V by_gain() const { return gain[0] + gain[1]; }
 };
 
-// Adds what some pairs of a channel have of it, and calls `of_pair(pair, gradient, which are the larger)`.
+// Adds the contributions of some pairs of a channel, and calls `of_pair(pair, gradient, mask of lanes with a larger
+// even output)`.
 template <class Block, class OfPair>
 CLOPS_INLINE void add_by_norm(int c, int first, int last, const V* z, const V* h, const Norm<Block>& norm, ByNorm& sums, OfPair of_pair) {
   const V *even = row_of<Block>(z, 0, c), *odd = row_of<Block>(z, 1, c);
@@ -123,7 +126,7 @@ CLOPS_INLINE void add_by_norm(int c, int first, int last, const V* z, const V* h
   sums = found;
 }
 
-// The gradient by a block's norm, summed over the groups so far.
+// The gradient with respect to a block's norm, summed over the groups so far.
 template <class Block>
 struct NormSums {
   double by_shift[Block::outputs], by_gain[Block::outputs];
@@ -134,8 +137,8 @@ struct NormSums {
   }
 };
 
-// The gradient by z of one group of instances, [2][outputs][pairs], channel by channel and, of a channel, from pair to pair, to
-// where it is wanted, which may be z. Here with running statistics; what the norm's own parameters have of it is found on the way.
+// With running statistics, the gradient with respect to z of one group, for some pairs of a channel; the target may be
+// z. Channels and pairs come in order. It also sums the gradient with respect to the norm's parameters.
 template <class Block>
 struct RunningGradient {
   const V *z, *h;
@@ -153,15 +156,15 @@ struct RunningGradient {
   }
 };
 
-// The same with batch statistics, where every output takes part in the mean and the variance, which `mean` and `variance` by
-// channel subtract: so NormSums over the batch, for which `add_by_norm` is called first, must be whole. Lanes without an
-// instance have no gradient, so nothing needs to be masked there.
+// The same with batch statistics, on which every output has an effect; the terms `mean` and `variance` per channel
+// account for it. So `add_by_norm` must have been called for the whole batch first. Unused lanes have no gradient, so
+// `sums` needs no mask.
 template <class Block>
 struct BatchGradient {
   const Norm<Block>& norm;
   float mean[Block::outputs], variance[Block::outputs];
 
-  // `n` outputs a channel, of all instances.
+  // `n`: number of outputs per channel, over all instances.
   BatchGradient(const Norm<Block>& of, const NormSums<Block>& sums, double n) : norm(of) {
     for (int c = 0; c < Block::outputs; ++c) {
       mean[c] = static_cast<float>(sums.by_shift[c] / n);

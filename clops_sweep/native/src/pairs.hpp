@@ -1,11 +1,11 @@
-// A convolution of kernel 7 and stride 3, computed two neighbouring outputs at a time with 10 products instead of 14.
+// A convolution of kernel 7 and stride 3 that computes two neighbouring outputs at a time, with 10 products, not 14.
 //
-// Two neighbouring outputs, the pair that pooling will compare, see the ten inputs x0 ... x9:
+// Two neighbouring outputs, the pair that pooling compares, depend on ten inputs x0 ... x9:
 //
 //     even = w0 x0 + ... + w6 x6,    odd = w0 x3 + ... + w6 x9.
 //
-// Taps 0, 3, 6 are a convolution of stride 1 over x0, x3, x6, x9, taps 1, 4 one over x1, x4, x7 and taps 2, 5 one over
-// x2, x5, x8. Winograd's minimal filters F(2, 3) and F(2, 2) take 4 + 3 + 3 products for them (S. Winograd, Arithmetic
+// Taps 0, 3, 6 are a convolution of stride 1 over x0, x3, x6, x9, taps 1, 4 over x1, x4, x7, and taps 2, 5 over x2, x5,
+// x8. Winograd's minimal filters F(2, 3) and F(2, 2) compute them with 4 + 3 + 3 products (S. Winograd, Arithmetic
 // Complexity of Computations, 1980; A. Lavin and S. Gray, 2016):
 //
 //     A = w0 (x0 - x6) + w1 (x1 - x4) + w2 (x2 - x5)
@@ -14,9 +14,9 @@
 //     D = w6 (x9 - x3) + w4 (x7 - x4) + w5 (x8 - x5)
 //     even = A + B + C,    odd = B - C + D.
 //
-// Sums over input channels are taken of A, B, C and D, so the sums of inputs are computed once for all output channels,
-// and those of weights once for all instances. "Paired" inputs and weights are those factors: 10 a channel, all
-// channels' A first (3 a channel), then B (3), C (1) and D (3).
+// A, B, C and D are summed over input channels. So the factors of inputs are computed once for all output channels, and
+// those of weights once for all instances. These factors are the "paired" inputs and weights: 10 per channel, first A
+// of all channels (3 per channel), then B (3), C (1) and D (3).
 #pragma once
 
 #include "shapes.hpp"
@@ -46,7 +46,8 @@ inline void pair_weights(const float* weight, float* to) {
   }
 }
 
-// The transpose of `pair_weights`: the gradient by the paired weights to that by the weights, as numbers or vectors.
+// The transpose of `pair_weights`: from the gradient with respect to paired weights to that of the weights, as numbers
+// or vectors.
 template <class Block, int outputs = Block::outputs, class T>
 inline void unpair_weight_gradient(const T* from, T* gradient) {
   using P = Paired<Block>;
@@ -65,7 +66,7 @@ inline void unpair_weight_gradient(const T* from, T* gradient) {
   }
 }
 
-// The paired inputs of one pair of one channel: x0 ... x9 to rows of `to` that are `row` vectors apart.
+// The paired inputs of one pair of one channel: x0 ... x9 to rows of `to`, `row` vectors apart.
 template <class Block>
 CLOPS_INLINE void pair_input(const V (&x)[10], int channel, int row, V* to) {
   using P = Paired<Block>;
@@ -76,8 +77,8 @@ CLOPS_INLINE void pair_input(const V (&x)[10], int channel, int row, V* to) {
   d[0] = x[9] - x[3], d[row] = x[7] - x[4], d[2 * row] = x[8] - x[5];
 }
 
-// One channel of the inputs [inputs][input_length] to the first `count` pairs of its paired inputs [Paired::rows][pairs];
-// inputs beyond the end count as 0.
+// One channel of the inputs [inputs][input_length] to the first `count` pairs of its paired inputs
+// [Paired::rows][pairs]; inputs beyond the end are 0.
 template <class Block, int count>
 CLOPS_INLINE void pair_channel(int i, const V* input, V* to) {
   const V* channel = input + i * Block::input_length;
@@ -93,11 +94,11 @@ inline void pair_inputs(const V* input, V* to) {
   for (int i = 0; i < Block::inputs; ++i) pair_channel<Block, count>(i, input, to);
 }
 
-// A block's output h becomes the gradient that goes on from there: none where h is 0, which is where ReLU or dropout
-// stopped it.
+// The gradient passed on through a block's output h: 0 where h is 0, since ReLU or dropout blocked it there.
 CLOPS_INLINE V through(V h, V gradient, float scale) { return h > 0.0f ? gradient * scale : V{}; }
 
-// The transpose of `pair_channel`: the gradient by the paired inputs to that by one channel of the inputs, and through them.
+// The transpose of `pair_channel`: from the gradient with respect to paired inputs to that of one channel of the
+// inputs, passed on through them.
 template <class Block, int count>
 CLOPS_INLINE void unpair_channel(int i, const V* from, float scale, V* input) {
   using P = Paired<Block>;

@@ -1,7 +1,7 @@
 // Evaluation: the network with running statistics, once without dropout or `samples` times with it.
 //
-// Batch norm is then a fixed affine map and is folded into the convolutions: w g / sd and (b - mean) g / sd + shift.
-// Dropout comes after the first block, which is therefore computed once for all samples.
+// Batch norm is then a fixed affine map, folded into the convolutions: w g / sd and (b - mean) g / sd + shift. Dropout
+// comes after the first block, which is therefore computed once for all samples.
 #pragma once
 
 #include "linear.hpp"
@@ -26,7 +26,7 @@ struct Folded {
   }
 };
 
-// Samples, of one group or of several, that go through the linear layers together.
+// Number of samples, of one or several groups, that pass the linear layers together.
 constexpr int kSets = 3;
 
 struct PredictScratch {
@@ -48,7 +48,7 @@ inline std::size_t predict_workspace(int outputs) {
   return (sizeof(PredictScratch) + 63) / 64 * 64 + static_cast<std::size_t>(outputs) * sizeof(V);
 }
 
-// The first block's output, from its tiles, times `scale`.
+// The first block's output from its tiles, times `scale`.
 struct PoolFrames {
   float scale;
   V* to;
@@ -62,7 +62,7 @@ struct PoolFrames {
   }
 };
 
-// The factors of a block's inputs, with the dropout of the layer before on the way.
+// The factors of a block's inputs, after dropout of the previous layer.
 template <class Block, bool dropout>
 inline void quad_inputs(const V* input, int first_unit, const Masks& masks, V* to) {
   for (int i = 0; i < Block::inputs; ++i) {
@@ -83,7 +83,7 @@ inline void quad_inputs(const V* input, int first_unit, const Masks& masks, V* t
   }
 }
 
-// One sample of one group up to the linear layers: s.h1 to `features`.
+// One sample of one group up to the linear layers: from s.h1 to `features`.
 template <bool dropout>
 inline void extract_features(PredictScratch& s, const Masks& masks, V* features) {
   constexpr float scale = dropout ? kScale : 1.0f;
@@ -96,19 +96,19 @@ inline void extract_features(PredictScratch& s, const Masks& masks, V* features)
   }
 }
 
-// Samples of a group's instances that share a vector: a group of few instances has room for several. Lane l holds sample
-// first + l / group.count of the instance group.at(l).
+// Samples that share a vector: a small group leaves room for several samples of its instances. Lane l holds sample
+// first + l / group.count of instance group.at(l).
 struct Samples {
   Group group;
   int first, count;
 
-  // The result of a lane, and the counter of its mask.
+  // The index of a lane's result, and the counter of its mask.
   CLOPS_INLINE std::int64_t of(int lane, int samples) const {
     return static_cast<std::int64_t>(group.at(lane)) * samples + first + lane / group.count;
   }
 };
 
-// The linear layers for the first `sets` of those that wait, and the results to where they belong.
+// Applies the linear layers to the first `sets` of the waiting samples, and writes the results.
 inline void finish(PredictScratch& s, const Network<const float>& network, int outputs, Loss loss, const Prediction& what,
                    const Samples* waiting, int sets, V* logits, float* result) {
   (sets == 1 ? linear1<1> : sets == 2 ? linear1<2> : linear1<kSets>)(network.linear1_weight, network.linear1_bias, s.h3, s.hidden);

@@ -1,15 +1,15 @@
-// The convolution of pairs.hpp, four neighbouring outputs at a time with 16 products instead of 28, for the passes.
+// The convolution of pairs.hpp, four neighbouring outputs at a time with 16 products instead of 28, for predictions.
 //
-// Four outputs y0 ... y3 see the inputs x0 ... x15. Taps 0, 3, 6 are a convolution of stride 1 over x0, x3, ..., x15, taps
-// 1, 4 one over x1, x4, ..., x13, taps 2, 5 one over x2, x5, ..., x14. Winograd's minimal filters F(4, 3) on the points
-// 0, 1, -1, 2, -2, infinity and F(4, 2) on the same without -2 give products whose sums P(point), over taps and input
-// channels, make up all four outputs:
+// Four outputs y0 ... y3 depend on the inputs x0 ... x15. Taps 0, 3, 6 are a convolution of stride 1 over x0, x3, ...,
+// x15, taps 1, 4 over x1, x4, ..., x13, and taps 2, 5 over x2, x5, ..., x14. Winograd's minimal filters F(4, 3) on the
+// points 0, 1, -1, 2, -2, infinity and F(4, 2) on the same without -2 give products whose sums P(point), over taps and
+// input channels, determine all four outputs:
 //
 //     y_k = P(0) 0^k + P(1) + (-1)^k P(-1) + 2^k P(2) + (-2)^k P(-2)    (0^0 = 1),    y_3 also has P(infinity).
 //
-// The larger factors cost little precision: logits are off by 4e-7 of their size where PyTorch's are by 3e-7. Gradients are
-// left to the pairs. The factors of inputs and weights at a point are kept in rows, all channels' P(0) first (3 a channel), then
-// P(1), P(-1) and P(2) (3 each), P(-2) (1) and P(infinity) (3).
+// The larger factors cost little precision: the relative error of logits is 4e-7, that of PyTorch's 3e-7. Gradients use
+// pairs. The factors of inputs and weights are stored in rows by point: first P(0) of all channels (3 per channel),
+// then P(1), P(-1) and P(2) (3 each), P(-2) (1) and P(infinity) (3).
 #pragma once
 
 #include "convolution.hpp"
@@ -50,7 +50,7 @@ inline void quad_weights(const float* weight, float* to) {
   }
 }
 
-// The factors of one quad of one channel: x0 ... x15 to rows of `to` that are `row` vectors apart.
+// The factors of one quad of one channel: x0 ... x15 to rows of `to`, `row` vectors apart.
 template <class Block>
 CLOPS_INLINE void quad_input(const V (&x)[16], int channel, int row, V* to) {
   using Q = Quad<Block>;
@@ -85,7 +85,7 @@ inline void convolve_and_pool(const float* weight, const float* bias, const V* i
       sum.multiply(factors * Block::inputs, {weight + m * Q::rows + part, 1, Q::rows}, {input + part * Q::count + n, Q::count, 1});
     };
     constexpr int count = sizeof(tile) / sizeof(V), columns = sizeof(tile.sum[0]) / sizeof(V);
-    // a = P(1) + P(-1), b = P(1) - P(-1), and c, d the same of 2 and -2.
+    // a = P(1) + P(-1), b = P(1) - P(-1); c and d likewise for 2 and -2
     auto a = tile, b = tile, c = tile, d = tile;
     const auto sum_and_difference = [&](auto& sum, auto& difference) __attribute__((always_inline)) {
       V *s = &sum.sum[0][0], *t = &difference.sum[0][0];
@@ -108,7 +108,7 @@ inline void convolve_and_pool(const float* weight, const float* bias, const V* i
     add_bias(a, bias + m);
     add_bias(b, bias + m);
 
-    // What pooling takes the larger of: y0 and y1, y2 and y3.
+    // The candidates of pooling: y0 and y1, y2 and y3.
     V *sum1 = &a.sum[0][0], *difference1 = &b.sum[0][0], *sum2 = &c.sum[0][0], *difference2 = &d.sum[0][0], *y = &tile.sum[0][0];
     const auto pool = [&](int parity, auto other) __attribute__((always_inline)) {
       CLOPS_UNROLL for (int i = 0; i < count; ++i) {

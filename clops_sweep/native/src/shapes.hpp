@@ -7,15 +7,15 @@ constexpr int kFrame = 2500, kKernel = 7, kStride = 3;
 constexpr int kFeatures = 320, kHidden = 100;
 constexpr float kEpsilon = 1e-5f, kMomentum = 0.1f;
 
-// A block's convolution has `length` outputs a channel; its pooling takes pairs of them, and drops the last of an odd
-// number. The convolution works on pairs too, the last one possibly half empty.
+// A block's convolution has `length` outputs per channel. Pooling takes them in pairs, and drops the last one of an odd
+// number. The convolution works on pairs too; the last pair may be half empty.
 template <int inputs_, int outputs_, int input_length_, int first_unit_>
 struct Block {
   static constexpr int inputs = inputs_, outputs = outputs_, input_length = input_length_;
   static constexpr int length = (input_length - kKernel) / kStride + 1;
   static constexpr int pooled = length / 2;
   static constexpr int pairs = (length + 1) / 2;
-  static constexpr int first_unit = first_unit_;  // of its dropout layer
+  static constexpr int first_unit = first_unit_;  // first unit of its dropout layer
 };
 
 using Block1 = Block<1, 4, kFrame, 0>;

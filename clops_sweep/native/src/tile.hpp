@@ -1,17 +1,17 @@
-// The two loops in which nearly all time goes, as tiles whose accumulators stay in registers.
+// The two loops that take nearly all the time, as tiles whose accumulators stay in registers.
 //
 //   multiply:   Y[m][n] = start + sum_k w(k, m) x(k, n)         w numbers, x and Y vectors over instances
 //   correlate:  G[m][n] = sum_k sum_lanes d(m, k) x(n, k)       d, x vectors over instances, G numbers
 //
-// Operands are addressed by strides, so that a convolution, its gradient and a linear layer are all the same loop.
+// Operands have strides, so that convolutions, their gradients and linear layers use the same loops.
 #pragma once
 
 #include "vector.hpp"
 
 namespace clops::CLOPS_VARIANT {
 
-// Columns of a tile with 8 and with 4 rows. Rows * columns accumulators, one column of w and one row of x must fit:
-// AVX-512 has 32 registers, the others 16.
+// Columns of a tile with 8 and with 4 rows. The registers must hold rows * columns accumulators, one column of w and
+// one row of x: AVX-512 has 32 registers, the others 16.
 constexpr bool kManyRegisters = kLanes == 16;
 constexpr int kRows = kManyRegisters ? 8 : 4;
 constexpr int kColumns = 3;
@@ -24,7 +24,7 @@ struct Constant {
 template <class T>
 struct Matrix {
   T* at;
-  int row, column;  // distance of neighbours
+  int row, column;  // distances of neighbours
 
   CLOPS_INLINE T* operator()(int i, int j) const { return at + static_cast<std::ptrdiff_t>(i) * row + static_cast<std::ptrdiff_t>(j) * column; }
 };
@@ -58,7 +58,7 @@ struct Tile {
     CLOPS_UNROLL for (int m = 0; m < rows; ++m) CLOPS_UNROLL for (int n = 0; n < columns; ++n) *to(m, n) = sum[m][n];
   }
 
-  // sum[m][n] += sum_{k < terms} d(m, k) x(n, k), lane by lane
+  // sum[m][n] += sum_{k < terms} d(m, k) x(n, k), per lane
   CLOPS_INLINE void correlate(int terms, Matrix<const V> d, Matrix<const V> x) {
     _Pragma("GCC unroll 1") for (int k = 0; k < terms; ++k) {
       V factor[columns];
@@ -90,7 +90,7 @@ CLOPS_INLINE void for_tiles(Body body) {
   }
 }
 
-// Calls `body(Constant<size>, first)` for pieces of so many columns; the last one is smaller.
+// Calls `body(Constant<size>, first)` for pieces of `size` columns; the last one is smaller.
 template <int columns, int size, class Body>
 CLOPS_INLINE void for_pieces(Body body) {
   constexpr int rest = columns % size;
@@ -98,7 +98,7 @@ CLOPS_INLINE void for_pieces(Body body) {
   if constexpr (rest > 0) body(Constant<rest>{}, columns - rest);
 }
 
-// to[i * column] += totals[width * row + i], i < width: as one vector where neighbours are next to one another.
+// to[i * column] += totals[width * row + i], i < width: as one vector if the entries are adjacent.
 template <int width>
 CLOPS_INLINE void add_row(V totals, int row, float* to, int column) {
   if constexpr (width == 4) {
@@ -114,7 +114,7 @@ CLOPS_INLINE void add_row(V totals, int row, float* to, int column) {
 // to(m, n) += sum_k sum_lanes d(m, k) x(n, k)
 template <int rows, int columns>
 inline void add_correlation(int terms, Matrix<const V> d, Matrix<const V> x, Matrix<float> to) {
-  // As many accumulators as there are lanes, so that one transposition sums them all.
+  // One accumulator per lane, so that one transposition sums them all.
   for_tiles<rows, columns, 4, kLanes / 4>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
     constexpr int width = sizeof(tile.sum[0]) / sizeof(V);
     tile.start(V{});

@@ -1,6 +1,6 @@
-// One epoch of one run without a return to Python: every batch's weights, gradient, Adam step, and the step of beta.
+// One epoch of one run without returning to Python: weights, gradient, Adam step and beta step of every batch.
 //
-// The same as `Learner.train_epoch` computes step by step; see there for the formulas.
+// The computation is that of `Learner.train_epoch`; see there for the formulas.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace clops {
 
-// Adam over a vector in pieces: several where runs are laid out parameter by parameter.
+// Adam over a vector in pieces: several if runs are laid out parameter by parameter.
 class Adam {
  public:
   Adam(const Kernels& kernels, double learning_rate, std::int64_t steps)
       : kernels_(kernels), learning_rate_(learning_rate), steps_(steps) {}
 
-  // Without a penalty where that has no importance.
+  // Without a penalty if its importance is null.
   void add(std::size_t n, float* values, float* first, float* second, const float* gradient, const Penalty& penalty = {}) {
     pieces_.push_back({n, values, first, second, gradient, penalty});
   }
@@ -50,16 +50,16 @@ class Adam {
   std::vector<Piece> pieces_;
 };
 
-// The epoch's instances in their order.
+// The epoch's instances in order.
 struct Epoch {
   const std::int64_t* rows;   // [count]
   const float* targets;       // [count][outputs]
   const float* factors;       // [count]
-  const std::int64_t* order;  // [count], positions in the union; those below `task_size` are of the current task
+  const std::int64_t* order;  // [count], positions in the union; those below `task_size` belong to the current task
   int count, task_size, batch_size;
 };
 
-// The task-instance parameters of one run, with their optimiser; `values` is null where there are none.
+// The task-instance parameters of one run, with their optimiser; `values` is null without them.
 struct Beta {
   float *values, *first, *second;  // [task_size]
   float penalty;
@@ -67,7 +67,7 @@ struct Beta {
   std::int64_t steps;
 };
 
-// Trains on all batches. `differentiate(batch, losses)` leaves a batch's gradient where `adam` looks for it.
+// Trains on all batches. `differentiate(batch, losses)` writes a batch's gradient to where `adam` reads it.
 template <class Differentiate>
 void train_epoch(const Kernels& kernels, const Epoch& epoch, int outputs, Beta beta, Adam& adam, Differentiate differentiate) {
   const auto size = static_cast<std::size_t>(std::min(epoch.batch_size, epoch.count));

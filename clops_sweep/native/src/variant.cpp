@@ -1,6 +1,6 @@
 // The kernels of one variant. The build compiles this file once for each instruction set, with
 //
-//   CLOPS_VARIANT   its name, which is also the namespace, so that no variant's code can stand in for another's;
+//   CLOPS_VARIANT   its name, also used as the namespace, so that the linker never mixes the code of variants;
 //   CLOPS_LANES     floats in a vector.
 #include "each.hpp"
 #include "gradient.hpp"
@@ -11,7 +11,7 @@
 
 namespace clops::CLOPS_VARIANT {
 
-// One entry's step: its moments take up the gradient; returns rate m / (sqrt(v) / root + epsilon), with one division.
+// Updates one entry's moments by the gradient, and returns rate m / (sqrt(v) / root + epsilon), with one division.
 CLOPS_INLINE float adam_step(float& first, float& second, float gradient, float rate_by_root, float epsilon_by_root) {
   constexpr float first_share = static_cast<float>(1 - 0.9), second_decay = 0.999f, second_share = static_cast<float>(1 - 0.999);
   first = first + first_share * (gradient - first);

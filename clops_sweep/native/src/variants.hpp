@@ -1,4 +1,4 @@
-// The variants that were compiled in, and those that this CPU can run.
+// The compiled variants, and those that this CPU can run.
 #pragma once
 
 #include <vector>

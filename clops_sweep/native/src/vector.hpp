@@ -1,8 +1,8 @@
-// A vector of `kLanes` floats. Lane l belongs to instance l of a group of instances, in every kernel: no kernel ever
-// has to shuffle or pad within an instance.
+// A vector of `kLanes` floats. In every kernel, lane l is instance l of a group of instances, so no kernel has to
+// shuffle or pad within an instance.
 //
-// GCC's and Clang's vector extensions give the operators; what they do not give is below, by intrinsics where they
-// exist, so that neither fast-math options nor the compiler's freedom to fuse can change a result.
+// GCC's and Clang's vector extensions provide the operators. The operations below use intrinsics where they exist, so
+// that neither fast-math options nor the compiler's freedom to fuse can change a result.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +28,19 @@ typedef float LooseV __attribute__((vector_size(4 * kLanes), aligned(4), may_ali
 typedef std::int32_t I __attribute__((vector_size(4 * kLanes)));
 typedef std::uint32_t U __attribute__((vector_size(4 * kLanes)));
 
-// A vector somewhere in an array of floats. (As a template argument, LooseV would lose its alignment.)
+// A vector anywhere in an array of floats. (As a template argument, LooseV would lose its alignment.)
 struct Unaligned {
   LooseV value;
 
   CLOPS_INLINE operator V() const { return value; }
 };
 
-// Not V{} + x: that is 0 and not -0 where x is, so it would be added, once for every weight.
+// Not V{} + x: since 0 + -0 is 0, the compiler could not remove that addition, which runs once per weight.
 CLOPS_INLINE V all(float x) { return x - V{}; }
 CLOPS_INLINE V load(const float* from) { return *reinterpret_cast<const LooseV*>(from); }
 CLOPS_INLINE void store(float* to, V x) { *reinterpret_cast<LooseV*>(to) = x; }
 
-// a * b + c, in one rounding where the machine has it.
+// a * b + c, with a single rounding if the machine supports it.
 CLOPS_INLINE V fma(V a, V b, V c) {
 #if defined(__AVX512F__) && CLOPS_LANES == 16
   return _mm512_fmadd_ps(a, b, c);
@@ -53,7 +53,7 @@ CLOPS_INLINE V fma(V a, V b, V c) {
 
 CLOPS_INLINE V maximum(V a, V b) {
 #if defined(__AVX512F__) && CLOPS_LANES == 16
-  return _mm512_maskz_max_ps(0xffff, a, b);  // _mm512_max_ps reads an uninitialized vector in GCC's headers
+  return _mm512_maskz_max_ps(0xffff, a, b);  // GCC's own _mm512_max_ps reads an uninitialised vector
 #elif defined(__AVX__) && CLOPS_LANES == 8
   return _mm256_max_ps(a, b);
 #elif defined(__SSE2__) && CLOPS_LANES == 4
@@ -63,8 +63,8 @@ CLOPS_INLINE V maximum(V a, V b) {
 #endif
 }
 
-// Exchanges the off-diagonal halves of two vectors, for the lanes whose number differs in bit h:
-// first = (a without bit h, b without), second = (a with bit h, b with).
+// Exchanges the off-diagonal halves of two vectors, for the lanes whose number differs in bit h: first = (a without bit
+// h, b without), second = (a with bit h, b with).
 template <int h>
 CLOPS_INLINE void exchange(V a, V b, V& first, V& second) {
   I low, high;

@@ -110,8 +110,8 @@ def merge_runs(store: RunStore, other: RunStore) -> int:
                 rewriting.stage("runs", folders["runs"], {str(part.run_id): part}, failed=True)
         except FileNotFoundError:
             raise UsageError(
-                f"results {other.files.shown}: a part has gone while it was read; repeat the command when no sweep "
-                "works on that store"
+                f"results {other.files.shown}: a part disappeared while it was read; repeat the command when no sweep "
+                "runs on that store"
             ) from None
         store.models.copy(other.models, done[0])
         rewriting.remove("runs", _failures(store.parts["runs"], new["finished"]))

@@ -130,7 +130,7 @@ def check_room(store: RunStore, needed: int) -> None:
     """Check that the disk of a local store has room for some bytes.
 
     Raises:
-        UsageError: it has not.
+        UsageError: it lacks the room.
     """
     if store.files.folder is None:
         return
@@ -185,8 +185,8 @@ def _finish(store: RunStore) -> None:
             store.parts[table].verify(part)
         except FileNotFoundError as error:
             raise DamagedStore(
-                f"{path}: a part that it lists has gone ({one_line(error)}); no old part is deleted; move the journal "
-                "away, and repeat the command"
+                f"{path}: a part that it lists is missing ({one_line(error)}); no old part is deleted; move the "
+                "journal away, and repeat the command"
             ) from None
     for table, part in removed:
         store.parts[table].delete([part])

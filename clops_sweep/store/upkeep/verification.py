@@ -83,10 +83,10 @@ def faults(store: RunStore) -> Iterator[str]:
     yield from store.models.faults()
     try:
         incomplete = store.incomplete(complete)
-    except (DamagedStore, UnreadableFile):  # the runs in it are unknown
+    except (DamagedStore, UnreadableFile):  # the runs in that part are unknown
         return
     for run_id, tables in incomplete.items():
-        yield f"run {run_id}: it has no part in {' and '.join(tables)}; a launch that is asked for it computes it anew"
+        yield f"run {run_id}: it has no part in {' and '.join(tables)}; a launch that requests it computes it again"
 
 
 def _faults_of(parts: PartFolder) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _faults_of(parts: PartFolder) -> Iterator[str]:
     for part in (*listing.singles, *listing.compacts):
         try:
             parts.verify(part)
-        except FileNotFoundError:  # it is being compacted
+        except FileNotFoundError:  # the part is being compacted
             continue
         except (DamagedStore, UnreadableFile) as error:
             yield str(error)

@@ -1,4 +1,4 @@
-"""Declared data sets: prepared like the built-in ones, never stale, and refused by a sentence where they are wrong."""
+"""Declared data sets: prepared like built-in ones, never stale, and errors in one sentence."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_frames_are_made_anew_when_code_or_files_change_and_only_then(root: Path
     before, named = again(text.replace('"walk"', '"walking"'))
     assert before is None
     assert named != first
-    (tmp_path / "beside.py").write_text("FACTOR = 2.5\n")  # another size: bytecode is told by that within a second
+    (tmp_path / "beside.py").write_text("FACTOR = 2.5\n")  # another size, else Python keeps the bytecode
     before, scaled = again(text)
     assert before is None
     assert scaled not in (first, named)
@@ -167,16 +167,16 @@ def test_frames_are_made_anew_when_code_or_files_change_and_only_then(root: Path
     remembered = json.loads((root.parent / "prepared" / "wearable" / "files.json").read_bytes())
     assert remembered["files"]["wearable.npz"][1] == 1
     _save(root, y=np.arange(80)[::-1] % 4)
-    assert _hash(root) is None  # also where nobody says where the files are: it is remembered
+    assert _hash(root) is None  # also without the folder of the files, which is recorded
     with pytest.raises(UsageError, match="not prepared"):
         _open(root)
     assert state("wearable", prepared_root=root.parent / "prepared", data_root=root) == "raw"
     other = again(text)[1]
     assert other not in (first, scaled)
     (root / "wearable.npz").unlink()
-    assert _hash(root, data_root=root) == other  # a prepared set needs its sources no more
+    assert _hash(root, data_root=root) == other  # prepared frames do not need their sources
     forget()
-    assert _hash(root) == other  # and no file that declares it, as in a report
+    assert _hash(root) == other  # nor a file that declares them, as in a report
 
 
 def test_what_a_new_preparation_cannot_replace_stays(root: Path, tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "return good(X, window_seconds=9)",
         "classes: no frame|no usable frame; 12 frames dropped for rec",
     ),
-    "frames of no sample": ("return good(X, window_seconds=0.001)", "window_seconds: frames of 0 samples come of it"),
+    "frames of no sample": ("return good(X, window_seconds=0.001)", "window_seconds: gives frames of 0 samples"),
 }
 
 

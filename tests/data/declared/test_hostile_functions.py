@@ -1,4 +1,4 @@
-"""What a declared function returns, yields, raises or does to the process: one sentence, or no harm."""
+"""Whatever a declared function returns, yields, raises or does to the process gives one sentence, or no harm."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Made = Callable[[str, str], PreparedSet]
 
 @pytest.fixture
 def made(tmp_path: Path) -> Iterator[Made]:
-    """Declares and prepares a data set of a function with some body."""
+    """Declare and prepare a data set whose function has the given body."""
     forget()
     (tmp_path / "data").mkdir()
 
@@ -140,10 +140,10 @@ def test_a_function_that_closes_standard_output_does_no_harm(tmp_path: Path, clo
         ("sampling_rate=10**400", "sampling_rate: expected a number from 1e-09"),
         ("sampling_rate=1e-300, resample_to=1e300", "sampling_rate: expected a number from 1e-09"),
         ("window_seconds=1e300", "window_seconds: expected a number from 1e-09"),
-        ("resample_to=1e9", "resample_to: frames of 1,000,000,000 samples come of it at 8 samples a second"),
-        ("resample_to=1e-9", "resample_to: frames of 1 samples come of it"),
-        ("window_seconds=1e9, sampling_rate=1e9", "window_seconds: frames of 1,000,000,000,000,000,000 samples"),
-        ("np.broadcast_to(X[:, :, :1], (12, 1, 10**10))", "signals: frames of 10,000,000,000 samples"),
+        ("resample_to=1e9", "resample_to: gives frames of 1,000,000,000 samples at 8 samples a second"),
+        ("resample_to=1e-9", "resample_to: gives frames of 1 samples"),
+        ("window_seconds=1e9, sampling_rate=1e9", "window_seconds: gives frames of 1,000,000,000,000,000,000 samples"),
+        ("np.broadcast_to(X[:, :, :1], (12, 1, 10**10))", "signals: gives frames of 10,000,000,000 samples"),
         ("window_seconds=0.5, stride_seconds=1e-9", "stride_seconds: 1e-09 is less than a sample at 8 samples"),
         ("gain=1e308", r"gain: expected numbers from 1\.2e-38 to 3\.4e\+38, which float32 holds, not 1e\+308"),
         ("gain=1e-320", r"gain: expected numbers from 1\.2e-38"),

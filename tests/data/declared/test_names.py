@@ -1,4 +1,4 @@
-"""Folders and records of odd names: read all the same, or refused in one sentence of one line."""
+"""Folders and records with odd names are read, or refused in one sentence on one line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_wfdb_record_of_a_name_that_wfdb_does_not_have(tmp_path: Path, record:
     (folder / "A0099.hea").unlink()
     (folder / "A0099.mat").rename(folder / f"{record}.mat")
     with pytest.raises(
-        UsageError, match=r"the record's name (has more than the letters|holds characters that)"
+        UsageError, match=r"the record's name (has other characters than|holds characters that)"
     ) as caught:
         _prepare("physionet2020", tmp_path)
     assert str(caught.value).isprintable()

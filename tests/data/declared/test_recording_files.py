@@ -25,7 +25,7 @@ def forgotten() -> Iterator[None]:
 
 
 def _frames(tmp_path: Path, call: str, name: str = "own", root: Path | None = None) -> FrameSet:
-    """What a call gives, prepared from a data root and opened with all channels."""
+    """Prepare the recordings of a call from a data root, and return the frames of all channels."""
     declare(tmp_path / "space.py", f"@dataset({name!r})\ndef {name}(data_root):\n    return Recordings.{call}\n")
     prepare(name, prepared_root=tmp_path / "prepared", data_root=root or tmp_path, workers=1)
     return open_frames(name, prepared_root=tmp_path / "prepared", leads="all")
@@ -33,7 +33,7 @@ def _frames(tmp_path: Path, call: str, name: str = "own", root: Path | None = No
 
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
-    """Twelve records of two channels, in two folders, with labels in a table and in their headers."""
+    """Twelve records of two channels, in two folders; labels are in a table and in the headers."""
     rows = ["file,label,who,site,day"]
     for number in range(12):
         folder = tmp_path / "wfdb" / "ab"[number % 2]
@@ -123,7 +123,7 @@ def test_a_folder_of_files(ending: str, tmp_path: Path) -> None:
 
 REFUSED = {
     "no folder": ('from_wfdb(data_root / "no", label="#Dx")', "no: the folder has no WFDB record"),
-    "no table": ('from_wfdb(data_root / "wfdb", label="label")', "label: 'label' is a column, so table is needed"),
+    "no table": ('from_wfdb(data_root / "wfdb", label="label")', "label: 'label' is a column, which needs a table"),
     "a table that is not there": ('from_wfdb(data_root / "wfdb", label=1, table="no.csv")', "no.csv is not there"),
     "a column that is not there": (
         'from_wfdb(data_root / "wfdb", label="rhythm", table="labels.csv")',
@@ -151,10 +151,10 @@ REFUSED = {
         "has no channel V1, but II, RESP",
     ),
     "lengths that differ": ('from_wfdb(data_root / "wfdb", label="#Dx")', "signals: recording .* give window_seconds"),
-    "notes without windows": ('from_wfdb(data_root / "wfdb", label=".atr")', "window_seconds: rhythm notes"),
+    "notes without windows": ('from_wfdb(data_root / "wfdb", label=".atr")', "window_seconds: expected the duration"),
     "notes without classes": (
         'from_wfdb(data_root / "wfdb", label=".atr", window_seconds=1)',
-        "classes: expected the labels that are used",
+        "classes: expected the labels to use",
     ),
     "a class that is not there": (
         'from_wfdb(data_root / "wfdb", label="#Dx", classes=["N", "VT"], separator=",", window_seconds=1)',

@@ -1,4 +1,4 @@
-"""Recordings from arrays: every argument is looked at, and cutting is what a loop would do."""
+"""Recordings from arrays: every argument is checked, and frames equal those of a plain loop."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "true and false": ({"labels": [True] * 6}, "^labels: expected whole numbers or names of classes, not bool"),
     "columns of another number": ({"labels": np.ones((6, 2), int)}, "^labels: have 2 columns; expected 3"),
-    "two in a column": ({"labels": np.full((6, 3), 2)}, "^labels: .* expected 0 and 1 alone"),
+    "two in a column": ({"labels": np.full((6, 3), 2)}, "^labels: .* expected only 0 and 1"),
     "patients that are too few": ({"patients": [1, 2]}, "^patients: there are 2; expected one for each of 6"),
     "a patient that is nan": (
         {"patients": [1, 1, 2, 2, 3, float("nan")]},

@@ -19,7 +19,7 @@ from clops_sweep.data.prepared.normalization import frame_statistics
 
 
 def of_numpy(stored: NDArray[Any]) -> NDArray[np.float64]:
-    """A row after the other, as the numpy manual has it."""
+    """Return the same row by row, with the formulas of the numpy manual."""
     with np.errstate(invalid="ignore"):
         rows = [row.astype(np.float64) for row in stored]
         return np.array([[row.min(), row.max(), row.mean(), row.std()] for row in rows])
@@ -33,7 +33,7 @@ def of_numpy(stored: NDArray[Any]) -> NDArray[np.float64]:
     st.integers(0, 3),
 )
 def test_statistics_of_frames_are_those_of_numpy(kind: type, rows: int, samples: int, seed: int) -> None:
-    """Bit for bit, of stored types by the native kernels, which must add up in the same order."""
+    """Bit for bit; the native kernels must add in the same order."""
     stored = (1000 * np.random.default_rng([rows, seed]).standard_normal((rows, samples))).astype(kind)
     assert np.array_equal(frame_statistics(stored), of_numpy(stored))
 

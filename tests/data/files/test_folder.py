@@ -1,4 +1,4 @@
-"""Folders that appear whole, after whatever an earlier process was killed in."""
+"""Folders appear whole, whatever an earlier killed process left."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clops_sweep.data.files.folder import appearing_folder
 
 @pytest.fixture
 def gone() -> int:
-    """The number of a process that has ended."""
+    """The id of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid

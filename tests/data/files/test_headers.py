@@ -1,4 +1,4 @@
-"""WFDB headers with numbers that cannot be: refused by line and field, on every data set that is read from them."""
+"""WFDB headers with impossible numbers are refused by line and field, for every data set that reads headers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WRONG = [
     *((0, 1, n, rf"number of signals '{n}', expected \d+ as there are lines of signals") for n in ("1", "13", "-2")),
     (0, 0, "1/2", "record name '1/2' announces several segments, expected a single one"),
     (1, 0, "../100.dat", "signal file '../100.dat', expected a name of the letters A to Z"),
-]  # line (from 0), field (from 0), what is written there, what is said
+]  # line (from 0), field (from 0), its text, the message
 
 
 def _with_field(text: str, line: int, field: int, value: str) -> str:
@@ -106,7 +106,7 @@ def test_numbers_as_publishers_write_them(gain: str, tmp_path: Path) -> None:
 
 def test_a_header_that_names_the_signal_file_of_another_record(tmp_path: Path) -> None:
     folder = published_formats.small_mitbih(tmp_path / "data") / "mitdb"
-    # 102 and 104 have as many samples, and the checksums are those of the file that is named.
+    # 102 and 104 have equally many samples; checksums are those of the named file
     (folder / "104.hea").write_text((folder / "102.hea").read_text())
     where = {"prepared_root": tmp_path / "prepared", "data_root": tmp_path / "data", "workers": 1}
     with pytest.raises(

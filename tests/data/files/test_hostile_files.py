@@ -1,4 +1,4 @@
-"""Declared files that are not what a table or a recording should be: one sentence, and no waiting."""
+"""Declared files that are invalid as tables or recordings give one sentence, without delay."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def forgotten() -> Iterator[None]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Twelve recordings as CSV files of two channels, and a table of their labels and people."""
+    """Twelve recordings as CSV files of two channels, and a table with labels and people."""
     folder = tmp_path / "files"
     folder.mkdir()
     lines = ["record,rhythm,person"]
@@ -60,7 +60,7 @@ def test_a_table_in_latin_1_names_its_line(folder: Path) -> None:
     )
     table = pd.read_csv(folder / "labels.csv", encoding="latin-1")
     assert _recordings(folder, table=table).columns.patients[3] == "Müller"
-    assert len(_recordings(folder, patient=None)) == 12  # a column that is not used
+    assert len(_recordings(folder, patient=None)) == 12  # an unused column
 
 
 def test_a_comment_of_a_header_in_latin_1(tmp_path: Path) -> None:

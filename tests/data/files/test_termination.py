@@ -1,4 +1,4 @@
-"""Preparations that are killed: no process stays behind, and what can be tidied is."""
+"""Killed preparations leave no process behind, and clean up if possible."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ with record_pool("mitbih", records=100, workers=2) as run:
 
 
 def _workers(process: int) -> list[int]:
-    """The processes that a process has started to work in."""
+    """Return the worker processes of a process."""
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
@@ -49,7 +49,7 @@ def test_processes_end_with_a_killed_parent() -> None:
         try:
             assert _until(lambda: len(_workers(parent.pid)) == 2)
             workers = _workers(parent.pid)
-            time.sleep(2)  # they have begun to sleep, or still import what they need: both end
+            time.sleep(2)  # they sleep already, or still import modules: both must end
             parent.kill()
             parent.wait()
             assert _until(lambda: not any(map(_alive, workers)))
@@ -84,7 +84,7 @@ with terminated_like_interrupted():
 
 
 def _printed(script: str) -> str:
-    """What a process prints that has signal handlers of its own, where the one of the tests may have others by now."""
+    """Return the output of a process with its own signal handlers; those of the tests may differ."""
     return subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.strip()
 
 

@@ -1,4 +1,4 @@
-"""Headers and signal files come out as from the wfdb package, whatever their dates are."""
+"""Headers and signal files equal what the wfdb package reads, whatever their dates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIGNALS = (
 
 
 def _by_the_package(header: Path) -> Any:
-    """What the wfdb package reads of a record, whose date is taken out first as it refuses some."""
+    """Read a record by the wfdb package, without its date, since the package refuses some."""
     lines = header.read_text().splitlines()
     header.write_text("\n".join([" ".join(lines[0].split()[:4]), *lines[1:], ""]))
     with warnings.catch_warnings():
@@ -41,7 +41,7 @@ def _assert_alike(found: Header, stored: np.ndarray, package: Any) -> None:
 
 
 def _packed(samples: list[int], form: str) -> bytes:
-    """signal(5) of the WFDB manual, sample by sample."""
+    """Pack samples one by one, as in signal(5) of the WFDB manual."""
     if form == "16":
         return b"".join(each.to_bytes(2, "little", signed=True) for each in samples)
     found = bytearray()
@@ -51,7 +51,7 @@ def _packed(samples: list[int], form: str) -> bytes:
 
 
 def _write(folder: Path, record: str, signal: str, form: str, stored: np.ndarray) -> Path:
-    """A record in which all signals have lines of one kind."""
+    """Write a record in which all signals have the same kind of line."""
     samples, signals = stored.shape
     (folder / "r.dat").write_bytes(_packed(stored.reshape(-1).tolist(), form))
     sums = stored.sum(0, dtype=np.int64) % 2**16

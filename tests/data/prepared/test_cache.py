@@ -1,4 +1,4 @@
-"""The cache of prepared frames: listed with sizes, evicted by name or age, never while a process uses them."""
+"""The cache of prepared frames: listed with sizes, removed by name or age, never while a process uses them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def root(prepared_root: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sweep(root: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that has the frames of `synthetic` open until its standard input is closed."""
+    """Start a process that keeps the frames of `synthetic` open until its standard input closes."""
     process = subprocess.Popen(
         [sys.executable, "-c", OPENS, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

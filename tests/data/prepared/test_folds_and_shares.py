@@ -1,4 +1,4 @@
-"""Folds, data sets without validation and a share for validation, as they are opened; and what is refused."""
+"""Opening folds, data sets without validation, and a share for validation; and invalid requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GIVEN = ["train"] * 20 + ["test"] * 12
 
 @pytest.fixture
 def declared(tmp_path: Path) -> Iterator[Declare]:
-    """Declares and prepares 32 recordings of 16 people, who have two of four classes each."""
+    """Declare and prepare 32 recordings of 16 people with two of four classes each."""
 
     def declare(split: Sequence[str] | None = None, **changes: Any) -> PreparedSet:
         forget("people")
@@ -101,7 +101,7 @@ def test_where_people_are_not_known_a_share_of_the_instances_of_each_class_becom
     [
         (None, {"labels": [3] * 6 + [0, 1, 2, 1] * 6 + [0, 2]}, {"split": "fold:2/4"}, "each class, and d has 3"),
         (None, {}, {"split": "fold:1/17"}, "17 people of each class, and a has 8"),
-        (GIVEN, {}, {"split": "fold:1/3"}, "a split that its publisher has fixed"),
+        (GIVEN, {}, {"split": "fold:1/3"}, "a split fixed by its publisher"),
         (None, {}, {"split": "fold:9/3"}, "expected fold:i/k with i from 1 to k"),
         (None, {}, {"validation": 0.2}, "has a validation set"),
         (["train"] * 16 + ["validation"] * 8 + ["test"] * 8, {}, {"validation": 0.2}, "has a validation set"),

@@ -1,4 +1,4 @@
-"""Splits of prepared frames: nothing is solved or written for who only asks, and what was solved is kept."""
+"""Splits of prepared frames: reading them solves and writes nothing, and solved splits are cached."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(hashed, end="")
 
 
 def _listing(folder: Path) -> dict[str, tuple[int, int]]:
-    """Every file and folder below, with size and time of change, but for the file whose time says when it was used."""
+    """Return every file and folder below with size and time, except the file whose time records the last use."""
     paths = [folder, *(path for path in folder.rglob("*") if path.name != "verified.json")]
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in paths}
 
@@ -47,7 +47,7 @@ def _prepare(prepared: PreparedSet, *seeds: int, anew: bool = False) -> Prepared
 
 @pytest.fixture
 def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Starting the solver fails."""
+    """Make any start of the solver fail."""
 
     def refuse(*_: object) -> NoReturn:
         raise AssertionError("the solver was started")
@@ -62,7 +62,7 @@ def _as_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def solved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The seeds that the solver is asked for, which puts one patient after another into the three splits."""
+    """Return the seeds that the solver is called with; it deals patients to the three splits in turn."""
     asked: list[int] = []
 
     def split(counts: object, seed: int) -> np.ndarray:

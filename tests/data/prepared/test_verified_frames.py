@@ -1,4 +1,4 @@
-"""Prepared frames that have changed are never trained on, whatever the times of their files say."""
+"""Runs never train on prepared frames that have changed, whatever the times of their files."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_launch_refuses_frames_that_have_changed(folder: Path, edit: object, o
 def test_frames_whose_file_was_only_touched_are_read_once(folder: Path) -> None:
     frames = folder / "frames.npy"
     assert str(state_of(frames))[1:] in (folder / VERIFIED).read_text()
-    for moment in (1, 2**32):  # a clock that was wrong, either way
+    for moment in (1, 2**32):  # a wrong clock, in either direction
         os.utime(frames, (moment, moment))
         _open(folder)
         assert str(state_of(frames))[1:] in (folder / VERIFIED).read_text()
@@ -149,7 +149,7 @@ def test_a_kept_split_that_has_changed_is_solved_anew(small_mitbih: PreparedSet)
     prepared_split._SOLVED.clear()
     np.testing.assert_array_equal(split_of(small_mitbih, 7), split)
     np.testing.assert_array_equal(np.load(kept), split)
-    kept.with_suffix(".sha256").unlink()  # as an earlier version left it
+    kept.with_suffix(".sha256").unlink()  # as written by an earlier version
     prepared_split._SOLVED.clear()
     np.testing.assert_array_equal(split_of(small_mitbih, 7), split)
 
@@ -162,7 +162,7 @@ def test_what_is_no_file_never_holds_a_command_up(folder: Path, name: str, what:
         os.mkfifo(folder / name)
     else:
         (folder / name).symlink_to("/dev/zero" if what == "zero" else name)
-    if name in (FILES, VERIFIED):  # they only save time
+    if name in (FILES, VERIFIED):  # the marks only save time
         assert len(_open(folder)) == 12
         return
     with pytest.raises(UsageError, match="twelve") as caught:

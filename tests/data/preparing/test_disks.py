@@ -1,4 +1,4 @@
-"""Disks that are full or read-only and folders that are closed: one sentence, exit status 2, nothing half-written."""
+"""Full or read-only disks and inaccessible folders: one sentence, exit status 2, nothing half-written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ main(["data", *arguments])
 
 
 def _command(*arguments: object, server: str = "") -> list[str]:
-    """The command, with another server in the place of physionet.org."""
+    """Run the command with another server instead of physionet.org."""
     return [sys.executable, "-c", COMMAND, server, *map(str, arguments)]
 
 
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="di
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """Where a small disk may be mounted, in a name space of its own that ends with the command run in it."""
+    """Mount point for a small disk, in a name space that ends with the command run in it."""
     folder = tmp_path / "disk"
     folder.mkdir()
     if shutil.which("unshare") is None or _on_disk(folder, "size=4k", "true").returncode:
@@ -46,7 +46,7 @@ def disk(tmp_path: Path) -> Path:
 
 
 def _on_disk(disk: Path, options: str, *command: str, after: str = "true") -> subprocess.CompletedProcess[str]:
-    """Runs a command where a disk with the given options is mounted, and then, in the same place, a shell command."""
+    """Mount a disk with the given options, run a command on it, and then a shell command there."""
     script = f'mount -t tmpfs -o {options} tmpfs "$0" && {{ "$@"; status=$?; {after}; exit $status; }}'
     return subprocess.run(
         ["unshare", "--map-root-user", "--mount", "sh", "-c", script, str(disk), *command],

@@ -1,4 +1,4 @@
-"""Prepared folders: whole or not there, the same every time, quick to open, never written outside their root."""
+"""Prepared folders: complete or absent, equal every time, quick to open, never written outside their root."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_frames_are_plain_read_only_arrays_that_pickle_out_of_band(synthetic: Fr
     assert type(synthetic.frames) is np.ndarray
     assert not synthetic.frames.flags.writeable
     assert synthetic.times is not None
-    assert len(in_band) < synthetic.times.nbytes + 20_000  # numpy copies dates, and nothing else
+    assert len(in_band) < synthetic.times.nbytes + 20_000  # numpy copies only dates
     again = pickle.loads(in_band, buffers=buffers)
     assert np.shares_memory(again.frames, synthetic.frames)
     assert again.data_hash == synthetic.data_hash
@@ -134,7 +134,7 @@ def _killed_preparation(root: Path, after: float, environment: dict[str, str], c
 
 
 def _assert_bit_equal(found: Path, expected: Path) -> None:
-    """Every file of two prepared folders, but for the note of what was verified when."""
+    """Compare every file of two prepared folders, except the record of verifications."""
     files = [file for file in sorted(expected.iterdir()) if file.is_file() and file.name != VERIFIED]
     assert {"frames.npy", "index.parquet", "manifest.json"} <= {file.name for file in files}
     for file in files:
@@ -147,7 +147,7 @@ def test_a_killed_preparation_leaves_nothing_that_is_taken_for_whole_and_the_nex
     for after in (0.05, 0.9):
         _killed_preparation(tmp_path, after, environment, commands)
         if state("synthetic", prepared_root=tmp_path, data_root=None) == "prepared":
-            break  # a fast machine: it was finished before the kill, and must then be whole
+            break  # on a fast machine it finished before the kill, and must then be complete
         assert data_hash("synthetic", prepared_root=tmp_path) is None
         with pytest.raises(UsageError, match="clops-sweep data prepare synthetic"):
             open_frames("synthetic", prepared_root=tmp_path)
@@ -159,7 +159,7 @@ def test_a_killed_preparation_leaves_nothing_that_is_taken_for_whole_and_the_nex
 
 @pytest.fixture
 def copied_root(synthetic: FrameSet, prepared_root: Path, tmp_path: Path) -> Path:
-    """A root of its own with `synthetic`, its files linked to the session's."""
+    """A separate root with `synthetic`, whose files are links to the session's."""
     shutil.copytree(prepared_root / "synthetic", tmp_path / "synthetic", copy_function=os.link)
     return tmp_path
 

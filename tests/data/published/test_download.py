@@ -1,4 +1,4 @@
-"""`clops-sweep data download`, run whole against a server on this machine that answers as PhysioNet does."""
+"""`clops-sweep data download`, run whole against a local server that answers like PhysioNet."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVERYTHING = {
     },
     "physionet2020": {"challenge-2020": r"SHA256SUMS\.txt|training/cpsc_2018/g[12]/A\d{4}\.(hea|mat)"},
 }
-"""What is to arrive, by the folder under the data root."""
+"""The expected files, by folder under the data root."""
 
 PROJECTS = {
     "mitdb": "mitdb/1.0.0",
@@ -40,7 +40,7 @@ RECORDS = {"mitbih": 6, "mitbih_vfdb": 10, "ptbxl": 30, "physionet2020": 18}
 
 @dataclass(frozen=True)
 class Said:
-    """How the command ended and what it said."""
+    """Exit status and output of the command."""
 
     status: int
     out: str
@@ -54,7 +54,7 @@ Run = Callable[..., Said]
 def run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], in_one_process: None
 ) -> Run:
-    """`clops-sweep data COMMAND NAME` on a data root of this test."""
+    """Run `clops-sweep data COMMAND NAME` on a data root of this test."""
     monkeypatch.setenv("CLOPS_DATA_ROOT", str(tmp_path / "data"))
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(tmp_path / "prepared"))
     monkeypatch.setattr(downloads, "_PAUSES", (0.01,))
@@ -206,7 +206,7 @@ def test_a_project_that_is_not_there_any_more(physionet: PhysioNet, run: Run, tm
 
 
 def test_a_server_that_sends_something_else(physionet: PhysioNet, tmp_path: Path, run: Run) -> None:
-    """As the login page of a hotel's network, and a file that is not the one that was published."""
+    """Such as the login page of a hotel network, or a file other than the published one."""
     physionet.root = tmp_path / "elsewhere"
     version = physionet.root / PROJECTS["mitdb"]
     version.mkdir(parents=True)
@@ -218,12 +218,14 @@ def test_a_server_that_sends_something_else(physionet: PhysioNet, tmp_path: Path
     (version / "100.dat").write_bytes(b"other")
     said = run("download", "mitbih")
     assert said.status == 2
-    assert re.fullmatch(r"clops-sweep: \S+100\.dat: what was sent does not have the SHA-256 .*\n", said.err)
+    assert re.fullmatch(
+        r"clops-sweep: \S+100\.dat: the received file does not have the published SHA-256; .*\n", said.err
+    )
 
 
 def test_a_server_that_falls_silent(physionet: PhysioNet, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "_SILENCE", 0.2)
-    with physionet.lock:  # nobody gets an answer for as long as it is held
+    with physionet.lock:  # requests get no answer while it is held
         said = run("download", "mitbih")
     assert said.status == 2
     assert "physionet.org has sent no file for 0.2 seconds" in said.err

@@ -1,4 +1,4 @@
-"""The MIT-BIH reader: on the real records where they are at hand, and on small ones written in their format."""
+"""The MIT-BIH reader: on the real records if available, and on small ones in their format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _prepare(root: Path, **options: Any) -> PreparedSet:
 
 def test_all_classes_of_small_records(small_root: Path) -> None:
     manifest = _prepare(small_root).manifest
-    # 12 s hold two windows of 5 s, in four records each.
+    # 12 s hold two windows of 5 s; four records each
     assert {name: sum(parts.values()) for name, parts in manifest.counts.items()} == dict.fromkeys(manifest.classes, 8)
     frames = open_frames("mitbih", prepared_root=small_root.parent / "prepared")
     scenario = build_scenario(frames, "class_il")
@@ -65,7 +65,7 @@ def test_caps_are_options_and_change_the_prepared_set(small_root: Path) -> None:
     capped = _prepare(small_root, options={"frames_per_patient_and_class": 1})
     assert capped.manifest.frames == 32
     assert capped.manifest.dropped["over the cap per patient and class"] == 32
-    assert _prepare(small_root).manifest.frames == 32  # no option asked for: what is there is taken
+    assert _prepare(small_root).manifest.frames == 32  # without options, the existing folder is accepted
     assert _prepare(small_root, options={}).manifest.frames == 64
 
 
@@ -150,7 +150,7 @@ def _empty(path: Path) -> None:
 
 
 def _nothing_noted(path: Path) -> None:
-    path.write_bytes(b"\x01\x04\0\0")  # one normal beat at sample 1, and the end
+    path.write_bytes(b"\x01\x04\0\0")  # one normal beat at sample 1, and the end mark
 
 
 def _longer(path: Path) -> None:
@@ -167,7 +167,7 @@ def _longer(path: Path) -> None:
         ("103.hea", _empty, r"103\.hea: the header promises no samples"),
         ("103.atr", Path.unlink, r"103\.atr: the annotation file is missing"),
         ("103.atr", _empty, r"103\.atr: truncated, its end mark is missing"),
-        ("103.atr", _nothing_noted, r"103\.atr: notes no rhythm"),
+        ("103.atr", _nothing_noted, r"103\.atr: has no rhythm annotation"),
         ("103.atr", _longer, r"103\.atr: its end mark is at byte 168 of 172"),
     ],
 )
@@ -205,7 +205,7 @@ def test_bad_records_are_named(tmp_path: Path, write_mitbih_record: WriteRecord)
 def test_annotations_that_were_cut_anywhere_are_refused(small_root: Path, tmp_path: Path) -> None:
     whole = (small_root / "mitdb" / "103.atr").read_bytes()
     require_end(small_root / "mitdb" / "103.atr")
-    # Notes end in zeros too: the last two bytes alone do not tell a whole file from one that was cut there.
+    # notes end in zeros too, so the last two bytes do not show whether a file is truncated
     assert any(whole[length - 2 : length] == b"\0\0" for length in range(2, len(whole) - 2, 2))
     cut = tmp_path / "103.atr"
     for length in range(len(whole)):
@@ -273,7 +273,7 @@ def test_beats_decide_in_normal_rhythm() -> None:
 
 
 def _format_212(path: Path) -> np.ndarray:
-    """Two 12-bit two's-complement samples in three bytes, decoded without the wfdb package."""
+    """Decode two 12-bit two's-complement samples per three bytes, without the wfdb package."""
     raw = np.fromfile(path, np.uint8).astype(np.int32).reshape(-1, 3)
     first = raw[:, 0] + ((raw[:, 1] & 0x0F) << 8)
     second = raw[:, 2] + ((raw[:, 1] & 0xF0) << 4)
@@ -289,10 +289,10 @@ def test_real_frames_equal_an_independent_computation(data_root: Path, mitbih: P
         for row in rows[[0, -1]]:
             begin = round(index["start"].iloc[row] * 360)
             millivolt = (stored[begin : begin + 1800] - 1024) / 200
-            # Fourier interpolation written out: the same sum of 901 harmonics, read at 2500 instants.
+            # explicit Fourier interpolation: the same sum of 901 harmonics, evaluated at 2500 times
             spectrum = np.fft.fft(millivolt)
             harmonics = np.fft.fftfreq(1800, 1 / 1800)
-            spectrum[900] = 0  # its sine is not determined by 1800 samples; added below as a cosine
+            spectrum[900] = 0  # 1800 samples do not determine its sine; the cosine is added below
             instants = np.arange(2500) * 1800 / 2500
             expected = (np.exp(2j * np.pi * np.outer(instants, harmonics) / 1800) @ spectrum).real / 1800
             expected += np.fft.fft(millivolt)[900].real * np.cos(np.pi * instants) / 1800
@@ -321,7 +321,7 @@ def test_real_splits_cover_every_class(mitbih: PreparedSet, seed: int) -> None:
         assert len(np.unique(frames.split[frames.patients == patient])) == 1
 
 
-@pytest.mark.slow  # as the test of several processes shows on a few records
+@pytest.mark.slow  # the test with several processes covers a few records
 def test_real_preparation_is_deterministic(mitbih_frames: FrameSet, data_root: Path, tmp_path: Path) -> None:
     again = prepare("mitbih", prepared_root=tmp_path, data_root=data_root)
     assert again.manifest.data_hash == mitbih_frames.data_hash

@@ -1,4 +1,4 @@
-"""The sizes the paper publishes, from labels and dates alone, and exactly."""
+"""The counts published in the paper, exactly, from labels and dates alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_chapman_terms_and_splits(data_root: Path, seed: int) -> None:
     assert np.bincount(terms).tolist() == [5226, 2860, 2560]
     split = split_by_term(times, seed)
     assert np.bincount(split).tolist() == [6387, 2129, 2130]
-    # The row "Train" of the paper's Time-IL table is these splits of term 1 in twelve leads, less frames with NaN.
+    # the paper's row "Train" for Time-IL: term 1 in twelve leads, without frames with NaN
     per_term = [np.bincount(split[terms == term]).tolist() for term in range(3)]
     assert per_term == [[3135, 1045, 1046], [1716, 572, 572], [1536, 512, 512]]
 

@@ -1,4 +1,4 @@
-"""What every reader promises, checked on files in the publisher's format; a new reader adds one writer."""
+"""The contract of every reader, on files in the publisher's format; a new reader needs one new writer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.data.published_formats import WRITERS
 
 @pytest.fixture(scope="module", params=WRITERS)
 def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """Name of a data set and a data root that holds it as its publisher ships it."""
+    """Name of a data set, and a data root with it in its publisher's format."""
     root = tmp_path_factory.mktemp(request.param.split()[0])
     WRITERS[request.param](root / "data")
     return request.param.split()[0], root / "data"
@@ -84,7 +84,7 @@ def test_every_scenario_it_is_listed_for_can_be_built(opened: FrameSet) -> None:
             assert len(build_scenario(opened, scenario).tasks) == DATASETS[opened.name].task_count(scenario)
         except UsageError as problem:
             problems.append(str(problem))
-    # A handful of patients cannot have every class in every split, and the WFDB edition of chapman has no dates.
+    # a few patients cannot cover every class in every split, and chapman's WFDB edition has no dates
     assert all("split" in problem or "dates" in problem for problem in problems)
     assert len(problems) < len(DATASETS[opened.name].scenarios) or opened.name == "cardiology"
 

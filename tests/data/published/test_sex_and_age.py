@@ -1,4 +1,4 @@
-"""Columns for subgroups of built-in data sets: what publishers write, and what is missing."""
+"""Columns for subgroups of built-in data sets: publishers' notations, and missing values."""
 
 from __future__ import annotations
 

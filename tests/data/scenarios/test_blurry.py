@@ -1,4 +1,4 @@
-"""Blurry boundaries: which training instances come with a neighbouring task."""
+"""Blurry boundaries: which training instances move to a neighbouring task."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clops_sweep.testing import tiny_config, tiny_frames
 
 
 def moves(plain: Scenario, blurred: Scenario) -> np.ndarray:
-    """How many training instances of task i come with task j, [N, N]."""
+    """Return how many training instances of task i are in task j, [N, N]."""
     home = {row: place for place, task in enumerate(plain.tasks) for row in task.train.rows.tolist()}
     found = np.zeros((len(plain.tasks), len(plain.tasks)), int)
     for place, task in enumerate(blurred.tasks):
@@ -24,7 +24,7 @@ def moves(plain: Scenario, blurred: Scenario) -> np.ndarray:
 @pytest.mark.parametrize(("share", "leave"), [(0.25, 3), (0.5, 6), (0.99, 11)])
 @pytest.mark.parametrize("order", ["sequential", (2, 0, 1)])
 def test_a_share_goes_in_turn_to_the_tasks_before_and_after(share: float, leave: int, order: object) -> None:
-    frames = tiny_frames("time_il")  # 12 training instances a term
+    frames = tiny_frames("time_il")  # 12 training instances per term
     plain, blurred = (build_scenario(frames, "time_il", order, blurry=it, blur_seed=3) for it in (0.0, share))  # type: ignore[arg-type]
     stay, half = 12 - leave, leave // 2
     assert moves(plain, blurred).tolist() == [[stay, leave, 0], [leave - half, stay, half], [0, leave, stay]]

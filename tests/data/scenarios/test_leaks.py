@@ -1,4 +1,4 @@
-"""The check against leaks: every built-in scenario passes it on every split, and nothing that leaks does."""
+"""The check against leaks: all built-in scenarios pass on every split, and no leak does."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SPLITS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.fixture(scope="module", params=[70, 150])
 def root(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A prepared root with a random data set, under three splits: people with any number of recordings and classes."""
+    """A prepared root with a random data set under three splits; people have any number of recordings and classes."""
     random = np.random.default_rng(request.param)
     n, people = 900, request.param
     owner = random.integers(0, people, n)
@@ -87,7 +87,7 @@ def test_no_scenario_leaks_on_any_split(
     trained = np.concatenate([task.train.rows for task in built.tasks])
     assert len(trained) == len(np.unique(trained))  # no instance is in two tasks
     assert bool(people[1]) == (name != "without validation" or "validation" in view)
-    # One evaluated instance of a training person is found, whatever the task.
+    # one evaluated instance of a training person is found in any task
     row = int(built.tasks[-1].train.rows[0])
     mine = np.flatnonzero(frames.patients == frames.patients[row])
     assert len(mine) > 1
@@ -111,7 +111,7 @@ def test_tuning_on_other_splits_and_data_is_refused_where_it_leaks(
     for reported, of_reported in zip(built, parts, strict=True):
         for tuned_on, of_tuned in zip(built, parts, strict=True):
             if of_reported["test"] == of_tuned["test"]:
-                with pytest.raises(UsageError, match="the split that is tuned on has the same test people"):
+                with pytest.raises(UsageError, match="the tuning split has the same test people"):
                     check_leaks(*reported, tuned_on=[tuned_on])
             else:
                 check_leaks(*reported, tuned_on=[tuned_on])
@@ -119,14 +119,14 @@ def test_tuning_on_other_splits_and_data_is_refused_where_it_leaks(
         share = len(of_reported["test"] & seen) / len(of_reported["test"])
         assert share_seen(*reported, built[:2]) == pytest.approx(share)
     scenario_of_it, frames = built[0]
-    other = np.asarray(frames.frames).copy() + np.float32(1)  # other signals under the same people's names
+    other = np.asarray(frames.frames).copy() + np.float32(1)  # other signals of people with the same names
     elsewhere = replace(frames, name="elsewhere", frames=other)
     check_leaks(scenario_of_it, frames, tuned_on=[(scenario_of_it, elsewhere)])
     evaluated = scenario_of_it.tasks[-1].test.rows[-1]
     there = scenario_of_it.tasks[0].train.rows[0]
     row, of = (it if frames.members is None else frames.members[it, 0] for it in (there, evaluated))
     other[row] = frames.frames[of]
-    with pytest.raises(UsageError, match=r"a signal of patient .* is evaluated, and is in dataset 'elsewhere'"):
+    with pytest.raises(UsageError, match=r"a signal of patient .* is evaluated, and is also in dataset 'elsewhere'"):
         check_leaks(scenario_of_it, frames, tuned_on=[(scenario_of_it, elsewhere)])
 
 
@@ -139,7 +139,7 @@ def tiny(**changes: Any) -> FrameSet:
 
 
 def recurring(frames: FrameSet) -> ScenarioTasks:
-    """One task of all classes in which people recur."""
+    """Return one task of all classes in which people recur."""
     targets = class_targets(frames)
     return ScenarioTasks("softmax", [TaskInstances("all", np.ones(len(frames), bool), targets)], people_recur=True)
 
@@ -183,7 +183,7 @@ def test_where_people_recur_no_sample_does(channels: int) -> None:
     if channels == 1:
         twice: Scenario = replace(built, tasks=(replace(task, test=task.train),))
         data = frames
-    else:  # a channel of a test instance is one of a training instance
+    else:  # a test instance shares a channel with a training instance
         assert frames.members is not None
         members = frames.members.copy()
         members[task.test.rows[0], 1] = members[task.train.rows[0], 0]

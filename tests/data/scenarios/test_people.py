@@ -1,4 +1,4 @@
-"""subject_il: groups of people, in an order that is asked for, evaluated on others or on later parts of recordings."""
+"""subject_il: groups of people in a requested order, evaluated on other people or on later parts of recordings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTS = ("train", "validation", "test")
 
 @pytest.fixture(scope="module", params=[(4, None), (3, 1.5)])
 def root(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A random data set of windows of 2 s that overlap, in recordings of 20 to 60 s, one to three for a person."""
+    """A random data set of overlapping 2 s windows, with one to three recordings of 20 to 60 s per person."""
     seed, stride = request.param
     random = np.random.default_rng(seed)
     owner = np.concatenate([np.arange(20), random.integers(0, 20, 15)])
@@ -45,7 +45,7 @@ def root(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def samples(frames: FrameSet, rows: Any) -> set[tuple[int, int]]:
-    """Recording and sample of all that some instances are made of."""
+    """Return recording and sample index of all samples of some instances."""
     assert frames.recordings is not None
     assert frames.start is not None
     begins = np.rint(frames.start[rows] * 10).astype(int)
@@ -72,7 +72,7 @@ def test_by_time_no_sample_is_in_two_parts_and_no_other_person_in_any(root: Path
     held_out = set(by_people.patients[by_people.split == TEST].tolist())
     assert set(frames.patients[built.unseen.rows].tolist()) == held_out
     assert not held_out & set.union(*people[0])
-    # Windows that begin half a window apart are found, and so is a person who is in a task and in none.
+    # the check finds windows half a window apart, and a person who is both in a task and in none
     assert frames.recordings is not None
     assert frames.start is not None
     row, other = built.tasks[1].train.rows[0], built.tasks[1].test.rows[0]
@@ -82,7 +82,7 @@ def test_by_time_no_sample_is_in_two_parts_and_no_other_person_in_any(root: Path
         check_leaks(built, replace(frames, recordings=recordings, start=start))
     patients = frames.patients.copy()
     patients[built.unseen.rows[0]] = patients[row]
-    with pytest.raises(UsageError, match="is unseen, and in a task"):
+    with pytest.raises(UsageError, match="is in unseen and in a task"):
         check_leaks(built, replace(frames, patients=patients))
     name = frames.patient_names[min(held_out)]
     with pytest.raises(UsageError, match=f"patient '{name}' is evaluated, and was seen"):

@@ -1,4 +1,4 @@
-"""Groups of classes, one head for all of them, columns of domains, terms of one's own: against brute force."""
+"""Groups of classes, one head for all of them, columns of domains, declared terms: against brute force."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PARTS = ("train", "validation", "test")
 
 
 def held(scenario: Scenario) -> list[list[dict[int, list[float]]]]:
-    """Of every task and split, the target of every instance."""
+    """Return for every task and split the target of each instance."""
     parts = [[getattr(task, part) for part in PARTS] for task in scenario.tasks]
     return [[dict(zip(it.rows.tolist(), it.targets.tolist(), strict=True)) for it in task] for task in parts]
 
 
 def by_hand(frames: FrameSet, tasks: list[Any], target: Any) -> list[list[dict[int, list[float]]]]:
-    """The same, instance by instance: `target` gives that of an instance for a task, None where it is not its own."""
+    """Return the same, instance by instance; `target` returns an instance's target in a task, or None."""
     found = []
     for task in tasks:
         parts: list[dict[int, list[float]]] = [{}, {}, {}]
@@ -133,7 +133,7 @@ def test_the_number_of_tasks_without_the_data() -> None:
         ),
         ("class_il", {"task_classes": (("A", "X"),)}, "task_classes: 'X' is no class of 'synthetic'"),
         ("class_il_union", {"task_classes": ((0, 1), ("A", 3))}, "class 'A' of 'synthetic' is there twice"),
-        ("class_il", {"task_classes": ((0, 1, 2), (3, 4))}, "groups of 2 and of 3 classes; make them of one size"),
+        ("class_il", {"task_classes": ((0, 1, 2), (3, 4))}, "groups of 2 and of 3 classes; use groups of one size"),
         ("domain_il", {"domain": "ward"}, "'synthetic' has no column 'ward' of domains; domain may be lead, site"),
     ],
 )
@@ -153,7 +153,7 @@ def test_an_odd_number_of_classes_asks_for_groups() -> None:
             build_scenario(tiny_frames("class_il", tasks=1, group=3), scenario)
 
 
-# --- the user's own ---------------------------------------------------------------------------------------------------
+# --- user-defined scenarios -------------------------------------------------------------------------------------------
 
 
 def made(frames: FrameSet, kind: Any = "softmax", **changes: Any) -> ScenarioTasks:

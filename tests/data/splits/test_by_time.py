@@ -1,4 +1,4 @@
-"""Recordings cut by time: on random recordings no two parts share a sample, and gaps are as long as promised."""
+"""Recordings split by time: parts of random recordings share no sample, and gaps have the promised length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RATE = 100
 
 
 def drawn(seed: int) -> dict[str, Any]:
-    """People with one to three recordings of windows that overlap, follow one another, or lie apart, with two leads."""
+    """Draw people with one to three recordings of two leads, whose windows overlap, are contiguous, or lie apart."""
     random = np.random.default_rng(seed)
     width = int(random.integers(20, 300))
     stride = int(random.integers(width // 4, 3 * width))
@@ -56,7 +56,7 @@ def test_no_two_parts_of_a_person_have_a_sample_in_common(seed: int) -> None:
             for recording in {where for where, _ in samples[earlier]} & {where for where, _ in samples[later]}:
                 last = max(sample for where, sample in samples[earlier] if where == recording)
                 assert min(sample for where, sample in samples[later] if where == recording) > last + width
-        # Nothing is left out but what begins less than a window after the end of an earlier part.
+        # only moments that begin less than a window after an earlier part's end are left out
         for row in np.flatnonzero(own & (part == LEFT_OUT)):
             before = own & (part >= 0) & (given["recordings"] == given["recordings"][row]) & (begins < begins[row])
             assert begins[row] < begins[before].max() + 2 * width
@@ -75,7 +75,7 @@ def test_the_order_of_the_frames_does_not_matter() -> None:
 
 @pytest.mark.parametrize(("count", "too_few"), [(1, True), (5, True), (7, True), (10, False)])
 def test_windows_that_follow_one_another(count: int, too_few: bool) -> None:
-    """Of ten: six, a gap, one, a gap, one."""
+    """Of ten windows: six, a gap, one, a gap, one."""
     given: dict[str, Any] = {
         "people": np.zeros(count, np.int8),
         "patients": np.zeros(count, np.int32),
@@ -90,6 +90,6 @@ def test_windows_that_follow_one_another(count: int, too_few: bool) -> None:
         return
     with pytest.raises(UsageError, match=f"patient 'Ada' has {count} window"):
         split_by_time(**given)
-    given["recordings"] = np.arange(count, dtype=np.int32)  # recordings of a window each need no gap
+    given["recordings"] = np.arange(count, dtype=np.int32)  # recordings of one window need no gap
     if count > 4:
         assert set(split_by_time(**given).tolist()) == {0, 1, 2}

@@ -1,4 +1,4 @@
-"""Folds test on every person once, and are as even over classes as people allow; so is a share for validation."""
+"""Folds test every person once, and balance classes as far as people allow; so does a share for validation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_every_person_is_tested_once_and_validates_once(counts: NDArray[np.int64
     splits = np.stack([fold_split(counts, i, k, seed) for i in range(1, k + 1)])
     assert ((splits == TEST).sum(0) == 1).all()
     assert ((splits == VALIDATION).sum(0) == 1).all()
-    for i in range(k):  # validation is the test set of the next fold, and the first comes after the last
+    for i in range(k):  # validation is the next fold's test set; the first fold follows the last
         np.testing.assert_array_equal(splits[i] == VALIDATION, splits[(i + 1) % k] == TEST)
     assert ((splits == TRAINING) | (splits == VALIDATION) | (splits == TEST)).all()
 
@@ -93,7 +93,7 @@ def test_a_share_of_people_is_as_large_as_asked_for(counts: NDArray[np.int64], s
     assert chosen.shape == (len(counts),)
     np.testing.assert_array_equal(chosen, validation_share(counts, share, seed))
     alone = (counts > 0).sum(1) <= 1
-    if alone.all():  # every class by itself is off by less than a person
+    if alone.all():  # each class is off by less than a person
         for code in range(counts.shape[1]):
             has = counts[:, code] > 0
             assert abs(chosen[has].sum() - share * has.sum()) <= 1

@@ -1,4 +1,4 @@
-"""Splits of the published data sets: written down as the solver finds them; those of other data are kept."""
+"""Splits of the published data sets: stored as the solver finds them; those of other data are cached."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ print(frames.data_hash, end="")
 
 
 def _elsewhere(root: Path, seed: int, seconds: float) -> str:
-    """The data hash of a split that a new process opens, within so many seconds of processor time and 50 MB."""
+    """Open a split in a new process with limited processor seconds and 50 MB, and return its data hash."""
     command = [sys.executable, "-c", ELSEWHERE, str(root), str(seed), str(seconds)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -58,7 +58,7 @@ def test_the_real_counts_are_known_and_covered(mitbih: PreparedSet) -> None:
 
 
 def _deviation(counts: np.ndarray, split: np.ndarray) -> float:
-    """How far the shares of frames are from 60/20/20, mean over classes and splits."""
+    """Return how far the shares of frames are from 60/20/20, as a mean over classes and splits."""
     shares = np.array([counts[split == part].sum(0) / counts.sum(0) for part in range(3)])
     return float(np.abs(shares - np.array(FRACTIONS)[:, None]).mean())
 
@@ -66,7 +66,7 @@ def _deviation(counts: np.ndarray, split: np.ndarray) -> float:
 def test_known_splits_are_as_good_as_the_solvers(mitbih: PreparedSet) -> None:
     counts = frame_index(mitbih).counts_per_patient(8)
     known = [known_split(counts, seed) for seed in range(32)]
-    # Another release of the solver may come to another split, but not to a much better one.
+    # another release of the solver may find another split, but not a much better one
     solved = _deviation(counts, balanced_split(counts, 3))
     assert max(_deviation(counts, split) for split in known if split is not None) < solved + 0.02
 

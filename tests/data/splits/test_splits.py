@@ -1,4 +1,4 @@
-"""No split leaks a patient or loses one; the integer programme covers every class where patients allow."""
+"""No split leaks or loses a patient; the integer programme covers every class if patients allow."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_classes_with_their_own_patients_are_in_every_split(patients: list[int],
 
 
 def _brute_force(counts: NDArray[np.int64]) -> float:
-    """The least mean deviation over all assignments that meet the coverage."""
+    """Return the least mean deviation over all assignments with the coverage."""
     best = np.inf
     totals = counts.sum(0)
     for assignment in itertools.product(range(3), repeat=len(counts)):

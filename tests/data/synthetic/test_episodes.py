@@ -1,4 +1,4 @@
-"""What makes generated rhythms overlap: episodes that end, beats of another origin."""
+"""Sources of overlap between generated rhythms: episodes that end, and beats of another origin."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def _drawn(rhythm: str, seed: int, difficulty: Difficulty) -> np.ndarray:
 def test_an_episode_is_the_rhythm_until_it_ends_and_sinus_rhythm_after(rhythm: str, seed: int) -> None:
     short = Difficulty(short_episodes={rhythm: 1.0}, episode_end=(0.7, 0.7), ectopy=0.0, artefacts=0.0)
     lasting, ended = _drawn(rhythm, seed, LASTING), _drawn(rhythm, seed, short)
-    end, reach = 0.7 * FRAME_SECONDS, 0.6  # so far reach a beat's waves to either side
+    end, reach = 0.7 * FRAME_SECONDS, 0.6  # reach of a beat's waves to either side
     longest = (
         0.7 if rhythm in ("VT", "SVT") else 2.0
-    )  # interval: the last beat of the episode may be so long before its end
+    )  # longest interval: the last beat of the episode may be that long before its end
     before = end - longest - reach > TIME
     assert before.sum() > 400
     np.testing.assert_allclose(ended[:, before], lasting[:, before], atol=1e-3)
@@ -38,7 +38,7 @@ def test_what_follows_an_episode_has_the_shape_of_the_patients_own_sinus_beats(s
     short = Difficulty(short_episodes={"VT": 1.0}, episode_end=(0.2, 0.2), ectopy=0.0, artefacts=0.0)
     after = _drawn("VT", seed, short)[:, TIME > 2.5]
     own, wide = _drawn("NSR", seed, LASTING), _drawn("VT", seed, LASTING)
-    # A ventricular beat is broad and tall: over a whole beat, what follows is as strong as sinus rhythm.
+    # a ventricular beat is broad and tall; over a whole beat, its power is close to that of sinus rhythm
     strength = {
         name: float(np.square(drawn).mean()) for name, drawn in (("own", own), ("wide", wide), ("after", after))
     }
@@ -50,7 +50,7 @@ def test_ectopic_beats_are_early_and_leave_the_rest_where_it_was(seed: int) -> N
     some = Difficulty(short_episodes={}, episode_end=(0.0, 1.0), ectopy=0.8, artefacts=0.0)
     plain, changed = _drawn("NSR", seed, LASTING), _drawn("NSR", seed, some)
     differs = np.abs(changed - plain).max(0) > 1e-3
-    # A beat and the wave that has moved away: some of the frame at most, and the beats before and after are untouched.
+    # the beat and its moved wave take a part of the frame; the beats before and after are untouched
     assert differs.mean() < 0.9
     again = _drawn("NSR", seed, some)
     np.testing.assert_array_equal(changed, again)
@@ -63,7 +63,7 @@ def test_how_many_beats_are_ectopic_is_as_asked_for() -> None:
         bool((np.abs(_drawn("NSR", seed, some) - _drawn("NSR", seed, LASTING)).max(0) > 0.05).any())
         for seed in range(frames)
     )
-    # Poisson: 1 - exp(-0.5) of the frames have one; at their edges a beat counts that is only partly inside.
+    # Poisson: 1 - exp(-0.5) of the frames have one, also counting beats partly inside
     expected = frames * (1 - np.exp(-0.5))
     deviation = np.sqrt(expected * np.exp(-0.5))
     assert abs(touched - expected) < 4 * deviation + 0.1 * frames

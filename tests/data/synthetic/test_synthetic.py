@@ -1,4 +1,4 @@
-"""Generated ECG: laws of the leads, rhythms true to their names, people who differ, splits that swap people."""
+"""Generated ECG: laws of the leads, rhythms true to their names, people who differ, splits that permute people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clops_sweep.data.synthetic.rhythms import RHYTHMS, draw_patient
 def test_twelve_leads_have_a_common_source(synthetic: FrameSet) -> None:
     for first in (0, 1200, 12 * 700):
         signal = dict(zip(synthetic.lead_names, synthetic.signal(slice(first, first + 12)), strict=True))
-        # Einthoven's and Goldberger's laws, to the rounding of a microvolt.
+        # Einthoven's and Goldberger's laws, up to rounding to a microvolt
         np.testing.assert_allclose(signal["III"], signal["II"] - signal["I"], atol=2.1e-3)
         np.testing.assert_allclose(signal["aVR"] + signal["aVL"] + signal["aVF"], 0, atol=2.1e-3)
         precordial = np.stack([signal[f"V{number}"] for number in range(1, 7)])
@@ -33,7 +33,7 @@ def test_a_beat_is_the_sum_of_its_gaussians() -> None:
 
 
 def _strip(rhythm: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Intervals between beats, whether each has a P wave, and the width of each QRS."""
+    """Return the intervals between beats, whether each has a P wave, and the width of each QRS."""
     stream = np.random.default_rng(seed)
     strip = RHYTHMS[rhythm](draw_patient(stream), stream)
     amplitude = np.array([np.abs(beat.dipole).sum(1) for beat in strip.beats])
@@ -65,7 +65,7 @@ def test_a_ventricular_beat_is_wide_and_has_no_p() -> None:
 
 
 def test_patients_have_their_own_morphology(synthetic: FrameSet) -> None:
-    """Mean beats of one person correlate more than those of two: here, spectra of normal sinus rhythm."""
+    """Mean beats of one person correlate more than those of two people: here, spectra of normal sinus rhythm."""
     chosen = np.flatnonzero((synthetic.labels == synthetic.classes.index("NSR")) & (synthetic.leads == 1))
     spectra = np.log(np.abs(np.fft.rfft(synthetic.signal(chosen), axis=1))[:, 5:200] + 1e-3)
     likeness = np.corrcoef(spectra)

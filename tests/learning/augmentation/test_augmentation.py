@@ -45,7 +45,7 @@ def test_scaling_has_one_factor_a_channel() -> None:
 
 @pytest.mark.parametrize("knots", [1, 4])
 def test_time_warp_is_monotone_keeps_both_ends_and_moves_channels_alike(knots: int) -> None:
-    ramp = torch.arange(50.0).expand(200, 2, 50).clone()  # its values are the times that they come from
+    ramp = torch.arange(50.0).expand(200, 2, 50).clone()  # the value of a sample is its time
     tau = time_warp(ramp, rng(), time_warp_std=0.2, time_warp_knots=knots)
     assert torch.equal(tau[:, 0], tau[:, 1])
     assert torch.allclose(tau[:, :, [0, -1]], ramp[:, :, [0, -1]], atol=1e-4)
@@ -62,7 +62,7 @@ def test_lead_dropout_leaves_a_channel() -> None:
     kept = (found != 0).all(2)
     assert torch.equal(found, FRAMES * kept[:, :, None])
     assert (kept.sum(1) >= 1).all()
-    assert float((kept.sum(1) == 2).float().mean()) == pytest.approx(0.5, abs=0.04)  # of the other one
+    assert float((kept.sum(1) == 2).float().mean()) == pytest.approx(0.5, abs=0.04)  # of the other channel
     with pytest.raises(UsageError, match="frames have one channel; expected several"):
         lead_dropout(FRAMES[:, :1], rng(), lead_dropout_probability=0.5)
 
@@ -92,7 +92,7 @@ def test_broken_augmentations_are_found_out(name: str) -> None:
 
 @pytest.fixture
 def shift() -> Iterator[Any]:
-    """An augmentation of somebody's own."""
+    """Return a custom augmentation."""
 
     @augmentation("shift", options={"most_shift": IntOption(20, ge=0)})
     def shift(frames: torch.Tensor, rng: np.random.Generator, *, most_shift: int) -> torch.Tensor:
@@ -112,7 +112,7 @@ def _run(strategy: str, **settings: Any) -> Any:
 def test_an_augmentation_that_changes_nothing_changes_no_number(
     strategy: str, variant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Steps on frames that are handed over give what steps on the frames of the data set give, and by another path."""
+    """Steps on augmented copies of frames use another code path than steps on the data set's frames."""
     monkeypatch.setenv(native.ENVIRONMENT, variant)
     plain, same, other = (
         _run(strategy), _run(strategy, augment="shift", most_shift=0), _run(strategy, augment="jitter")

@@ -1,4 +1,4 @@
-"""Every step of the examples of docs/own_method.md on native kernels, against the same loss in float64 by autograd."""
+"""Every step of the examples in docs/own_method.md on native kernels, against float64 autograd."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEPS = 24
 
 
 class Double(Passes):
-    """The paper's network in float64, as it is in the middle of a native run, with the masks of that."""
+    """The paper's network in float64, with the parameters and dropout masks of a native run."""
 
     def __init__(self, learner: Any, at: Passes) -> None:
         super().__init__(learner)
@@ -79,7 +79,7 @@ def test_each_gradient_is_that_of_float64(name: str, scenario: Any, monkeypatch:
     distances: list[float] = []
 
     def in_double(batch: Any) -> torch.Tensor:
-        """The gradient in float64, before the same step is taken; what that draws and offers is taken back."""
+        """Return the gradient in float64 before the same step, and undo the step's draws and offers."""
         passes, rng, replayed = steps.passes, copy.deepcopy(steps.rng), steps.replayed.clone()
         memory = getattr(strategy, "memory", None)
         steps.passes = double = Double(learner, passes)
@@ -104,5 +104,5 @@ def test_each_gradient_is_that_of_float64(name: str, scenario: Any, monkeypatch:
     monkeypatch.setattr(type(strategy), "not_state", (*type(strategy).not_state, "loss"))
     while not run.finished and len(distances) < STEPS:
         run.advance()
-    assert run._task >= 1  # past the first task
+    assert run._task >= 1  # later than the first task
     assert max(distances) < 1e-5

@@ -1,4 +1,4 @@
-"""Who stays in a memory, and what is drawn from it."""
+"""Instances that a memory keeps, and samples drawn from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clops_sweep.learning.by_loss.batch import FrameBatch, Steps
 from clops_sweep.learning.by_loss.memory import herding
 
 CLASSES = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3])
-"""Of twelve instances, of which the first six are the first task's."""
+"""Twelve instances; the first six belong to the first task."""
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def batch(steps: Any, *index: int) -> FrameBatch:
 
 
 def test_a_reservoir_holds_a_uniform_sample_of_all_offers(steps: Any) -> None:
-    """Each of twelve offers stays in a third of the memories, as far as chance allows."""
+    """Each of twelve offers is kept in a third of the memories, up to chance."""
     times = np.zeros(12)
     repeats = 3000
     for _ in range(repeats):
@@ -66,7 +66,7 @@ def test_groups_have_equal_shares(policy: Any, groups: torch.Tensor, steps: Any)
         seen, held = groups[: first + 2], groups[memory.index]
         counts = {group: int((held == group).sum()) for group in seen.unique().tolist()}
         level = max(counts.values())
-        for group, count in counts.items():  # who has fewer than the others has all there are
+        for group, count in counts.items():  # a class with fewer instances keeps all of them
             assert count >= level - 1 or count == int((seen == group).sum())
         assert len(memory) == min(8, first + 2)
 

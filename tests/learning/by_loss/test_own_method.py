@@ -1,4 +1,4 @@
-"""The examples of docs/own_method.md, on native kernels and on modules, and against the built-in methods."""
+"""The examples of docs/own_method.md on native kernels and on modules, and against the built-in methods."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LENGTHS = {
 
 @pytest.fixture
 def names() -> Iterator[dict[str, Any]]:
-    """What the blocks of the page define."""
+    """Names defined by the code blocks of the page."""
     found: dict[str, Any] = {}
     before = set(STRATEGIES.added)
     exec("\n".join(BLOCKS), found)

@@ -1,4 +1,4 @@
-"""Methods written as a loss: the numbers of fine-tuning, gradients of several passes, resuming, and what is refused."""
+"""Methods defined by a loss: numbers of fine-tuning, gradients of several passes, resuming, and errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Plain(Strategy):
 
 
 class Own(Strategy):
-    """A method whose parts a test sets."""
+    """A method whose methods a test sets."""
 
     setting_up: ClassVar[Any] = staticmethod(lambda self: None)
     losing: ClassVar[Any] = staticmethod(Plain.loss)
@@ -47,7 +47,7 @@ class Own(Strategy):
 
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Makes the run of a method from its loss and its set-up."""
+    """Return the run of a method with the given loss and set-up."""
 
     def run(loss: Any = None, setup: Any = None, end: Any = None, **settings: Any) -> ContinualRun:
         for name, part in (("losing", loss), ("setting_up", setup), ("ending", end)):
@@ -101,7 +101,7 @@ def _of_two_passes(
 def test_several_passes_predictions_and_parameters_add_up(
     variant: str, own: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first gradient, against the same loss by autograd in float64."""
+    """The first gradient, against that of the same loss by autograd in float64."""
     monkeypatch.setenv(native.ENVIRONMENT, variant)
     run = own(by_two_passes, batch_size=6)
     learner, gradients = run._training.learner, []
@@ -133,7 +133,7 @@ def test_several_passes_predictions_and_parameters_add_up(
 
 
 class Varied(Strategy):
-    """State of every kind, and random numbers of every generator."""
+    """A method with state of every kind, and random numbers from every generator."""
 
     def setup(self) -> None:
         self.memories = {"a": Memory(5, "ring"), "b": [Memory(6, "task_balanced"), Reservoir(4)]}
@@ -209,10 +209,10 @@ LOSSES: dict[str, tuple[Any, str]] = {
     "doubles": (lambda self, b: self.model(b.x.double()).mean(), r"self.model got torch.float64"),
     "unlike shapes": (lambda self, b: self.criterion(self.model(b.x), b.y[:1]), r"criterion got logits .* and targets"),
     "an unknown option": (lambda self, b: self.options.my_own, r"self.options.my_own: it lists no such option"),
-    "an empty memory": (lambda self, b: Memory(3).sample(2), "memory: sampled while nothing is stored"),
+    "an empty memory": (lambda self, b: Memory(3).sample(2), "memory: sampled while it is empty"),
     "a later task": (lambda self, b: self.instances(1), "task 1 has not begun; expected one from 0 to 0"),
     "columns of another length": (offered(a=lambda b: b.x[1:]), r"memory: a is a tensor .*; expected a row"),
-    "a name of the batch's": (offered(x=lambda b: b.x), r"memory: x=... is not for columns of your own"),
+    "a name of the batch's": (offered(x=lambda b: b.x), r"memory: x=... is a reserved name"),
     "herding without features": (offered("herding"), "policy 'herding' needs features="),
 }
 
@@ -288,7 +288,7 @@ def test_class_weights_have_to_be_given(own: Any) -> None:
 def test_a_loss_is_computed_one_run_at_a_time(own: Any) -> None:
     own()
     configs = [tiny_config("class_il", strategy="own", seed=seed) for seed in range(2)]
-    with pytest.raises(UsageError, match="strategy 'own' is written as a loss, and computes one run at a time"):
+    with pytest.raises(UsageError, match="strategy 'own' is defined by a loss, and computes one run at a time"):
         ContinualRun(configs, tiny_frames("class_il"))
     with pytest.raises(UsageError, match="leave out lockstep"):
         strategy("with_lockstep", options={"my_rate": FloatOption(1.0, gt=0)}, lockstep=["my_rate"])(Plain)

@@ -1,4 +1,4 @@
-"""The place of `place.py`, once for tests that only read it and anew for those that change it."""
+"""Fixtures of the folder of `place.py`: shared by tests that only read it, and new for those that change it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.learning.encoders.place import Place
 
 
 def forgotten() -> None:
-    """Takes back what the file declares."""
+    """Unregister what the file declares."""
     for name in ENCODERS.added:
         ENCODERS.forget(name)
     forget("small", "other", "slow")

@@ -1,4 +1,4 @@
-"""A small data set of two channels, and encoders of it with real weights, in files as users have them."""
+"""A small data set of two channels, and encoders for it with real weights, in files as users have them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def drawn(weights):
 
 
 class Net(nn.Module):
-    """Conv, batch norm with running statistics, dropout: what evaluation mode has to switch off."""
+    """Conv, batch norm with running statistics, dropout: layers that depend on evaluation mode."""
 
     def __init__(self, channels: int, tokens: bool = False) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Net(nn.Module):
 
 
 def signals() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Recordings [n, 2, samples] of 16 people, one of each of 4 classes, with their people and labels."""
+    """Return recordings [n, 2, samples] of 16 people, one per person and class, with people and labels."""
     stream = np.random.default_rng(0)
     labels, people = np.tile(np.arange(4), PEOPLE), np.repeat(np.arange(PEOPLE), 4)
     time = np.arange(SAMPLES) / RATE
@@ -77,7 +77,7 @@ def signals() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[An
 
 
 def trained(channels: int, tokens: bool = False) -> Net:
-    """A network whose running statistics are not those of a new one."""
+    """Return a network whose running statistics are not the initial ones."""
     torch.manual_seed(1)
     module = Net(channels, tokens)
     with torch.no_grad():
@@ -98,22 +98,22 @@ class Place:
         self.declare(text)
 
     def declare(self, text: str) -> None:
-        """Writes the file and executes it."""
+        """Write the file and execute it."""
         self.file.write_text(text)
         load_plugins(self.file)
 
     def data(self, read_model: Callable[[str], bytes] | None = None) -> PreparedData:
-        """As a new process knows it."""
+        """Return the data as a new process sees it."""
         return PreparedData(self.prepared, None, Encoders(read_model or self.store.models.read))
 
     def frames(self, config: RunConfig, read_model: Callable[[str], bytes] | None = None) -> FrameSet:
-        """Its frames, once they are prepared."""
+        """Return the frames, prepared if necessary."""
         data = self.data(read_model)
         data.prepare([config.data_key])
         return data.frames(config.data_key)
 
 
 def config(encoder: str | None, **changes: Any) -> RunConfig:
-    """A config for the small data set."""
+    """Return a config for the small data set."""
     settings = {"dataset": "small", "leads": "all", "network": "linear", "epochs_per_task": 2, "batch_size": 8}
     return RunConfig(**(settings | {"encoder": encoder} | changes))

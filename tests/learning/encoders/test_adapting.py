@@ -1,4 +1,4 @@
-"""Signals are adapted by declared rules alone, and refused in a sentence that names what does not fit."""
+"""Only declared rules adapt signals; others are refused in a sentence that names the mismatch."""
 
 from __future__ import annotations
 

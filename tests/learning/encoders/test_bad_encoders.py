@@ -1,4 +1,4 @@
-"""What is no encoder, or does not go with its weights or data, is one sentence before anything starts."""
+"""Invalid encoders, and encoders that do not fit weights or data, give one sentence before anything starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.learning.encoders.place import FILE, Place, config, trained
 
 
 class Executed:
-    """Leaves a file behind when it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __reduce__(self) -> Any:
         return (os.system, (f"touch {Path.cwd() / 'executed'}",))

@@ -1,4 +1,4 @@
-"""Features are what the module gives for each frame, computed once, the same however they are computed."""
+"""Features equal the module's output for each frame, are computed once, and do not depend on how."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_whatever_features_depend_on_is_part_of_the_run_id(place: Place) -> None
         ids.add(run_id(place, config("plain")))
     ids |= {run_id(place, config("plain", split_seed=1)), run_id(place, config("plain", normalize="zscore"))}
     assert len(ids) == 7
-    assert len(list((place.prepared / "small" / "features").iterdir())) == 5  # one for all splits
+    assert len(list((place.prepared / "small" / "features").iterdir())) == 5  # the same for all splits
 
 
 def test_features_that_changed_are_not_used(place: Place) -> None:

@@ -24,7 +24,7 @@ from tests.learning.encoders.place import FILE, Place, config
 
 
 def kept(place: Place, of: RunConfig, frames: FrameSet | None = None) -> tuple[str, bytes, RunResult]:
-    """A run whose model is in the store afterwards."""
+    """Return a run whose model is stored."""
     frames = place.frames(of) if frames is None else frames
     result = ContinualRun(of, frames, keep_predictions=True, keep_models="last").run()
     run_id = of.run_id(frames.data_hash)
@@ -99,7 +99,7 @@ def test_a_loaded_model_predicts_from_signals_what_its_run_predicted(place: Plac
     stored = rows[[name for name in rows if name.startswith("probability_")]].to_numpy()
     np.testing.assert_allclose(found, stored, rtol=0, atol=1e-5)
     assert not model.training
-    assert set(load(content)) == set(NETWORKS["mlp"](*facts.shape, 1, mlp_width=256).state_dict())  # the head alone
+    assert set(load(content)) == set(NETWORKS["mlp"](*facts.shape, 1, mlp_width=256).state_dict())  # only the head
     assert run_id == facts.run_id
 
 
@@ -118,7 +118,7 @@ def test_a_model_is_loaded_with_the_encoder_that_it_was_trained_with(place: Plac
 
 
 def test_frames_are_adapted_to_the_encoder_below_a_stored_run(place: Place) -> None:
-    first, *_ = kept(place, config("tokens", network="mlp", mlp_width=3))  # which takes one channel, padded
+    first, *_ = kept(place, config("tokens", network="mlp", mlp_width=3))  # it takes one channel, padded
     assert place.frames(config(f"run:{first}", dataset="other")).samples == 3
 
 

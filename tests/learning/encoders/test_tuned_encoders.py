@@ -23,7 +23,7 @@ from tests.learning.encoders.test_stored_encoders import kept, said
 
 
 def network_of(place: Place, of: RunConfig) -> tuple[nn.Module, np.ndarray]:
-    """The network of a run before training, and the frames that it sees."""
+    """Return the network of a run before training, and its input frames."""
     frames = place.frames(of)
     shape = (frames.channels, frames.samples)
     module = made(of.network, NETWORKS[of.network], 0, shape, 4, network_options(of, frames)).eval()
@@ -133,7 +133,7 @@ def test_what_needs_fixed_features_or_signals_is_refused(place: Place) -> None:
         ContinualRun(cached, place.frames(tuned))
     with pytest.raises(UsageError, match="those of encoder 'plain' are features; set network"):
         ContinualRun(config("plain", lora_rank=2, network="clops_cnn"), place.frames(tuned))
-    tuned.replace(augment="jitter")  # it sees frames in every step
+    tuned.replace(augment="jitter")  # it reads frames in every step
 
 
 SPACE = """

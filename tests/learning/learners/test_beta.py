@@ -1,4 +1,4 @@
-"""beta: its gradient by finite differences of the loss, and its Adam."""
+"""beta: its gradient against finite differences of the loss, and its Adam steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PENALTY = 10.0
 
 
 def objective(beta: torch.Tensor, current: list[int], losses: list[float], replayed: list[float]) -> float:
-    """mean_I(beta l) + lambda mean_I((beta - 1)^2) + mean_J(l), a term whose set is empty being absent."""
+    """Return mean_I(beta l) + lambda mean_I((beta - 1)^2) + mean_J(l), without the term of an empty set."""
     total = 0.0
     if current:
         total += sum(float(beta[i]) * loss for i, loss in zip(current, losses, strict=True)) / len(current)

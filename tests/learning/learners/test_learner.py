@@ -1,4 +1,4 @@
-"""Gradients, Monte-Carlo passes without a trace, and independence of what a run is stacked with."""
+"""Gradients, Monte-Carlo passes without side effects, and independence of other runs in the lockstep."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_gradient_of_any_loss_is_that_of_a_plain_network(
     references = [paper_network.of(learner, run) for run in range(2)]
 
     def loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Of a run: how far from the targets, and from a mean of 1."""
+        """Return a run's distance from the targets, and from a mean of 1."""
         return (logits - targets).abs().pow(1.5).sum((1, 2)) + (logits.mean((1, 2)) - 1) ** 2
 
     arguments = (batch.draws, keys) if dropped else (None, None)

@@ -65,7 +65,7 @@ def test_a_run_goes_on_within_a_task_as_if_never_interrupted(settings: dict[str,
 
 
 def test_the_native_kernels_follow_a_schedule() -> None:
-    """Kernels and modules agree to rounding, and differ from a constant rate by more."""
+    """Kernels and modules agree up to rounding, and differ more from a constant rate."""
     frames = tiny_frames("class_il")
     configs = [tiny_config("class_il", epochs_per_task=3, schedule=it) for it in ("cosine", "constant")]
     native, constant = (ContinualRun(config, frames).run() for config in configs)

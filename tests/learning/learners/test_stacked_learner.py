@@ -1,4 +1,4 @@
-"""Runs of a user's network that are computed at once, as on a GPU: each has the numbers that it has by itself."""
+"""Runs of a user's network computed at once, as on a GPU: each has the same numbers as alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SEEDS = (3, 8)
 
 
 class Plain(nn.Module):
-    """A layer that stays as it is made, convolution, batch norm; dropout of channels and of units."""
+    """A frozen layer, convolution, batch norm; dropout of channels and of units."""
 
     def __init__(self, channels: int, samples: int, outputs: int, p: float = 0.25) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ no_dropout = partial(Plain, p=0.0)
 
 
 class OwnNorm(nn.Module):
-    """Standardises by a mean of what it has seen, in a buffer that it replaces each time; writes to its input."""
+    """Standardises by a running mean, in a buffer that it replaces each time; writes to its input."""
 
     seen: torch.Tensor
 
@@ -71,7 +71,7 @@ class OwnNorm(nn.Module):
 
 
 class Odd(nn.Module):
-    """Does something that runs would share, or cannot do at once."""
+    """Does something that runs would share, or that cannot be computed at once."""
 
     def __init__(self, channels: int, samples: int, outputs: int, *, how: str) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ WORD = 0xFFFFFFFF
 
 
 def hashed(counters: NDArray[np.uint64], first: Any, second: Any) -> NDArray[np.uint64]:
-    """Wellons' finaliser with a second key, in arithmetic of 64 bits."""
+    """Return Wellons' finaliser with a second key, in 64-bit arithmetic."""
     word = (counters + first) & WORD
     word = ((word ^ word >> 16) * 0x7FEB352D & WORD) ^ second
     word = (word ^ word >> 15) * 0x846CA68B & WORD
@@ -170,7 +170,7 @@ def hashed(counters: NDArray[np.uint64], first: Any, second: Any) -> NDArray[np.
 
 
 def masks_by_hand(keys: torch.Tensor, draws: list[int], layers: list[tuple[int, float]]) -> list[torch.Tensor]:
-    """One run's mask [B, units] of each dropout layer of an instance, given by units and p."""
+    """Return one run's mask [B, units] of each dropout layer of an instance, given units and p."""
     first, second = (np.uint64(int(key) & WORD) for key in keys)
     rows = [np.array([2 * draw + place for draw in draws], np.uint64) for place in (0, 1)]
     own = [hashed(row, first, second)[:, None] for row in rows]
@@ -217,7 +217,7 @@ def batch_of(frames: FrameSet, step: int, runs: int = 2) -> Batch:
 
 
 class Given(nn.Module):
-    """Dropout by a given mask."""
+    """Dropout with a given mask."""
 
     def __init__(self, mask: torch.Tensor) -> None:
         super().__init__()
@@ -228,7 +228,7 @@ class Given(nn.Module):
 
 
 def by_hand(learner: StackedLearner, run: int, draws: list[int], keys: torch.Tensor, *, training: bool) -> nn.Module:
-    """A copy of one of the networks in float64, with dropout on."""
+    """Return a copy of one of the networks in float64, with dropout on."""
     module = copy.deepcopy(learner._modules[run].module).double()
     of_channels, of_units = masks_by_hand(keys[run], draws, [(6, 0.25), (12, 0.25)])
     module.of_channels, module.of_units = Given(of_channels[..., None]), Given(of_units)
@@ -295,7 +295,7 @@ def test_gradient_of_any_loss(dropped: bool, training: bool, frames: FrameSet) -
 
 
 def test_logits_and_passes_with_dropout(frames: FrameSet) -> None:
-    """However many are computed at a time."""
+    """For any number computed at a time."""
     learner, keys = learner_of("plain", frames), streams.keys(SEEDS, "test")
     learner.train_step(batch_of(frames, 1), keys)
     rows = torch.stack([torch.arange(9), torch.arange(9).flip(0)])
@@ -328,7 +328,7 @@ def test_logits_and_passes_with_dropout(frames: FrameSet) -> None:
 
 @pytest.mark.parametrize("network", ["plain", "own_norm"])
 def test_a_learner_with_other_runs_beside_it(network: str, frames: FrameSet) -> None:
-    """And excerpts, checkpoints, and a beginning anew."""
+    """Also excerpts, checkpoints, and a restart."""
     learner, alone = learner_of(network, frames), learner_of(network, frames, SEEDS[1:])
     start = saved_and_loaded(learner.state())
     for step in range(5):

@@ -65,7 +65,7 @@ def test_similarity_is_symmetric_within_bounds_and_follows_its_formula(
 def test_with_the_printed_products_equal_gaussians_would_not_be_alike() -> None:
     s = 0.5
     printed = math.sqrt(2 * s * s / (s**2 * s**2))
-    assert printed > 1  # 1 - printed is negative: the printed distance has no real value at all
+    assert printed > 1  # 1 - printed is negative: the printed distance is not real
     assert similarity(TaskDistribution(18.9, s), TaskDistribution(18.9, s)) == 1
 
 

@@ -1,4 +1,4 @@
-"""Evaluation of whole runs against scikit-learn on a plain network's outputs, both AUCs of the joint strategy too."""
+"""Evaluation of whole runs against scikit-learn on a plain network's outputs, including both AUCs of joint training."""
 
 from __future__ import annotations
 

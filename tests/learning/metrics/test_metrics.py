@@ -26,7 +26,7 @@ def bwt_t(r: list[list[float]], t: int) -> float:
 
 
 def forgetting(r: list[list[float]]) -> float:
-    """Chaudhry et al., 2018, by loops: the best of the rows before the last, less the last."""
+    """Return the forgetting of Chaudhry et al., 2018, by loops: the best of the earlier rows minus the last."""
     tasks, total = len(r), 0.0
     for j in range(tasks - 1):
         best = -math.inf
@@ -37,7 +37,7 @@ def forgetting(r: list[list[float]]) -> float:
 
 
 def average_incremental(r: list[list[float]]) -> float:
-    """Rebuffi et al., 2017, by loops."""
+    """Return the average of Rebuffi et al., 2017, by loops."""
     total = 0.0
     for i in range(len(r)):
         so_far = 0.0

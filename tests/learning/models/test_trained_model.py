@@ -1,4 +1,4 @@
-"""Stored models give the predictions of their runs again, whatever network and scenario."""
+"""Stored models reproduce the predictions of their runs, for any network and scenario."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_probabilities_are_of_the_kind_of_the_scenario() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda content: b"something else entirely", "is no model of clops-sweep"),
+        (lambda content: b"something else entirely", "is not a model of clops-sweep"),
         (lambda content: content.replace(b"clops_cnn", b"clops_dnn"), "network 'clops_dnn' is not declared"),
         (lambda content: content.replace(b"linear2.bias", b"linear3.bias"), "do not fit network 'clops_cnn'"),
     ],

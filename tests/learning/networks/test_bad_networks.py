@@ -1,4 +1,4 @@
-"""Networks that cannot be trained are refused in one sentence, before anything is trained."""
+"""Networks that cannot be trained are refused in one sentence before any training."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHAPE, OUTPUTS = (2, 40), 3
 
 
 class Base(nn.Module):
-    """A good network, of which subclasses spoil something."""
+    """A valid network, which subclasses break."""
 
     def __init__(self, channels: int = 2, samples: int = 40, outputs: int = OUTPUTS) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Base(nn.Module):
 
 
 def built(change: Callable[[Base], object]) -> Callable[..., nn.Module]:
-    """Makes a good network and spoils it."""
+    """Make a valid network and break it."""
 
     def make(channels: int, samples: int, outputs: int) -> nn.Module:
         module = Base(channels, samples, outputs)
@@ -50,7 +50,7 @@ def built(change: Callable[[Base], object]) -> Callable[..., nn.Module]:
 
 
 def passing(forward: Callable[[Base, torch.Tensor], Any]) -> type[Base]:
-    """A good network with another forward."""
+    """Return a valid network with another forward function."""
     return type("Spoiled", (Base,), {"forward": forward})
 
 
@@ -60,7 +60,7 @@ class Raises(nn.Module):
 
 
 class Remembers(nn.Module):
-    """Adds a share of what it was last given."""
+    """Adds a share of its previous input."""
 
     last: torch.Tensor | float = 0.0
 
@@ -106,7 +106,7 @@ class CountsInEvaluation(nn.Module):
 
 
 class OverTheBatch(nn.Module):
-    """An LSTM that takes the batch for time."""
+    """An LSTM that uses the batch axis as time."""
 
     def __init__(self, channels: int, samples: int, outputs: int) -> None:
         super().__init__()
@@ -138,11 +138,11 @@ class Unregistered(Base):
 
 
 ONE = Base()
-"""A module that is there already."""
+"""An existing module."""
 
 
 def behind(layer: Callable[[], nn.Module]) -> Callable[..., nn.Module]:
-    """A good network with a layer behind its body."""
+    """Return a valid network with a layer after its body."""
 
     def make(channels: int, samples: int, outputs: int) -> nn.Module:
         return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, 8), layer(), nn.Linear(8, outputs))
@@ -162,12 +162,12 @@ BAD: dict[str, tuple[Any, str]] = {
     "half": (built(lambda it: it.head.half()), r"parameter 'head\.weight' is float16; expected float32"),
     "elsewhere": (
         built(lambda it: it.head.to("meta")),
-        r"parameter 'head\.weight' is made on meta; make it on the CPU",
+        r"parameter 'head\.weight' is created on meta; create it on the CPU",
     ),
-    "infinite": (built(lambda it: it.head.bias.data.fill_(np.inf)), r"'head\.bias' is not finite when it is made"),
+    "infinite": (built(lambda it: it.head.bias.data.fill_(np.inf)), r"'head\.bias' is not finite when it is created"),
     "own initial weights": (
         built(lambda it: it.head.bias.data.fill_(np.random.default_rng().random())),
-        r"'head\.bias' is another one when the network is made again from the same seed; draw it from the global",
+        r"'head\.bias' differs when the network is created again from the same seed; draw it from the global",
     ),
     "raises": (
         behind(Raises),
@@ -200,7 +200,7 @@ BAD: dict[str, tuple[Any, str]] = {
         "raises on frames .*Expected more than 1 value per channel|other logits in evaluation mode when others are",
     ),
     "replaces": (Replaces, "other logits in training when it is called again"),
-    "detached": (passing(lambda it, x: Base.forward(it, x).detach()), "its logits hang on none of its parameters"),
+    "detached": (passing(lambda it, x: Base.forward(it, x).detach()), "its logits depend on none of its parameters"),
     "unregistered": (Unregistered, r"trains a tensor \[8(, 8)?\] that is no parameter; make it an nn\.Parameter"),
     "idle": (
         built(lambda it: it.add_module("spare", nn.Linear(2, 2))),
@@ -251,7 +251,7 @@ def test_what_is_no_network_is_refused_when_it_is_declared(number: int) -> None:
 
 
 def test_networks_are_tried_on_the_shapes_that_are_asked_of_them() -> None:
-    """Outputs of the scenario, and of all tasks at once where a strategy trains on them so."""
+    """Outputs of the scenario, and those of all tasks at once for strategies that train on all."""
     asked: list[tuple[int, int, int]] = []
 
     def notes(channels: int, samples: int, outputs: int) -> nn.Module:

@@ -15,7 +15,7 @@ PROBABILITY = 6554 / 65536
 
 
 def dropped(keys: torch.Tensor, draws: torch.Tensor = DRAWS) -> torch.Tensor:
-    """bool [B, S, 3072], a unit is dropped."""
+    """Return which units are dropped, bool [B, S, 3072]."""
     return torch.stack([dropout.masks(of_run, draws) == 0 for of_run in keys], dim=1)
 
 
@@ -100,7 +100,7 @@ def test_kept_units_are_scaled() -> None:
 
 
 def test_layers_of_the_papers_network_take_their_masks_in_order() -> None:
-    """In training for each instance; where there are more draws than instances, the first layer repeats these."""
+    """One per instance in training; with more draws than instances, the first layer repeats its input."""
     keys, draws = streams.keys([4], "x")[0], torch.arange(6) + 2
     sizes = (4, 416), (16, 68), (32, 10)
     expected = dropout.masks(keys, draws).split(dropout.UNITS, dim=1)

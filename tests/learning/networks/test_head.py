@@ -1,4 +1,4 @@
-"""`head`: the last layer of a network, and one sigmoid for each class."""
+"""`head`: the last layer of a network, and one sigmoid per class."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_per_class_is_one_sigmoid_for_each_class_and_predicts_the_largest() -> N
 
 
 def test_per_class_trains_each_logit_by_itself() -> None:
-    """What becomes of an output does not depend on the others: its bias follows its own cross-entropy."""
+    """Outputs do not affect one another: the bias of each follows its own cross-entropy."""
     run = run_of(head="per_class", network="linear", epochs_per_task=1, optimizer="sgd", learning_rate=0.5)
     learner, task = run._training.learner, run._training.tasks[0]
     rows, targets = task.rows[0], task.targets[0]

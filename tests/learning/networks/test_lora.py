@@ -1,4 +1,4 @@
-"""Adapters of low rank: the weights that the formula gives, and nothing else is trained."""
+"""Low-rank adapters: weights as in the formula, and nothing else is trained."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_training_mode(kind: str, trained: Any, paper_network: Any) -> None:
     for run, reference in enumerate(references):
         reference.norms_in_training(True).masked(layer_masks(keys[run], draws))
         torch.testing.assert_close(found[run].double(), reference(setting.signal(rows[run])), **CLOSE)
-        # Running statistics: momentum 0.1, the variance with divisor n - 1, as torch.nn has it.
+        # running statistics as in torch.nn: momentum 0.1, variance with divisor n - 1
         tracked = paper_network.of(learner, run)
         for place in (1, 6, 11):
             torch.testing.assert_close(tracked[place].running_mean, reference[place].running_mean, **CLOSE)
@@ -100,7 +100,7 @@ def test_initial_parameters_have_torchs_bounds_and_spread() -> None:
             values = parameters.views[f"{layer}.{kind}"]
             assert values.abs().max() <= bound
             if values.numel() > 500:
-                # U(-b, b) has a standard deviation of b / sqrt(3).
+                # U(-b, b) has a standard deviation of b / sqrt(3)
                 assert values.std().item() == pytest.approx(bound / 3**0.5, rel=0.1)
                 assert abs(values.mean().item()) < 5 * bound / (3 * values.numel()) ** 0.5
     assert not torch.equal(parameters.views["linear1.weight"][0], parameters.views["linear1.weight"][1])

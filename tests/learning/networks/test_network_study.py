@@ -1,4 +1,4 @@
-"""The study of networks that comes with the package, from its file to whole runs, on generated recordings."""
+"""The packaged study of networks, from its file to whole runs, on generated recordings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ LEADS = ["I", "II", "III", "AVR", "AVL", "AVF", "V1", "V2", "V3", "V4", "V5", "V
 
 
 def write_ptbxl(folder: Path, recordings: int = 75) -> None:
-    """Of every superclass as many people, in every third of the years; the first lead's rate tells the superclass."""
+    """Write equally many people per superclass and third of the years; the first lead's frequency tells the
+    superclass."""
     stream = np.random.default_rng(0)
     rows, time = [], np.arange(1500) / 500
     (folder / "records500").mkdir(parents=True)
@@ -30,11 +31,11 @@ def write_ptbxl(folder: Path, recordings: int = 75) -> None:
         code = list(SUPERCLASS_OF)[number % 5]
         wave = np.sin(2 * np.pi * (1 + number % 5) * time) + 0.3 * stream.standard_normal((12, len(time)))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # those of wfdb about pandas
+            warnings.simplefilter("ignore")  # warnings of wfdb about pandas
             load_wfdb().wrsamp(
                 f"{number:05}_hr", 500, ["mV"] * 12, LEADS, wave.T, fmt=["16"] * 12, write_dir=folder / "records500"
             )
-        codes = {code: 100.0, "SR": 0.0} if number else {"SR": 0.0}  # the first has a rhythm alone, and is left out
+        codes = {code: 100.0, "SR": 0.0} if number else {"SR": 0.0}  # the first has only a rhythm, and is dropped
         rows.append([number, float(number), f"{1984 + number // 25}-11-09 09:17:34", str(codes), number])
     table = pd.DataFrame(rows, columns=["ecg_id", "patient_id", "recording_date", "scp_codes", "file"])
     table["filename_hr"] = [f"records500/{number:05}_hr" for number in table.pop("file")]
@@ -43,7 +44,7 @@ def write_ptbxl(folder: Path, recordings: int = 75) -> None:
 
 
 def write_uci_har(folder: Path) -> None:
-    """Windows of which the frequency in all channels tells the activity."""
+    """Write windows whose frequency, equal in all channels, tells the activity."""
     stream, time = np.random.default_rng(0), np.linspace(0, 2 * np.pi, 128)
     for part, count in (("train", 60), ("test", 24)):
         labels = np.arange(count) % 6

@@ -1,4 +1,4 @@
-"""`norm`: what replaces the batch norm layers of a network."""
+"""`norm`: the replacement of batch norm layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks of users: whatever layers they have, every strategy trains them, and a run's numbers are its own."""
+"""Users' networks with any layers: every strategy trains them, and a run's numbers do not depend on other runs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Attending(nn.Module):
 
 
 class OwnNorm(nn.Module):
-    """Standardises by batch, and by a mean of what it has seen, kept in a buffer that it replaces each time."""
+    """Standardises by batch, and by a running mean in a buffer that it replaces each time."""
 
     seen: torch.Tensor
 
@@ -90,7 +90,7 @@ class OwnNorm(nn.Module):
 
 
 def over_vectors(channels: int, samples: int, outputs: int) -> nn.Module:
-    """Layers that find out their sizes, and batch norm over vectors, which needs two instances."""
+    """Lazy layers, and batch norm over vectors, which needs two instances."""
     first = [nn.AvgPool1d(5), nn.Flatten(), nn.LazyLinear(8), nn.LazyBatchNorm1d(), nn.ReLU()]
     return nn.Sequential(*first, nn.Dropout(0.2), nn.LazyLinear(outputs))
 
@@ -138,7 +138,7 @@ def test_every_strategy_and_acquisition_function(strategy: str, acquisition: str
 
 @pytest.mark.parametrize("network", [name for name in KINDS if name != "convolutional"])
 def test_any_layers_alone_in_a_job_and_resumed(network: str, frames: FrameSet) -> None:
-    """Bit for bit. Of the convolutional one the contract says so."""
+    """Bit for bit. The contract suite covers the convolutional network."""
     configs = [tiny_config("class_il", network=network, seed=seed) for seed in (0, 5)]
     run, states = ContinualRun(configs, frames), []
     with global_randomness(1, "the runs"):
@@ -155,7 +155,7 @@ def test_any_layers_alone_in_a_job_and_resumed(network: str, frames: FrameSet) -
 
 
 def test_runs_of_a_job_that_differ_in_what_they_replay(frames: FrameSet) -> None:
-    """Each group of them is asked for its scores by itself."""
+    """Each group of runs computes its own scores."""
     settings: list[dict[str, Any]] = [{}, {"acquisition": "entropy", "seed": 3}, {"acquisition": "bald_mcp"}]
     configs = [tiny_config("class_il", network="convolutional", **setting) for setting in settings]
     together = ContinualRun(configs, frames).run()
@@ -176,7 +176,7 @@ def batch_of(frames: FrameSet, size: int = 7, first_draw: int = 14) -> Batch:
 
 
 def by_hand(learner: ModuleLearner, run: int, *, norm_in_training: bool) -> nn.Module:
-    """A copy of one of the networks, with dropout on."""
+    """Return a copy of one of the networks, with dropout on."""
     module = copy.deepcopy(learner._modules[run].module).train()
     module.norm.train(norm_in_training)
     return module
@@ -230,7 +230,7 @@ def test_steps_are_those_of_a_bare_loop_with_pytorchs_adam(frames: FrameSet) -> 
 
 @pytest.mark.parametrize("network", list(KINDS))
 def test_passes_with_dropout(network: str, frames: FrameSet) -> None:
-    """Those of a copy of the module whose generators start alike; nothing is left behind by them."""
+    """Against a copy of the module with equal generators; passes leave no side effects."""
     learner, batch, keys = learner_of(network, frames), batch_of(frames), streams.keys((3, 8), "test")
     learner.train_step(batch, keys)
     rows, before = torch.arange(10).expand(2, -1), saved_and_loaded(learner.state())
@@ -254,7 +254,7 @@ def test_passes_with_dropout(network: str, frames: FrameSet) -> None:
 
 
 def test_passes_do_not_depend_on_what_is_computed_at_a_time_but_by_chance(frames: FrameSet) -> None:
-    """Cut into pieces, an instance draws other masks, and its mean stays."""
+    """In other chunks an instance draws other masks, but its mean stays."""
     learner, keys = learner_of("convolutional", frames), streams.keys((3, 8), "test")
     rows = torch.arange(12).expand(2, -1)
     whole = learner.dropout_probabilities(rows, 400, keys)
@@ -284,7 +284,7 @@ def test_logits_noise_and_shift(frames: FrameSet) -> None:
 
 
 def test_by_run_and_back(frames: FrameSet) -> None:
-    """One row a run, parameter by parameter, whatever lies between them."""
+    """One row per run, parameter by parameter, whatever lies between them."""
     parameters = learner_of("recurrent", frames).parameters
     rows = parameters.by_run(parameters.flat)
     assert torch.equal(parameters.from_runs(rows), parameters.flat)
@@ -336,7 +336,7 @@ def test_a_last_batch_of_one_instance_goes_into_the_one_before() -> None:
 
 
 def test_every_strategy_trains_on_it(frames: FrameSet) -> None:
-    """Tasks of 10 instances in batches of 3, on a network that cannot be trained on one."""
+    """Tasks of 10 instances in batches of 3; the network cannot be trained on a single instance."""
     for strategy in ANYWHERE:
         config = tiny_config("class_il", network="over_vectors", strategy=strategy, batch_size=3, epochs_per_task=1)
         assert ContinualRun(config, frames).run().runs["auc"].notna().all()
@@ -388,18 +388,18 @@ PARAMETERS = {
         + 128 * o + o
     ),
     "inception_time": lambda c, o: (
-        c * 32 + 32 * 32 * (40 + 20 + 10) + c * 32 + 256  # bottleneck, three kernels, behind the pooling, norm
+        c * 32 + 32 * 32 * (40 + 20 + 10) + c * 32 + 256  # bottleneck, three kernels, convolution after pooling, norm
         + 5 * (128 * 32 + 32 * 32 * (40 + 20 + 10) + 128 * 32 + 256)
         + c * 128 + 256 + 128 * 128 + 256
         + 128 * o + o
     ),
 }  # fmt: skip
-"""Counted from the papers' figures; convolutions in front of a batch norm have no bias."""
+"""Counted from the papers' figures; convolutions before batch norm have no bias."""
 
 
 @pytest.mark.parametrize(("dropped", "training"), [(True, True), (False, True), (True, False), (False, False)])
 def test_gradient_of_any_loss(dropped: bool, training: bool, frames: FrameSet) -> None:
-    """Against autograd through a copy of each module in float32, its layers put into the mode by hand."""
+    """Against autograd through a float32 copy of each module, with the modes of its layers set by hand."""
     learner = ModuleLearner([3, 8], "binary", 1, 1e-3, FrameBank(frames, CPU), "convolutional")
     rows, draws = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7]]), torch.arange(4) + 50
     keys = streams.keys([3, 8], "x")

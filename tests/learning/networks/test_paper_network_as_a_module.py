@@ -1,4 +1,4 @@
-"""The paper's network as a module: what the native kernels compute, but for rounding."""
+"""The paper's network as a module: equal to the native kernels up to rounding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not native.available(), reason="the native kerne
 
 
 def run_of(configs: list[RunConfig], backend: str, monkeypatch: pytest.MonkeyPatch) -> RunResult:
-    """As the native kernels, modules one after another, or modules in lockstep compute it."""
+    """Compute a run by native kernels, by modules one after another, or by modules in lockstep."""
     with monkeypatch.context() as patched:
         if not backend.startswith("native"):
             patched.setenv(native.ENVIRONMENT, "off")

@@ -1,4 +1,4 @@
-"""Training passes in bfloat16: which passes, on which parameters, and that runs repeat and resume."""
+"""Training passes in bfloat16: the passes concerned, their parameters, repeated and resumed runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_run_goes_on_as_if_never_interrupted(settings: dict[str, Any]) -> None
 
 
 def test_runs_computed_at_once_are_those_computed_one_by_one() -> None:
-    """In lockstep as on a GPU, and one after another: the same but for the rounding of bfloat16."""
+    """In lockstep as on a GPU, and one after another: equal up to rounding in bfloat16."""
     config, frames = tiny_config("class_il", network="seen_precision"), tiny_frames("class_il")
     losses = []
     for together in (True, False):

@@ -44,7 +44,7 @@ def variation(kind: str, samples: list[list[float]]) -> float:
 
 
 def divergence(kind: str, clean: list[list[float]], perturbed: list[list[float]]) -> float:
-    """By torch.distributions on moments taken by NumPy in C - 1, 1, or C times 1 dimensions."""
+    """Return the divergence by torch.distributions, with NumPy's moments in C - 1, 1, or C times 1 dimensions."""
     groups = [slice(0, -1)] if kind == "softmax" else [slice(c, c + 1) for c in range(len(clean[0]))]
     total = 0.0
     for group in groups:
@@ -58,7 +58,7 @@ def divergence(kind: str, clean: list[list[float]], perturbed: list[list[float]]
 
 
 class Samples:
-    """What the acquisition functions average over, from a plain network in float64."""
+    """Samples of a plain float64 network over which the acquisition functions average."""
 
     def __init__(self, setting: Any, rows: torch.Tensor, paper_network: Any) -> None:
         self.setting, self.rows = setting, rows
@@ -94,7 +94,7 @@ def sampled(trained: Callable[..., Any], paper_network: Any) -> Callable[[str], 
 
 
 def scored(name: str, context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
-    """Scores by a function with the options that it uses."""
+    """Return the scores of a function with the options that it uses."""
     options = context.config.replace(acquisition=name).options_of("acquisition")
     scores: torch.Tensor = getattr(acquisition, name)(context, rows, **options)
     return scores
@@ -189,4 +189,4 @@ def test_large_portions_are_scored_in_chunks_with_noise_of_their_own(
         monkeypatch.setattr(acquisition, "_PERTURBED_CHUNK", 4)
         scores = scored(name, context, rows)
         assert scores.shape == rows.shape
-        assert len(scores[0].unique()) == rows.shape[1]  # every instance has noise of its own
+        assert len(scores[0].unique()) == rows.shape[1]  # each instance has its own noise

@@ -57,7 +57,7 @@ def test_it_does_not_matter_which_coordinate_of_a_softmax_is_left_out(dropped: i
     kept = [c for c in range(4) if c != dropped]
     reference = _gaussian_divergence("softmax", clean, perturbed)
     other = gaussian_kl(*gaussian_of(clean[:, kept]), *gaussian_of(perturbed[:, kept]))
-    # Exact but for the ridge, which is small against these covariances.
+    # exact up to the ridge, which is small against these covariances
     assert other.item() == pytest.approx(reference.item(), rel=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""A memory that loses instances again, and who stays in it, against brute force."""
+"""A memory with eviction, and the instances that it keeps, against brute force."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tasks(runs: int = 2) -> list[Instances]:
 @settings(derandomize=True)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(0, 40))
 def test_shares_are_those_that_are_dealt_one_by_one(sizes: list[int], capacity: int) -> None:
-    """Round after round, one to each group that has more."""
+    """Round by round, one instance to each group that has more."""
     expected = [0] * len(sizes)
     while sum(expected) < min(capacity, sum(sizes)):
         for group, size in enumerate(sizes):
@@ -55,7 +55,7 @@ def test_who_stays(groups: list[int], capacity: int, seed: int) -> None:
 
 
 def test_a_single_group_with_random_priorities_is_a_reservoir() -> None:
-    """Whatever the order in which instances come, each is as likely to be there at the end as any other."""
+    """Whatever their order, all instances are equally likely to be kept at the end."""
     seeds = list(range(400))
     held, priorities = torch.zeros(400, 0, dtype=torch.int64), torch.zeros(400, 0, dtype=torch.float64)
     for task, size in enumerate((6, 2, 4)):

@@ -103,7 +103,7 @@ def test_random_storage_takes_every_instance_equally_often() -> None:
     taken = torch.zeros(10)
     for seed in range(600):
         taken[storage.select("random", torch.zeros(1, 10), 3, [seed], 1)[0]] += 1
-    # Binomial(600, 0.3) has a standard deviation of 11.2.
+    # Binomial(600, 0.3) has a standard deviation of 11.2
     assert (taken - 180).abs().max() < 5 * 11.2
 
 

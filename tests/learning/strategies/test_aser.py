@@ -1,4 +1,4 @@
-"""ASER: Shapley values against all orders of the players, and its steps against a second program."""
+"""ASER: Shapley values against all orders of the players, and steps against an independent implementation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def worth(coalition: tuple[int, ...], distances: list[float], right: list[bool],
 
 
 def by_all_orders(distances: list[float], right: list[bool], k: int) -> list[float]:
-    """The mean over all orders of what a player adds to those before it."""
+    """Return a player's mean contribution to those before it, over all orders."""
     players = range(len(distances))
     orders, total = list(permutations(players)), [0.0] * len(distances)
     for order in orders:
@@ -38,7 +38,7 @@ def by_all_orders(distances: list[float], right: list[bool], k: int) -> list[flo
 
 
 def by_recursion(distances: list[float], right: list[bool], k: int) -> list[float]:
-    """Theorem 1 of Jia et al., step by step."""
+    """Evaluate theorem 1 of Jia et al., step by step."""
     order, found = np.argsort(distances, kind="stable").tolist(), [0.0] * len(distances)
     for place in range(len(order), 0, -1):
         player, later = order[place - 1], order[place] if place < len(order) else None

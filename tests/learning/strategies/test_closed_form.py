@@ -25,7 +25,7 @@ SIZE = 60
 
 @network("means_of_parts")
 def means_of_parts(channels: int, samples: int, outputs: int) -> nn.Module:
-    """Fixed features, as an encoder's are: means of the absolute signal in 25 stretches."""
+    """Return fixed features like an encoder's: means of the absolute signal in 25 segments."""
 
     class Means(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -36,7 +36,7 @@ def means_of_parts(channels: int, samples: int, outputs: int) -> nn.Module:
 
 @network("fixed_blocks")
 def fixed_blocks(channels: int, samples: int, outputs: int) -> nn.Module:
-    """Two blocks of convolution and ReLU that are not trained, the mean over time, and a linear layer."""
+    """Return two frozen blocks of convolution and ReLU, the mean over time, and a linear layer."""
     blocks = nn.Sequential(nn.Conv1d(channels, 4, 9, 4), nn.ReLU(), nn.Conv1d(4, 6, 9, 4), nn.ReLU())
     features = nn.Sequential(blocks.requires_grad_(False), nn.AdaptiveAvgPool1d(1), nn.Flatten())
     return nn.Sequential(features, nn.Linear(6, outputs))
@@ -59,7 +59,7 @@ def run_of(method: str, order: Any = "sequential", **settings: Any) -> tuple[Con
 
 
 def data_of(run: ContinualRun) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """What the head sees of all training instances, float64, and their classes."""
+    """Return the head's input for all training instances, float64, and their classes."""
     strategy = run._strategy
     assert isinstance(strategy, ClosedForm)
     seen = [strategy.head.features(0, task.rows[0]).numpy() for task in run._training.tasks]
@@ -67,7 +67,7 @@ def data_of(run: ContinualRun) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, An
 
 
 def head(run: ContinualRun) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The solution in float64."""
+    """Return the solution in float64."""
     strategy = run._strategy
     assert isinstance(strategy, ClosedForm)
     weight, bias = strategy.solve(strategy.statistics[0])

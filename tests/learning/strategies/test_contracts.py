@@ -1,4 +1,4 @@
-"""Every registered plug-in passes the contract suite of its kind, a third party's too, and broken ones do not."""
+"""Every registered plug-in passes the contract suite of its kind, third-party ones too, and broken ones fail."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_storage_functions(name: str) -> None:
 
 
 def least_confident(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
-    """A third party's function, in one line of numerics."""
+    """A third-party function, in one line of numerics."""
     probabilities = context.learner.probabilities(rows)
     return -(probabilities - 0.5).abs().sum(-1)
 
@@ -200,7 +200,7 @@ def test_broken_storage_functions_are_found_out(name: str) -> None:
 
 
 class Reservoir(LockstepStrategy):
-    """Stores seven instances of all tasks, loses them again, and trains on nothing else from the second task on."""
+    """Stores seven instances of all tasks, evicts some, and from the second task on trains only on the stored ones."""
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)

@@ -61,7 +61,7 @@ def test_each_class_has_an_equal_share_and_keeps_the_first_of_its_order() -> Non
             memory = strategy_of(run).memory
             classes = memory.looked_up(memory.instances).targets[0].argmax(1)
             held.append({int(c): set(memory.instances[0][classes == c].tolist()) for c in classes.unique()})
-    assert [{len(rows) for rows in each.values()} for each in held] == [{5}, {3}, {2}]  # 5 of a class are all
+    assert [{len(rows) for rows in each.values()} for each in held] == [{5}, {3}, {2}]  # 5 of a class are all of them
     for one, other in pairwise(held):
         assert all(other[c] <= one[c] for c in one)
 

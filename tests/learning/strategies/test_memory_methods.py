@@ -1,6 +1,6 @@
-"""Methods with a memory of fixed size against a second program: torch.nn, autograd and torch.optim, in float64.
+"""Methods with a memory of fixed size against an independent implementation: torch.nn, autograd, torch.optim, float64.
 
-It shares with the product only what is no numerics: the scenario's rows, the initial weights, the named random streams
+It shares with the package only what is not numerics: the scenario's rows, the initial weights, the named random streams
 and the counters of the dropout masks. Memories are plain lists here.
 """
 
@@ -29,7 +29,7 @@ from tests.learning.class_balance import balanced, uneven
 from tests.learning.layer_masks import layer_masks
 
 Instance = tuple[int, int]
-"""Task, and place in its training set."""
+"""Task, and index in its training set."""
 
 
 class Reference:
@@ -86,7 +86,7 @@ class Reference:
         return F.binary_cross_entropy(logits.sigmoid(), targets, reduction="none").mean(1)
 
     def subset(self, uniform: Any, size: int) -> list[int]:
-        """Floyd's algorithm on given uniform numbers."""
+        """Apply Floyd's algorithm to given uniform numbers."""
         chosen: list[int] = []
         for u, last in zip(uniform, range(size - len(uniform), size), strict=True):
             new = int(u * (last + 1))
@@ -107,7 +107,7 @@ class Reference:
             groups.setdefault(self.group(entry["instance"]), []).append(entry)
         queues = [sorted(groups[name], key=lambda entry: -entry["priority"]) for name in sorted(groups)]
         chosen: list[Any] = []
-        while len(chosen) < self.capacity and any(queues):  # dealt out in turn
+        while len(chosen) < self.capacity and any(queues):  # one to each in turn
             for queue in queues:
                 if queue and len(chosen) < self.capacity:
                     chosen.append(queue.pop(0)["instance"])
@@ -206,7 +206,7 @@ class Reference:
         return loss
 
     def pulls(self, logits: torch.Tensor, instances: list[Instance], targets: torch.Tensor) -> torch.Tensor:
-        """Of each instance, where the network before the task was right, the square of how far this one is from it."""
+        """Return the squared distance of each instance's logits from the old network's, 0 if the latter was wrong."""
         rows = np.array([self.train[task][0][place] for task, place in instances])
         signal = torch.from_numpy(self.frames.signal(rows)).double()[:, None]
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""GEM's projection: feasible, identical where nothing objects, nearest; failures are told."""
+"""GEM's projection: feasible, identity without violated constraints, nearest; failures are reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def random_problem(seed: int, past: int, size: int) -> tuple[Vector, Vector]:
 
 
 def dual_by_enumeration(quadratic: Vector, linear: Vector, margin: float) -> Vector:
-    """min 1/2 v'Pv + q'v, v >= margin: the best of all ways to hold some of the v at the margin."""
+    """Return the best v of min 1/2 v'Pv + q'v, v >= margin, over all sets of entries at the margin."""
     count, best, lowest = len(linear), None, np.inf
     for held_count in range(count + 1):
         for held in combinations(range(count), held_count):

@@ -1,8 +1,9 @@
-"""Whole runs of EWC, SI, MAS, LwF and joint training against a second program: torch.nn and autograd in float64.
+"""Whole runs of EWC, SI, MAS, LwF and joint training against an independent implementation: torch.nn, autograd,
+float64.
 
-It is written from the papers, with one penalty for each past task and the network before the task beside the one that
-is trained. It shares with the product only what is no numerics: the scenario's rows, the initial weights, the named
-random streams and the counters of the dropout masks.
+It is written from the papers, with one penalty per past task, and a copy of the network before the task. It shares with
+the package only what is not numerics: the scenario's rows, the initial weights, the named random streams and the
+counters of the dropout masks.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Vectors = list[torch.Tensor]
 
 
 class Program:
-    """One run of one seed. What is laid out like the parameters is a list with a tensor for each."""
+    """One run of one seed. Values laid out like the parameters are lists with a tensor for each."""
 
     def __init__(self, config: RunConfig, frames: FrameSet, network: Any) -> None:
         self.config, self.frames = config, frames
@@ -48,13 +49,13 @@ class Program:
         self.new = lambda: network.of(ModuleLearner(*common), 0)
         self.start(0)
         self.anchors: list[tuple[Vectors, Vectors]] = []
-        """Of each past task, the importance of the parameters and what they were; their penalty is a sum of squares."""
+        """For each past task, the importance of the parameters and their values; the penalty is a sum of squares."""
         self.omega = [torch.zeros_like(p) for p in self.parameters]
         self.losses: list[list[float]] = []
 
     def start(self, task: int) -> None:
         self.network = self.new()
-        if task:  # as the product's initial weights, from another stream
+        if task:  # as the package draws initial weights, from another stream
             shapes = {name: p.shape for name, p in self.network.named_parameters()}
             generator = streams.generator(self.config.seed, "initial parameters", task)
             with torch.no_grad():
@@ -118,7 +119,7 @@ class Program:
                 0,
                 5,
                 10,
-            ):  # batch statistics take a convolution's bias out again: but for rounding it has none
+            ):  # batch statistics cancel a convolution's bias: its gradient is only rounding
                 self.network[place_of].bias.grad.zero_()
             self.adam.step()
             for w, g, p, old in zip(self.path, slopes, self.parameters, was, strict=True):
@@ -135,7 +136,7 @@ class Program:
         return -(answers.softmax(1) * logits.log_softmax(1)).sum(1).mean()
 
     def pull(self, logits: torch.Tensor, rows: Any, targets: torch.Tensor) -> torch.Tensor:
-        """Where the network before the task was right in all it said, the square of how far this one is from it."""
+        """Return the mean squared distance of logits from the old network's, 0 where the latter was wrong."""
         with torch.no_grad():
             old = self.logits(self.before, rows)
         said = F.one_hot(old.argmax(1), old.shape[1]) if self.kind == "softmax" else old.sigmoid() > 0.5
@@ -184,7 +185,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 CASES = [
     *((name, kind, "native") for name in SETTINGS for kind in ("class_il", "time_il", "domain_il")),
-    # On classes that it has never seen the old network is never right, so there is nothing to pull.
+    # the old network is never right on classes that it has not seen, so the penalty is 0
     *((name, "class_il_union", "native") for name in SETTINGS if name != "flip_penalty"),
     *((name, "class_il", "torch") for name in ("ewc", "si", "lwf")),
 ]
@@ -194,7 +195,7 @@ CASES = [
 def test_a_whole_run_is_that_of_the_second_program(
     name: str, kind: str, backend: str, paper_network: Any, monkeypatch: pytest.MonkeyPatch, run: Any
 ) -> None:
-    """To rounding in float32; without what the method adds the losses are others by hundreds of times as much."""
+    """Up to rounding in float32; without the method's term, losses differ by hundreds of times as much."""
     if backend == "torch":
         monkeypatch.setenv("CLOPS_NATIVE", "off")
     config, frames = tiny_config(kind, learning_rate=5e-3, **SETTINGS[name]), tiny_frames(kind)
@@ -206,7 +207,7 @@ def test_a_whole_run_is_that_of_the_second_program(
 
 
 class Linear(nn.Sequential):
-    """z = W x + b, for which there are closed forms."""
+    """z = W x + b, which has closed forms."""
 
     def __init__(self, channels: int, samples: int, outputs: int) -> None:
         super().__init__(nn.Flatten(), nn.Linear(channels * samples, outputs))
@@ -240,7 +241,7 @@ def test_importance_in_logistic_regression(strategy: str, kind: str) -> None:
 
 
 def test_of_several_past_tasks_the_penalty_is_the_sum() -> None:
-    """One parabola about the weighed mean has the gradient of all of them together."""
+    """One parabola about the weighted mean has the same gradient as all of them together."""
     run = ContinualRun(tiny_config("class_il", strategy="ewc"), tiny_frames("class_il"))
     strategy, parameters = run._strategy, run._training.learner.parameters.flat
     fishers, anchors, before = [], [], torch.zeros_like(strategy.importance)
@@ -258,7 +259,7 @@ def test_of_several_past_tasks_the_penalty_is_the_sum() -> None:
 
 @pytest.mark.parametrize("strategy", ["ewc", "si", "mas", "lwf"])
 def test_with_strength_0_it_is_fine_tuning(strategy: str, run: Any) -> None:
-    """All that differs is how the steps are computed: from Python, and not in one call an epoch."""
+    """Only the computation differs: single steps from Python instead of one call per epoch."""
     found = run("time_il", strategy=strategy, **{f"{strategy}_strength": 0.0})
     plain = run("time_il", strategy="finetune")
     np.testing.assert_allclose(found.curves["loss"], plain.curves["loss"], rtol=0, atol=1e-6)
@@ -276,7 +277,7 @@ def test_the_first_task_of_joint_training_is_that_of_fine_tuning(run: Any) -> No
     + [("lwf", kind) for kind in ("time_il", "domain_il", "class_il_union")],
 )
 def test_contract(strategy: str, kind: str) -> None:
-    """With what the contract suite tries of all methods, all kinds of output."""
+    """With the settings that the contract suite uses for all methods, and all kinds of output."""
     check_named_strategy(tiny_config(kind, strategy=strategy), tiny_frames(kind))
 
 

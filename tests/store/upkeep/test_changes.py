@@ -1,4 +1,4 @@
-"""Runs are deleted, and merged from other stores, as a whole: in folders and object stores, killed at any moment."""
+"""Deleting and merging runs is atomic, in folders and object stores, with kills at any moment."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fail(store: RunStore, number: int) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path, finished_tables: Tables) -> RunStore:
-    """Runs 0 to 5, two of them in parts of their own, and run 6, which failed."""
+    """Runs 0 to 5, two of them in single parts, and run 6, which failed."""
     found = RunStore(tmp_path / "store")
     write(found, range(4), finished_tables, predicted=True)
     found.compact()
@@ -57,7 +57,7 @@ def store(tmp_path: Path, finished_tables: Tables) -> RunStore:
 
 @pytest.fixture
 def other(tmp_path: Path, finished_tables: Tables) -> RunStore:
-    """Runs 4 to 9, some of them in parts of their own, and run 10, which failed."""
+    """Runs 4 to 9, some in single parts, and run 10, which failed."""
     found = RunStore(tmp_path / "other")
     write(found, range(4, 7), finished_tables, predicted=True)
     found.compact()
@@ -68,7 +68,7 @@ def other(tmp_path: Path, finished_tables: Tables) -> RunStore:
 
 
 def content(store: RunStore, numbers: set[int] | None = None) -> Content:
-    """What a store holds, or what it has of some runs."""
+    """Return the content of a store, or that of some runs."""
     tables = {table: RunStore(store.uri).table(table) for table in TABLES}
     if numbers is None:
         return tables
@@ -172,7 +172,7 @@ def test_what_matches_is_found_after_the_lock_is_taken(store: RunStore) -> None:
 
 
 def merged(store: RunStore, other: RunStore) -> Content:
-    """What the stores of the fixtures come to: run 6 finished in the other, runs 4 and 5 have predictions there."""
+    """The expected result: run 6 finished in the other store, and runs 4 and 5 have predictions there."""
     one, two = content(store, set(range(6))), content(other, set(range(6, 12)))
     found: Content = {table: pa.concat_tables([one[table], two[table]]) for table in TABLES}
     found["predictions"] = pa.concat_tables([one["predictions"], content(other)["predictions"]])

@@ -1,4 +1,4 @@
-"""A store of version 0.2 gets the ids and columns of this version: every number stays, whatever kills it."""
+"""A store of version 0.2 gets the ids and columns of this version; every number stays, also after kills."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def old_id(config: RunConfig) -> str:
 
 
 def row(config: RunConfig, run_id: str, **values: Any) -> pa.Table:
-    """A row of `runs` as version 0.2 has written it."""
+    """Return a row of `runs` as written by version 0.2."""
     from clops_sweep.experiment.columns import config_row
 
     found = {**config_row(config), "run_id": run_id, "data_hash": DATA, "semantics_version": 1, "lockstep": 3, **values}
@@ -62,11 +62,11 @@ def predictions(run_id: str) -> pa.Table:
 
 
 class Old:
-    """A store as version 0.2 has written it: other ids, another name of a column, no version in its parts.
+    """A store as written by version 0.2: other ids, another name of a column, no version in its parts.
 
     Attributes:
-        store: to write with.
-        configs: those of the finished runs, by the id that they get.
+        store: the store to write with.
+        configs: configs of the finished runs, by new id.
     """
 
     def __init__(self, root: Path | str, tables: Tables) -> None:
@@ -96,7 +96,7 @@ class Old:
             self.store.write_failed(old_id(config), failed)
 
     def compact(self) -> None:
-        """Put the parts together."""
+        """Compact the parts."""
         with self._as_0_2():
             self.store.compact()
 
@@ -115,7 +115,7 @@ class Old:
 
 @pytest.fixture
 def old(tmp_path: Path, finished_tables: Tables) -> Old:
-    """Four runs in compacted parts, two in parts of their own, and one that failed."""
+    """Four runs in compacted parts, two in single parts, and one that failed."""
     found = Old(tmp_path / "old", finished_tables)
     fill(found)
     return found
@@ -357,7 +357,7 @@ def test_a_newer_store_is_refused(
 
 
 def test_a_store_written_by_version_0_2_keeps_every_number(tmp_path: Path) -> None:
-    """Runs of the documentation's gallery, one of each strategy, scenario and `leads`."""
+    """Runs of the gallery in the documentation, one per strategy, scenario and `leads`."""
     root = tmp_path / "store"
     shutil.copytree(Path(__file__).parent / "store-0.2", root)
     before = {table: RunStore(root).table(table) for table in ("runs", "r_matrix")}

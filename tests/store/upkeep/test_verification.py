@@ -1,4 +1,4 @@
-"""Nothing damaged passes for whole: a part that is not what was written is kept aside, and its runs are pending."""
+"""Damaged parts are always detected and set aside, and their runs are pending again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def store(tmp_path: Path, finished_tables: Tables) -> RunStore:
 
 
 def _part(store: RunStore, table: str) -> Path:
-    """The first run's part, or the one that all share."""
+    """Return the first run's part, or the one that all share."""
     return min(Path(store.folder(table)).iterdir())  # type: ignore[arg-type]
 
 
@@ -82,7 +82,7 @@ def test_every_flipped_bit_of_a_compacted_part_is_found_by_a_check(store: RunSto
 
 @pytest.mark.parametrize("table", TABLES)
 def test_no_flipped_bit_of_a_footer_changes_what_is_read(store: RunStore, table: str) -> None:
-    """Parquet has no checksum of a footer: statistics, offsets and the list of runs could be anything."""
+    """Parquet has no checksum of its footer, so statistics, offsets and the list of runs could be wrong."""
 
     def answers() -> list[object]:
         fresh = RunStore(store.uri)
@@ -110,7 +110,7 @@ def test_no_flipped_bit_of_a_footer_changes_what_is_read(store: RunStore, table:
 def test_a_compacted_part_without_a_digest_of_its_footer_is_read_whole(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Earlier versions wrote none."""
+    """Earlier versions wrote no digest."""
     expected = _everything(store)
     store.compact()
     path = _part(store, "curves")
@@ -197,7 +197,7 @@ def test_a_launch_sets_it_aside_and_the_runs_are_pending(
     harmed = path.read_bytes()
     if harm == "flipped":
         _flip(path, len(harmed) // 2, 0)
-    elif harm == "foreign":  # whole, but another program has written it
+    elif harm == "foreign":  # complete, but written by another program
         pq.write_table(pa.table({"run_id": IDS if compacted else IDS[:1]}), path)
     elif harm == "gone":
         path.unlink()
@@ -243,11 +243,11 @@ def test_what_was_whole_and_has_not_changed_is_not_read_again(store: RunStore, m
     read.clear()
     (found,) = damages(RunStore(store.uri), IDS[:2])
     assert (found.table, read) == ("curves", [path.name])
-    assert len(damages(RunStore(store.uri))) == 1  # asked for all, everything is read
+    assert len(damages(RunStore(store.uri))) == 1  # for all runs, every part is read
 
 
 def test_a_compaction_believes_no_list_of_runs_that_its_rows_do_not_bear_out(store: RunStore) -> None:
-    """A part that says it has many runs made a compaction delete theirs."""
+    """Without the check, a part that claimed many runs would make a compaction delete theirs."""
     crafted = Path(store.folder("runs"), f"compact-9999-{'0' * 16}.parquet")
     table = store.table("runs")
     with pq.ParquetWriter(crafted, table.schema) as writer:
@@ -284,7 +284,7 @@ def test_the_command_says_what_is_damaged_and_changes_nothing(store: RunStore) -
     before = {path: path.read_bytes() for path in Path(store.uri).rglob("*") if path.is_file()}
     damaged, incomplete = check(1)
     assert damaged.startswith(f"{path}: not a whole Parquet file (it is not what was written there); ")
-    assert incomplete == f"run {IDS[0]}: it has no part in instances; a launch that is asked for it computes it anew"
+    assert incomplete == f"run {IDS[0]}: it has no part in instances; a launch that requests it computes it again"
     assert {path: path.read_bytes() for path in Path(store.uri).rglob("*") if path.is_file()} == before
 
 
@@ -316,7 +316,7 @@ def test_a_check_goes_on_behind_what_it_cannot_read(
 
 @pytest.mark.parametrize("step", [-10 * 365 * 86_400, -1, 0, 10 * 365 * 86_400])
 def test_a_part_that_was_whole_is_not_trusted_by_its_size_and_time_alone(store: RunStore, step: int) -> None:
-    """A backup of a damaged part, or a clock that jumps: the size is the same, and the time anything."""
+    """After a restored backup of a damaged part or a clock change, the size is equal and the time arbitrary."""
     assert damages(RunStore(store.uri), IDS) == []
     path = _part(store, "curves")
     before = path.stat()
@@ -329,7 +329,7 @@ def test_a_part_that_was_whole_is_not_trusted_by_its_size_and_time_alone(store: 
 def test_an_older_backup_over_a_store_gives_nothing_wrong(
     store: RunStore, finished_tables: Tables, tmp_path: Path
 ) -> None:
-    """Its files keep their times; names of parts are there again, and all of them are older than the rest."""
+    """The restored files keep their times and are all older than the others; some parts exist again."""
     expected = _everything(store)
     shutil.copytree(store.uri, tmp_path / "singles")
     store.compact()
@@ -341,10 +341,10 @@ def test_an_older_backup_over_a_store_gives_nothing_wrong(
     complete = _everything(store)
     assert damages(RunStore(store.uri), [*IDS, *later]) == []
     shutil.copytree(store.uri, tmp_path / "now")
-    for backup in ("singles", "compacted"):  # everything of before beside everything of now
+    for backup in ("singles", "compacted"):  # everything old beside everything new
         shutil.copytree(tmp_path / backup, store.uri, dirs_exist_ok=True)
         assert _everything(RunStore(store.uri)) == complete
-    shutil.rmtree(store.folder("curves"))  # one table of before, the others of now
+    shutil.rmtree(store.folder("curves"))  # one table old, the others new
     shutil.copytree(tmp_path / "compacted" / "curves", store.folder("curves"))
     assert RunStore(store.uri).statuses() == dict.fromkeys(IDS, "finished")
     assert damages(RunStore(store.uri), [*IDS, *later]) == []
