@@ -270,7 +270,7 @@ SPACES: list[tuple[str, str]] = [
     # searches
     (search("", "{}"), "space.py: OptunaSearch: parameters is empty"),
     (search("", "{'learning_rate': 3}"), "space.py: parameter 'learning_rate': expected a distribution"),
-    (search("", "{'seed': [1, 2]}"), "space.py: search space 's': parameter 'seed': 'seed' is nothing to search over"),
+    (search("", "{'seed': [1, 2]}"), "space.py: search space 's': parameter 'seed': 'seed' cannot be searched over"),
     (search("", "{'learning_rate': FloatDistribution(2, 1)}"), "space.py raises ValueError in line "),
     (search("", "{'batch_size': FloatDistribution(1, 2)}"), "space.py: search space 's': parameter 'batch_size': "),
     (search("", "{'v': {'a\\x1b': {}, 'b': {}}}"), "search space 's', axis 'v': label 'a\\x1b': expected characters"),

@@ -248,7 +248,7 @@ class OptunaSearch:
             for key in sorted({key for label in self._labels(name) for key in self.settings({name: label})}):
                 known_key(key)
                 if key in NOT_COMPARABLE:
-                    raise UsageError(f"{where}: {key!r} is nothing to search over: {NOT_COMPARABLE[key]}")
+                    raise UsageError(f"{where}: {key!r} cannot be searched over: {NOT_COMPARABLE[key]}")
                 if key in seen:
                     raise UsageError(f"two parameters set {key!r}: {seen[key]!r} and {name!r}")
                 seen[key] = name

@@ -73,8 +73,8 @@ def _refused(sentence: str, **arguments: Any) -> None:
         ({"variant": {}}, "parameter 'variant': expected a distribution, a list of values or a mapping"),
         ({"variant": {"A": {"sed": 1}}}, "search space 'it': unknown key 'sed' (did you mean 'seed'?)"),
         ({"strategy": {"A": {}}}, "search space 'it': parameter 'strategy': named variants need a name that is no"),
-        ({"seed": [0, 1]}, "search space 'it': parameter 'seed': 'seed' is nothing to search over: give seeds as"),
-        ({"split_seed": [0, 1]}, "search space 'it': parameter 'split_seed': 'split_seed' is nothing to search over"),
+        ({"seed": [0, 1]}, "search space 'it': parameter 'seed': 'seed' cannot be searched over: give seeds as"),
+        ({"split_seed": [0, 1]}, "search space 'it': parameter 'split_seed': 'split_seed' cannot be searched over"),
         ({"variant": {"A": {"dataset": "mitbih"}}}, "search space 'it': parameter 'variant': 'dataset' is nothing to"),
         (
             {"mc_samples": [5, 10], "variant": {"A": {"mc_samples": 7}}},
