@@ -75,7 +75,7 @@ def _refused(sentence: str, **arguments: Any) -> None:
         ({"strategy": {"A": {}}}, "search space 'it': parameter 'strategy': named variants need a name that is no"),
         ({"seed": [0, 1]}, "search space 'it': parameter 'seed': 'seed' cannot be searched over: give seeds as"),
         ({"split_seed": [0, 1]}, "search space 'it': parameter 'split_seed': 'split_seed' cannot be searched over"),
-        ({"variant": {"A": {"dataset": "mitbih"}}}, "search space 'it': parameter 'variant': 'dataset' is nothing to"),
+        ({"variant": {"A": {"dataset": "mitbih"}}}, "search space 'it': parameter 'variant': 'dataset' cannot be"),
         (
             {"mc_samples": [5, 10], "variant": {"A": {"mc_samples": 7}}},
             "search space 'it': two parameters set 'mc_samples': 'mc_samples' and 'variant'",
