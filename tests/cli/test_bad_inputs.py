@@ -398,7 +398,7 @@ LAUNCHES: list[tuple[list[str], str]] = [
     (["--checkpoint-every", "x"], "Invalid value for '--checkpoint-every': "),
     (["--retry", "all"], "Invalid value for '--retry': "),
     (["--address", " "], "Invalid value for '--address': it is empty"),
-    (["--address", "nowhere"], "--address nowhere: 'nowhere' is no address; expected auto or HOST:PORT"),
+    (["--address", "nowhere"], "--address nowhere: 'nowhere' is not an address; expected auto or HOST:PORT"),
     (["--address", "a\x1b:1:2"], "--address a\\x1b:1:2: "),
     (["--results", "/proc/results"], "results /proc/results: cannot be written to"),
     (["--results", "space.py"], "results "),
