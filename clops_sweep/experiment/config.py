@@ -208,7 +208,7 @@ class RunConfig(BaseModel):
     )
 
     _aside: dict[str, Any] = PrivateAttr(default_factory=dict)
-    """Options that were given and that no plug-in of this config uses."""
+    """Given options that no plug-in of this config uses."""
 
     def __init__(self, **values: Any) -> None:
         self._fill(values)
