@@ -1,4 +1,4 @@
-"""The documentation: sphinx-build -W --keep-going docs build/docs."""
+"""Configuration of the documentation: sphinx-build -W --keep-going docs build/docs."""
 
 import os
 
@@ -15,7 +15,7 @@ html_title = f"clops-sweep {version}"
 html_show_sourcelink = False
 html_logo = html_favicon = "logo.svg"
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
-html_static_path = ["card"]  # card.png: the picture that a link to the site shows
+html_static_path = ["card"]  # card.png: the preview image of links to the site
 html_css_files = ["site.css"]
 templates_path = ["_templates"]
 html_context = {
@@ -27,12 +27,12 @@ smartquotes = False  # --where must not become an en dash
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-nb_execution_mode = "auto" if "READTHEDOCS" in os.environ else "off"  # with all that they show where it is published
+nb_execution_mode = "auto" if "READTHEDOCS" in os.environ else "off"  # run notebooks only when publishing
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_output_stderr = "remove"
 
-default_role = "code"  # what docstrings put between single backquotes
+default_role = "code"  # single backquotes in docstrings
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

@@ -1,7 +1,7 @@
-"""The gallery: from a store to a compact one, and from that alone to the pictures, the tables and docs/gallery.md.
+"""The gallery: collects its runs in a compact store, and makes pictures, tables and docs/gallery.md from that store.
 
-python docs/gallery/gallery.py                   pictures, and all of docs/gallery.md behind its first part
-python docs/gallery/gallery.py collect RESULTS   what the search spaces ask for and RESULTS has, into store/
+python docs/gallery/gallery.py                   writes the pictures, and docs/gallery.md except its introduction
+python docs/gallery/gallery.py collect RESULTS   copies the requested runs from RESULTS to store/
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ AS_TABLES = (
 )
 SHOWN: dict[
     str, dict[str, tuple[str, ...]]
-] = {  # by data set: experiments, without its name, with the parts of their sections
+] = {  # data set to experiment (without the name of the data set) to parts of its section
     "mitbih": {
         "baselines_class_il": ("results", "curves", "forgetting"),
         "class_il_grid": OF_GRID,
@@ -119,10 +119,10 @@ _COLUMNS = ("verdict", "difference", "n", "matters", "paper")
 OF_FRAMES = "signal_to_noise_by_s"
 _TABLES: dict[str, TableName] = {name: table for name, (table, _) in (MEASURES | OF_TWO).items()}
 MOST_BYTES = 200_000
-"""Of a picture."""
+"""Maximum size of a picture."""
 
 DIGITS = {"runs": 4, "r_matrix": 4, "curves": 3, "instances": 4}
-"""Decimals that are kept; of `runs`, of what is no AUC."""
+"""Decimals kept in each table; in `runs`, only for measures other than AUC."""
 
 ROUNDED = {
     f"{prefix}{name}" for measure in PERFORMANCES[1:] for name in metrics_of(measure) for prefix in ("", "test_")
@@ -131,13 +131,13 @@ ROUNDED = {
 
 @dataclass(frozen=True)
 class Gallery:
-    """A store and the search spaces that are shown of it, by their files."""
+    """A store and its search spaces."""
 
     store: RunStore
 
     @cached_property
     def spaces(self) -> dict[str, list[SearchSpace]]:
-        """As the files have them, orders of tasks by difficulty found out."""
+        """The search spaces by file, with resolved task orders by difficulty."""
         spaces = {file: load_spaces(shipped_space(file)) for file in FILES}
         rows = self.store.read("runs", columns=["dataset", "scenario", "split_seed", "data_hash"])
         hashes = rows.drop_duplicates().set_index(["dataset", "scenario", "split_seed"])["data_hash"].to_dict()
@@ -153,12 +153,12 @@ class Gallery:
 
     @cached_property
     def experiments(self) -> dict[str, Experiment]:
-        """By the names of their search spaces."""
+        """The experiments by the name of their search space."""
         spaces = [space for of in self.spaces.values() for space in of]
         return {it.name: it for it in collect(spaces, self.store.read("runs"))}
 
     def compared(self, name: str) -> Experiment:
-        """An experiment on the patient splits and seeds that all its configurations have, so that means compare."""
+        """Return an experiment on the patient splits and seeds common to all configurations."""
         experiment = self.experiments[name]
         complete = np.isfinite(experiment.by_replicate("auc")).all(axis=0)
         common = {it for it, has in zip(experiment.replicates, complete, strict=True) if has}
@@ -167,7 +167,7 @@ class Gallery:
 
     @cached_property
     def verdicts(self) -> dict[str, list[Verdict]]:
-        """By data set."""
+        """The verdicts by data set."""
         finished, noise = self.finished, pd.read_parquet(NOISE).set_index("run_id")["correlation"]
         scenarios: dict[str, list[str]] = {}
         for dataset, scenario in finished.data:
@@ -189,17 +189,17 @@ class Gallery:
 
     @cached_property
     def finished(self) -> FinishedRuns:
-        """The runs that claims are about."""
+        """The finished runs, for claims."""
         return FinishedRuns(list(self.experiments.values()), self.store)
 
     @property
     def variance(self) -> VarianceBySource:
-        """Of average AUC."""
+        """The variance of average AUC by source."""
         return variance_by_source(self.experiments["variance"])
 
 
 def collect_from(results: Path) -> None:
-    """Puts what the search spaces ask for, and what the claims and pictures take of it, into `STORE`."""
+    """Copy the requested runs to `STORE`, with only the tables that claims and pictures need."""
     full = Gallery(RunStore(results))
     finished = full.finished
     everything = set(finished.runs.index)
@@ -237,7 +237,7 @@ def collect_from(results: Path) -> None:
 
 
 def _noise(full: Gallery, run_ids: Sequence[str]) -> pd.DataFrame:
-    """The one measure that takes the prepared frames: by run, how s goes with the signal-to-noise ratio."""
+    """Return the correlation of s with the signal-to-noise ratio by run, the only measure that needs frames."""
     _, measure = MEASURES[OF_FRAMES]
     found = []
     for row in full.store.read("runs", run_ids).to_dict("records"):
@@ -248,7 +248,7 @@ def _noise(full: Gallery, run_ids: Sequence[str]) -> pd.DataFrame:
 
 
 def _shortened(table: TableName, content: pa.Table) -> pa.Table:
-    """What is shown and claimed of a table: numbers rounded, and of R and curves the AUC alone."""
+    """Round the numbers of a table, and remove columns that are not shown, such as other measures than AUC in R."""
     for position, field in enumerate(content.schema):
         left_out = table in ("r_matrix", "curves") and field.name in ("accuracy", "balanced_accuracy", "f1", "loss")
         if left_out or field.name in ("host", "patient", "times_replayed", "beta_trajectory"):
@@ -259,7 +259,7 @@ def _shortened(table: TableName, content: pa.Table) -> pa.Table:
 
 
 def _beta_alone(instances: pa.Table, run_ids: Sequence[str]) -> pa.Table:
-    """Leaves some runs nothing but their beta: of those without its penalty nothing else is asked."""
+    """Remove all columns but beta of some runs: claims on runs without its penalty need nothing else."""
     without = pc.is_in(instances["run_id"], pa.array(list(run_ids), pa.string()))
     for position, field in enumerate(instances.schema):
         if field.name not in ("run_id", "task", "beta", "beta_trajectory"):
@@ -269,7 +269,7 @@ def _beta_alone(instances: pa.Table, run_ids: Sequence[str]) -> pa.Table:
 
 
 def pictures(gallery: Gallery) -> Iterator[Picture]:
-    """What `SHOWN` names."""
+    """Yield the pictures that `SHOWN` names."""
     wanted = {f"{dataset}_{name}": parts for dataset, of in SHOWN.items() for name, parts in of.items()}
     for name, parts in {**wanted, "variance": ("variance",)}.items():
         if set(parts) - {"results"}:
@@ -280,8 +280,8 @@ def pictures(gallery: Gallery) -> Iterator[Picture]:
 
 
 def small(png: bytes) -> bytes:
-    """The same picture in 256 colours, a third of the bytes; one that is large nevertheless in fewer pixels."""
-    whole = picture = Image.open(io.BytesIO(png)).convert("RGB").reduce(2)  # for a screen
+    """Reduce a picture to 256 colours, which saves two thirds, and to fewer pixels if it is still too large."""
+    whole = picture = Image.open(io.BytesIO(png)).convert("RGB").reduce(2)  # screen resolution
     while True:
         target = io.BytesIO()
         picture.quantize(256, kmeans=1, dither=Image.Dither.NONE).save(target, "PNG", optimize=True)
@@ -291,7 +291,7 @@ def small(png: bytes) -> bytes:
 
 
 def page(gallery: Gallery, drawn: dict[str, str]) -> Iterator[str]:
-    """The document behind its first part; `drawn` has the Markdown of each picture, by its name."""
+    """Yield the document after its introduction; `drawn` has the Markdown of each picture by name."""
     yield _rows_alone(_runs_table(gallery))
     yield "## What a seed is worth\n"
     sizes = ", ".join(f"{size} of {name}" for name, size in gallery.variance.sizes.items())
@@ -316,7 +316,7 @@ def page(gallery: Gallery, drawn: dict[str, str]) -> Iterator[str]:
 
 
 def claims_of(found: Sequence[Verdict]) -> Iterator[str]:
-    """The verdicts on a data set in one scenario, and the claims that have no runs there by what is missing."""
+    """Yield the verdicts on a data set in one scenario, and the claims without runs, by the missing runs."""
     shown = [verdict for verdict in found if verdict.weakest.n]
     table = claims_text(shown)
     everywhere = [it for it in departures_in_words(shown[0]) if all(it in departures_in_words(v) for v in shown)]
@@ -349,7 +349,7 @@ def _results(experiment: Experiment) -> str:
 
 
 def _rows_alone(table: TextTable) -> str:
-    """A table as Markdown without the line of its title."""
+    """Return a table as Markdown without its title."""
     return to_markdown(table).partition("\n\n")[2]
 
 
@@ -359,7 +359,7 @@ def _replicates(experiment: Experiment) -> str:
 
 
 def _on_each(replicates: Iterable[tuple[int, int]]) -> str:
-    """How many seeds there are on how many splits."""
+    """Describe the numbers of seeds and splits: "5 seeds on 3, 1 seed on 9"."""
     seeds = Counter(split for split, _ in set(replicates))
     splits = sorted(Counter(seeds.values()).items(), reverse=True)
     if len(splits) == 1:
@@ -368,7 +368,7 @@ def _on_each(replicates: Iterable[tuple[int, int]]) -> str:
 
 
 def _runs_table(gallery: Gallery) -> TextTable:
-    """What was run: a line for each file and scenario."""
+    """Return a table of the runs, with a line for each file and scenario."""
     rows = []
     for file, spaces in gallery.spaces.items():
         of_scenario: dict[str, list[Experiment]] = {}
@@ -393,7 +393,7 @@ def _variance_table(record: VarianceBySource) -> TextTable:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """What the command line asks for."""
+    """Run the command line."""
     match arguments:
         case ["collect", results]:
             collect_from(Path(results))
