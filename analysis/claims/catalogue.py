@@ -1,5 +1,5 @@
 # ruff: noqa: E501  (a claim is one entry of a table)
-"""What the paper claims, as data: the runs that each claim is about, and the comparison that decides it.
+"""The paper's claims as data: the runs that each claim is about, and the comparison that decides it.
 
 Kiyasseh, Zhu and Clifton (CLOPS), in our words. `verdicts` decides a claim on given runs.
 """
@@ -42,12 +42,12 @@ _MORE_B, _LESS_B = _at(storage_fraction=1.0), _at(storage_fraction=0.1)
 _MORE_A, _LESS_A = _at(acquisition_fraction=1.0), _at(acquisition_fraction=0.1)
 _SMALL: Final = _grid((0.1, 0.25), (0.1, 0.25))
 _CHOSEN, _SCORED = _grid(FRACTIONS[:3]), _grid(a=FRACTIONS[:3])
-"""Settings with a choice of what is stored and acquired: at b = 1 and a = 1 everything is."""
+"""Settings in which storage and acquisition make a choice: at b = 1 or a = 1 everything is stored or replayed."""
 _CURVES, _GRID_AUC = ("curves", "forgetting"), ("heatmap-auc", "difference-auc", "results")
 _GRID_BWT: Final = ("heatmap-bwt", "difference-bwt", "results")
 _S, _SIMILAR, _RESULTS = ("s", "beta"), ("similarity", "s"), ("results", "metrics")
 _FACTOR: Final = math.log(1.1)
-"""Of durations: a tenth more."""
+"""The smallest relevant difference of durations, as a factor: a tenth more."""
 
 
 def _above(key: str, where: str, scenario: str, ours: Side, theirs: Side, *measures: str) -> Claim:

@@ -142,7 +142,7 @@ def _under_way(scene: Scene) -> Context:
 
 
 def _on_its_way(scene: Scene, it: UnderWay, owner: str) -> Context:
-    """Describe a running lockstep. A single run has its name in the experiment."""
+    """Describe a running lockstep; a single run has its name from the experiment."""
     name, of = it.name.removeprefix(f"{owner}: "), None
     if owner and len(it.run_ids) == 1:
         of = Scene.of(View(page="runs", experiment=owner), scene.snapshot, scene.store)

@@ -64,7 +64,7 @@ def shown_or_said(make: Callable[[], Sketch | str]) -> list[Sketch | str]:
     """Return a figure, or a sentence on why it is missing."""
     try:
         return [make()]
-    except ValueError as error:  # UsageError is one
+    except ValueError as error:  # includes UsageError
         text = str(error)
         return [text[0].upper() + text[1:] + "."]
 
