@@ -418,7 +418,7 @@ def _behind(scene: Scene, cell: int) -> Context:
     shown: Context = {"curves": None, "r": None, "notices": []}
     makers: dict[str, Callable[[Scene, int], Context]] = {"curves": _curves, "r": _r}
     if not scene.experiment.run_ids(cell):
-        makers, shown["notices"] = {}, ["No run of this configuration has finished."]
+        makers, shown["notices"] = {}, ["No run of this configuration is finished."]
     for name, make in makers.items():
         try:
             shown[name] = make(scene, cell)
