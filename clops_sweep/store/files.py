@@ -25,6 +25,8 @@ _REQUESTS_AT_A_TIME = 32
 
 _SECONDS_TO_ANSWER = 20
 _SECONDS_TO_CONNECT = 4
+_ATTEMPTS = 10
+"""Of a request of a sweep, after pauses of 0, 0.05, 0.1, 0.2, ... 12.8 s: 26 s in all."""
 
 _MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
@@ -103,6 +105,12 @@ class Files:
         info = _within_seconds(lambda: self.system.get_file_info(bucket), self.shown)
         if info.type == arrow_fs.FileType.NotFound:
             raise UsageError(f"results {self.shown}: there is no bucket {bucket!r}")
+
+    def retry_longer(self) -> None:
+        """Retry failed requests for half a minute, since a server may be busy or restart during a sweep."""
+        if isinstance(self.system, arrow_fs.S3FileSystem):
+            strategy = arrow_fs.AwsDefaultS3RetryStrategy(max_attempts=_ATTEMPTS)
+            self.system = _changed(self.system, retry_strategy=strategy)
 
     def names(self, folder: str, beginning: str = "") -> list[str]:
         """Return the names of the files in a folder, sorted, without those that Parquet readers ignore.
@@ -244,12 +252,15 @@ def _opened_uri(uri: str) -> tuple[arrow_fs.FileSystem, str]:
     if not root.strip("/"):
         raise ValueError("names no folder; expected something like s3://bucket/folder")
     if isinstance(system, arrow_fs.S3FileSystem):  # a URI cannot set a timeout
-        _, (options,) = system.__reduce__()
-        changes: dict[str, object] = {"connect_timeout": _SECONDS_TO_CONNECT}
-        if "allow_delayed_open" in options:  # since Arrow 18: one request for a small object instead of three
-            changes["allow_delayed_open"] = True
-        system = arrow_fs.S3FileSystem(**options | changes)
+        system = _changed(system, connect_timeout=_SECONDS_TO_CONNECT)
     return system, root
+
+
+def _changed(system: arrow_fs.S3FileSystem, **changes: object) -> arrow_fs.S3FileSystem:
+    _, (options,) = system.__reduce__()
+    if "allow_delayed_open" in options:  # since Arrow 18: one request for a small object instead of three
+        changes["allow_delayed_open"] = True
+    return arrow_fs.S3FileSystem(**options | changes)
 
 
 def _within_seconds(work: Callable[[], R], shown: str) -> R:

@@ -370,7 +370,7 @@ class PartFolder:
                     return
         content = self.files.read(self.path(part))
         check_seal(content, self._place(part.name))
-        yield pq.ParquetFile(pa.BufferReader(content)), self._format_of(part, content)
+        yield _parquet_of(content), self._format_of(part, content)
 
     @contextmanager
     def _reading(self, part: Part) -> Iterator[None]:
@@ -447,7 +447,7 @@ class PartFolder:
             self._format_of(part, content)
             if part.run_id is not None:
                 return
-            found = pq.ParquetFile(pa.BufferReader(content)).read(["run_id"])["run_id"].unique().to_pylist()
+            found = _parquet_of(content).read(["run_id"], use_threads=False)["run_id"].unique().to_pylist()
         if len(found) != part.runs or compacted(found) != part:
             raise self._damaged(part, ValueError("its rows are not of the runs that it is said to hold"))
 
@@ -529,6 +529,12 @@ def _tail(file: pa.NativeFile) -> bytes:
     if (length := tail_length(tail)) > len(tail):
         tail = file.read_at(min(size, length), max(0, size - length))
     return tail
+
+
+def _parquet_of(content: pa.Buffer) -> pq.ParquetFile:
+    """Open a Parquet file that is in memory."""
+    # With pre_buffer, a thread of Arrow can free the buffer while Python exits, which aborts the process.
+    return pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
 
 
 def _groups_with(metadata: pq.FileMetaData, only: Sequence[str] | None) -> list[int]:

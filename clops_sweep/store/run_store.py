@@ -211,7 +211,7 @@ class RunStore:
                 self._probe()
 
     def open_for_writing(self) -> None:
-        """Make the folders of the tables.
+        """Make the folders of the tables. From now on, failed requests to an object store are retried for longer.
 
         Raises:
             UsageError: the place cannot be written to, or must be migrated first.
@@ -221,6 +221,7 @@ class RunStore:
                 self._files.make_folder(self.folder(table))
             self._probe()
         self.check_format()
+        self.files.retry_longer()
 
     def _probe(self) -> None:
         probe = f"{self.folder('runs')}/.probe-{uuid.uuid4().hex}"

@@ -20,10 +20,11 @@ class Machine:
     Attributes:
         name: of the host.
         address: its IPv4 address.
+        port: of the bridge, to which it is connected.
     """
 
     def __init__(self, name: str, number: int, hosts: Path) -> None:
-        self.name, self.address, self._port = name, f"{SUBNET}.{number}", f"port{number}"
+        self.name, self.address, self.port = name, f"{SUBNET}.{number}", f"port{number}"
         arguments = ["unshare", "--net", "--mount", "--uts", "cat"]  # ends with this process, which holds its input
         self._holder = subprocess.Popen(arguments, stdin=subprocess.PIPE)
         pid = self._holder.pid
@@ -35,8 +36,8 @@ class Machine:
 
     def plug(self, hub: Machine) -> None:
         """Connect it to the bridge of another."""
-        hub.run(*f"ip link add {self._port} type veth peer name eth0 netns {self._holder.pid}".split())
-        hub.run(*f"ip link set {self._port} master bridge up".split())
+        hub.run(*f"ip link add {self.port} type veth peer name eth0 netns {self._holder.pid}".split())
+        hub.run(*f"ip link set {self.port} master bridge up".split())
         self.run(*f"ip address add {self.address}/24 dev eth0".split())
         self.run(*["ip", "link", "set", "eth0", "up"])
         self.run(*f"ip route add default via {hub.address}".split())

@@ -38,6 +38,7 @@ class Server:
 
     port: int = 0
     requests: list[str] = field(default_factory=list)
+    faults: list[int] = field(default_factory=list)  # answers to the next requests
 
     def store(self, name: str) -> RunStore:
         """A store of its own; opening it is not counted."""
@@ -55,12 +56,25 @@ class Server:
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     server = Server()
-    with serving_s3(BUCKET, server.requests.append) as server.port:
+    with serving_s3(BUCKET, server.requests.append, lambda: server.faults.pop() if server.faults else 0) as server.port:
         yield server
 
 
 def _id(number: int) -> str:
     return f"{number:024x}"
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_sweep_waits_for_a_server_that_is_busy(server: Server, status: int) -> None:
+    files = server.store(f"busy-{status}").files
+    server.faults[:] = [status] * 5
+    with pytest.raises(OSError, match="PutObject"):
+        files.write(f"{files.root}/file", b"content")
+    files.retry_longer()
+    server.faults[:] = [status] * 5
+    files.write(f"{files.root}/file", b"content")
+    assert not server.faults
+    assert files.read(f"{files.root}/file").to_pybytes() == b"content"
 
 
 def test_a_run_takes_eight_requests_from_its_beginning_to_its_record(server: Server, finished_tables: Tables) -> None:

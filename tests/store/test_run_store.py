@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -56,6 +58,17 @@ def test_the_query_of_three_lines(tmp_path: Path, store: RunStore, finished_tabl
     assert table.index.tolist() == [0.1, 0.5]
     assert table.columns.tolist() == [0.25, 1.0]
     assert table.to_numpy().ravel().tolist() == [0.125, 0.2, 0.525, 0.6]
+
+
+def test_reading_leaves_no_thread_of_arrow(tmp_path: Path, store: RunStore, finished_tables: Tables) -> None:
+    """Such a thread may free a buffer of Python's while Python exits; the process is then aborted."""
+    store.write_finished(A, finished_tables(A, RunConfig()))
+    read = (
+        "import os, sys, pyarrow as pa, clops_sweep.store.run_store as it; pa.array([1])  # starts its allocator's\n"
+        "before = os.listdir('/proc/self/task'); assert it.RunStore(sys.argv[1]).rows('runs', ['auc'])\n"
+        "assert os.listdir('/proc/self/task') == before"
+    )
+    subprocess.run([sys.executable, "-c", read, str(tmp_path / "results")], check=True)
 
 
 @pytest.mark.parametrize("name", EVERY_RUN)

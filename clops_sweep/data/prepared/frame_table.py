@@ -171,7 +171,8 @@ class FrameTable:
 
         try:
             with one_sentence(self._path), open(self._path, "rb") as file:
-                return pq.ParquetFile(file).read([name], use_threads=False).unify_dictionaries()[name].combine_chunks()
+                table = pq.ParquetFile(file, pre_buffer=False).read([name], use_threads=False)
+                return table.unify_dictionaries()[name].combine_chunks()
         except (pa.ArrowException, KeyError):
             raise DamagedStore(
                 f"{self._path}: not a table with a column {name!r}; {remedy(self._path.parent)}"

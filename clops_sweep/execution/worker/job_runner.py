@@ -43,6 +43,7 @@ class JobRunner:
         for info in workplace.datasets:
             DATASETS.register(info)
         store = RunStore(workplace.store_uri, keep=workplace.keep)
+        store.files.retry_longer()
         self._events: deque[Event] = deque()
         self._runner = LockstepRunner(workplace, store, self._events.extend if workplace.is_observed else None)
         for registry, members in workplace.plugins.items():
