@@ -32,7 +32,7 @@ Keep = Literal["predictions", "models", "models:all"]
 """Optional results of a run, in addition to the four tables."""
 
 Device = Literal["auto", "cpu", "gpu"]
-"""Devices that a launch may be told to use."""
+"""Devices that a launch may use."""
 
 SEEDS = IntOption(5, ge=1, le=100_000)
 LIMIT = IntOption(1, ge=1)

@@ -96,7 +96,7 @@ SPACES: list[tuple[str, str]] = [
             "def mine(channels, samples, outputs, *, mc_samples): pass",
             "network='mine'",
         ),
-        "space.py: network 'mine': option 'mc_samples' is defined otherwise by acquisition ",
+        "space.py: network 'mine': option 'mc_samples' is defined differently by acquisition ",
     ),
     (
         own(

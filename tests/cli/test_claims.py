@@ -150,7 +150,7 @@ def test_declared_claims_are_decided_and_the_seal_is_told(folder: Path, prepared
     (folder / "new.py").write_text((folder / "new.py").read_text().replace('"above"', '"higher"').replace("(4)", "(5)"))
     data = json.loads(told("new.py", "--json", prepared_root=prepared_root).stdout)
     assert data["seal"].endswith(
-        "changed since: claim higher was added, claim above was removed, the search space asks for other runs "
+        "changed since: claim higher was added, claim above was removed, the search space requests other runs "
         "(10 instead of 8)"
     )
     seal = folder / "results" / "claims" / "new.json"

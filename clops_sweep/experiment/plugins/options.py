@@ -419,7 +419,7 @@ class DeclaredOptions(Mapping[str, Option]):
         others = self._owners.get(name, set()) - {owner}
         if others and self._options[name] != option:
             raise UsageError(
-                f"{owner}: option {name!r} is defined otherwise by {min(others)}: {self._options[name]}; list it by "
+                f"{owner}: option {name!r} is defined differently by {min(others)}: {self._options[name]}; list it by "
                 "name alone, or give it another name"
             )
 
