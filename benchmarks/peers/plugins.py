@@ -104,7 +104,7 @@ class GEMAtRest(QuarterOfEachTask):
     """GEM whose memory gradients use running statistics of batch norm, without updating them."""
 
     def before_training_iteration(self, strategy: Any, **kwargs: Any) -> None:
-        """Where the gradients are computed."""
+        """Compute the gradients with running statistics."""
         with running_statistics(strategy.model):
             super().before_training_iteration(strategy, **kwargs)
 
@@ -113,7 +113,7 @@ class AGEMAtRest(AGEMPlugin):
     """A-GEM whose reference gradient uses running statistics of batch norm, without updating them."""
 
     def before_training_iteration(self, strategy: Any, **kwargs: Any) -> None:
-        """Where the gradients are computed."""
+        """Compute the gradients with running statistics."""
         with running_statistics(strategy.model):
             super().before_training_iteration(strategy, **kwargs)
 

@@ -131,7 +131,7 @@ def worker_setup(script: str, warn: Warn = warnings.warn) -> AbstractContextMana
 
 
 def worker_deaths(warn: Warn = warnings.warn) -> AbstractContextManager[bool]:
-    """Make Tune handle every death of a worker as one.
+    """Make Tune recognise every death of a worker, so that the sweep continues.
 
     Ray ends workers if a machine's memory runs out, with an error that Tune does not know and that ends the sweep.
     """
