@@ -31,7 +31,7 @@ def config_of(row: dict[str, Any]) -> RunConfig | None:
     """Return the config of a row of `runs`; None if it is invalid or names an unregistered plug-in."""
     try:
         return config_from_row(row)
-    except ValueError:  # UsageError is one
+    except ValueError:  # includes UsageError
         return None
 
 
@@ -94,7 +94,7 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known
     fields = [*RunConfig.model_fields, *options]
     varied = [it for it in fields if it not in _REPLICATE and len(set(map(str, rows[it]))) > 1]
     if rows.duplicated([*varied, *_REPLICATE]).any():
-        varied.append("run_id")  # their differences are unknown: they are never merged
+        varied.append("run_id")  # invalid configs cannot be compared, so they are never merged
     places: list[tuple[Any, ...]] = []
     configs: dict[tuple[Any, ...], RunConfig] = {}
     for row in rows[list(dict.fromkeys((*fields, *varied)))].to_dict("records"):
@@ -110,7 +110,7 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known
     labels = [
         tuple(config.get(it) if known and it != "run_id" else value for it, value in zip(varied, place, strict=True))
         for place, config in configs.items()
-    ]  # a column of integers with gaps is float, a config's field is not
+    ]  # pandas stores integers with gaps as float; configs have integers
     axes = {field: _in_order({it[at] for it in labels}) for at, field in enumerate(varied)}
     cells = tuple(
         Cell(dict(zip(varied, it, strict=True)), config, config)

@@ -36,8 +36,7 @@ class Edition:
 
     Prepared data differ by patient split, normalisation, leads and encoder, and have a hash of their own for each.
     `split`, `validation` and `encoder` are those config fields as text, empty for None; `split_within` is "time" or
-    empty. `runs` counts the finished and failed runs of the
-    edition that were asked for.
+    empty. `runs` counts the requested runs of the edition that are finished or failed.
     """
 
     dataset: str

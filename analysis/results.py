@@ -66,8 +66,8 @@ class Row:
 class ResultTable:
     """All configurations of an experiment, then the references.
 
-    `Row.best_in` names the metrics in which a row is best and the intervals of its paired differences to all other rows
-    exclude zero.
+    `Row.best_in` names the metrics in which a row is clearly best: the intervals of its paired differences to all other
+    rows exclude zero.
     """
 
     name: str

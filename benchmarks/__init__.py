@@ -1,1 +1,1 @@
-"""Benchmarks: ``python -m benchmarks`` runs all of them and writes results.md."""
+"""Benchmarks. ``python -m benchmarks`` runs all of them and writes results.md."""

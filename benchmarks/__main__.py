@@ -1,4 +1,4 @@
-"""Runs all benchmarks on one core and writes the table: ``python -m benchmarks [--only NAME ...] [--against REF]``."""
+"""Run all benchmarks on one core and write results.md: ``python -m benchmarks [--only NAME ...] [--against REF]``."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ SECTIONS: dict[str, Callable[[bool], str]] = {
     "end_to_end": lambda quick: end_to_end.run(quick=quick),
 }
 LONG = {"end_to_end"}
-"""Only where they are asked for."""
+"""Benchmarks that run only if named by --only."""
 
 USUAL = [name for name in SECTIONS if name not in LONG]
 
 
 def main() -> None:
-    """Measures, prints and writes."""
+    """Run the requested benchmarks, print the results and write them to a file."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller sizes, to see that everything runs")
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=USUAL, help="some sections")

@@ -1,4 +1,4 @@
-"""This version's numbers beside those of another: what `python -m benchmarks --against REF` prints."""
+"""Comparison of the numbers of two versions, for `python -m benchmarks --against REF`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RULE = re.compile(r"\|( *:?-+:? *\|)+")
 
 @contextlib.contextmanager
 def installed(ref: str) -> Iterator[Path]:
-    """A folder with another version, built and installed, and its benchmarks; it is thrown away at the end.
+    """Yield a temporary folder with another version, built and installed, and its benchmarks.
 
     Args:
         ref: a commit, tag or branch.
@@ -29,13 +29,13 @@ def installed(ref: str) -> Iterator[Path]:
         subprocess.run(["tar", "-x"], cwd=source, input=archive, check=True)
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(source)]
         subprocess.run(install, check=True)
-        for name in ("benchmarks", "tests"):  # not installed, and to be found beside what is
+        for name in ("benchmarks", "tests"):  # not part of the installed package
             (site / name).symlink_to(source / name)
         yield site
 
 
 def measured(site: Path, section: str, *, quick: bool) -> str:
-    """What another version's own benchmarks say of it; nothing where it has no such section."""
+    """Return a section of another version's benchmarks as Markdown; empty if that version lacks it."""
     with tempfile.NamedTemporaryFile(suffix=".md") as file:
         command = [sys.executable, "-m", "benchmarks", *["--quick"] * quick, "--only", section, "--output", file.name]
         done = subprocess.run(command, cwd=site, stdout=subprocess.DEVNULL, check=False)
@@ -43,7 +43,7 @@ def measured(site: Path, section: str, *, quick: bool) -> str:
 
 
 def beside(before: str, now: str) -> str:
-    """The text of now with `before → now` wherever both have a number in a row and a column of the same names."""
+    """Return `now` with `before → now` in each table cell for which both texts have a number."""
     known = {(header, row[0]): row for header, row in _rows(before)}
     lines = now.splitlines()
     for at, header, row in _numbered_rows(now):
@@ -64,7 +64,7 @@ def _rows(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _numbered_rows(text: str) -> Iterator[tuple[int, str, list[str]]]:
-    """The rows of all tables: the line that each is on, the head of its table, and its cells."""
+    """Yield line number, table header and cells of each row of all tables."""
     header, lines = "", text.splitlines()
     for at, line in enumerate(lines):
         if not line.startswith("|"):

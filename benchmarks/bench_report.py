@@ -1,6 +1,6 @@
-"""What a report takes on stores of 10,000 and 100,000 generated runs: ``python -m benchmarks.bench_report [--quick]``.
+"""Cost of a report on stores of 10,000 and 100,000 generated runs: ``python -m benchmarks.bench_report [--quick]``.
 
-Processor time of the whole command, into a new folder and once more where nothing has changed.
+It measures the processor time of the whole command, into a new folder, and again without changes.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ finally:
     lines = Path("/proc/self/status").read_text().splitlines()
     print(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
 """
-"""What the process held at most, in KiB; `getrusage` would count the one that it was forked from, too."""
+"""Peak memory of the process in KiB; `getrusage` would include the process that it was forked from."""
 
 
 def run(*, quick: bool = False) -> str:
-    """The table; with `quick`, of the smallest size alone."""
+    """Return the table; with `quick`, for the smallest size only."""
     with tempfile.TemporaryDirectory() as folder:
         rows = [_measured(runs, Path(folder) / str(runs)) for runs in ((2_000,) if quick else (10_000, 100_000))]
     header = ["runs", "report", "again, nothing new", "peak memory", "page", "figures"]
@@ -48,7 +48,7 @@ def _measured(runs: int, folder: Path) -> list[str]:
     for _ in range(2):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         command = [sys.executable, "-c", _COMMAND, "report", str(file), "--results", "results", "--output", "report"]
-        # not from the checkout, so that it is the installed package
+        # outside the checkout, so that the installed package is used
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=folder)
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         peaks.append(int(done.stdout.split()[-1]) / 1024)
@@ -60,7 +60,7 @@ def _measured(runs: int, folder: Path) -> list[str]:
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_report", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="2,000 runs alone")
     print(run(quick=parser.parse_args().quick))

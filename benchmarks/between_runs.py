@@ -1,4 +1,4 @@
-"""What a worker does between two runs that compute: a sweep over short runs, with a worker on every core.
+"""Time of a worker between two runs, in a sweep over short runs with a worker on every core.
 
 ``python -m benchmarks.between_runs RUNS`` measures one such sweep and prints it.
 """
@@ -45,7 +45,7 @@ EPOCHS = 60
 
 
 def run(*, quick: bool) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     runs = 40 if quick else 160
     taken, each = measured(runs)
     cores = len(os.sched_getaffinity(0))
@@ -56,7 +56,7 @@ def run(*, quick: bool) -> str:
 
 
 def measured(runs: int) -> tuple[float, float]:
-    """Seconds that a run takes by its own column, and from the end of one run of a worker to the end of the next."""
+    """Return the mean `seconds` of runs, and the mean time from the end of a worker's run to the end of its next."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "space.py").write_text(SPACE.format(folder=folder, epochs=EPOCHS, runs=runs))

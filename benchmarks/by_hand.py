@@ -1,4 +1,4 @@
-"""CLOPS as one writes it by hand around a `torch.nn.Module`: what a whole run of an own network is compared with."""
+"""CLOPS written by hand around a `torch.nn.Module`: the baseline for complete runs of custom networks."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _AT_A_TIME = 256
 
 
 def clops(config: RunConfig, frames: FrameSet, module: nn.Module) -> list[list[float]]:
-    """A whole run with one output; after every epoch each task's validation loss and AUC, after every task its R.
+    """Train a complete run with one output, with validation loss and AUC of each task after each epoch.
 
     Args:
-        config: with `bald_mcd` and top storage.
+        config: a config with `bald_mcd` and storage order "top".
         frames: the data set.
         module: float32 [B, channels, samples] to logits [B, 1].
 
     Returns:
-        The validation AUC of every task after each.
+        R: the validation AUC of every task after each task.
     """
     bce = nn.functional.binary_cross_entropy_with_logits
     tasks = scenario_of(config, frames).tasks

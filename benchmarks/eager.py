@@ -1,4 +1,4 @@
-"""What everything is compared with: the paper's network as one writes it in PyTorch, a training step a call."""
+"""The baseline of the benchmarks: the paper's network in plain PyTorch, one training step per call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def network(outputs: int = 1) -> nn.Sequential:
 
 
 def training_step(batch_size: int = 16, device: torch.device | str = "cpu") -> Callable[[], None]:
-    """Forward, backward and Adam on one batch that is at hand."""
+    """Return a function that computes forward pass, backward pass and Adam step on one batch in memory."""
     model = network().to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     frames = torch.randn(batch_size, 1, 2500, device=device)
@@ -38,7 +38,7 @@ def training_step(batch_size: int = 16, device: torch.device | str = "cpu") -> C
 
 
 def dropout_passes(frames: int = 256, samples: int = 20) -> Callable[[], None]:
-    """T passes with dropout on and batch norm in evaluation mode, a pass a call of the network."""
+    """Return a function that computes T passes with dropout on and batch norm in evaluation mode, one per call."""
     model = network().eval()
     for layer in model:
         layer.train(isinstance(layer, nn.Dropout))

@@ -1,4 +1,4 @@
-"""Runs on cached features: a training step, an evaluation and whole runs, beside a bare PyTorch loop."""
+"""Runs on cached features: training step, evaluation and complete runs, compared with a plain PyTorch loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ METHODS = ("finetune", "er", "clops", "ncm", "slda", "ranpac")
 
 
 def _features(instances: int, people: int = 300) -> FrameSet:
-    """Features of instances of four classes, each person in one split."""
+    """Return features of instances of four classes, with each person in one split."""
     stream = np.random.default_rng(0)
     labels = stream.integers(0, 4, instances)
     patients = stream.integers(0, people, instances).astype(np.int32)
@@ -49,7 +49,7 @@ def _features(instances: int, people: int = 300) -> FrameSet:
 
 
 def _step_and_evaluation() -> tuple[float, float]:
-    """Milliseconds of a training step, with everything that goes with it, and of an evaluation."""
+    """Return the milliseconds of a training step, including all overhead, and of an evaluation."""
     bank = FrameBank(_features(BATCH * STEPS), torch.device("cpu"))
     learner = make_learner([0], "softmax", 4, 1e-3, bank, "linear")
     rows = torch.arange(BATCH * STEPS)[None]
@@ -61,7 +61,7 @@ def _step_and_evaluation() -> tuple[float, float]:
 
 
 def _bare_step() -> float:
-    """Milliseconds of a step that one writes by hand."""
+    """Return the milliseconds of a hand-written training step."""
     inputs = torch.from_numpy(_features(BATCH * STEPS).frames.copy())
     targets = torch.arange(BATCH * STEPS) % 4
     module = nn.Linear(FEATURES, 4)
@@ -77,7 +77,7 @@ def _bare_step() -> float:
 
 
 def _whole_run(strategy: str, frames: FrameSet) -> float:
-    """Seconds of processor time of a run with the usual epochs, of which one task order is trained."""
+    """Return the processor seconds of a run with the usual number of epochs and one task order."""
     config = RunConfig(
         dataset="synthetic", scenario="class_il_union", network="linear", strategy=strategy, batch_size=BATCH
     )
@@ -88,7 +88,7 @@ def _whole_run(strategy: str, frames: FrameSet) -> float:
 
 
 def run(*, quick: bool = False) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     step, evaluation = _step_and_evaluation()
     rows = [
         [f"training step, batch {BATCH}", f"{step:.3f} ms", f"{STEP_MS} ms"],

@@ -1,4 +1,4 @@
-"""A whole sweep of many short runs with Ray as it is: how long it takes, and what compaction and the driver cost.
+"""Duration of a complete sweep of many short runs with Ray, and processor time of driver and compaction.
 
 ``python -m benchmarks.end_to_end CORES SECONDS RUNS`` measures one such sweep, over runs that sleep.
 """
@@ -32,7 +32,7 @@ def note(what, seconds):
 if "clops_sweep.store.upkeep.background" in sys.orig_argv:
     atexit.register(lambda: note("compaction", time.process_time()))
 """
-"""Python runs it at the start of every process, and a process of compaction says at its end what it has used."""
+"""A `sitecustomize` module, which Python runs in every process: compaction processes record their processor time."""
 
 _DRIVER = """
 import atexit
@@ -58,17 +58,17 @@ main()
 
 @dataclass(frozen=True)
 class Whole:
-    """What a sweep took, from the command to its end.
+    """Cost of a sweep, from the command to its end.
 
     Attributes:
-        cores: how many workers there were.
-        seconds: for which each run sleeps.
-        runs: how many there were.
-        clock: seconds by the clock.
-        driver: processor time of the driver, with what it compacts itself.
-        compaction: processor time of compaction, in the processes beside the sweep and at its end.
-        compactions: how often something was put together.
-        parts: how many parts the table of runs has in the end.
+        cores: number of workers.
+        seconds: sleep of each run.
+        runs: number of runs.
+        clock: wall-clock seconds.
+        driver: processor time of the driver, including its own compaction.
+        compaction: processor time of all compaction, during the sweep and at its end.
+        compactions: number of compactions.
+        parts: number of parts of the table `runs` at the end.
     """
 
     cores: int
@@ -82,7 +82,7 @@ class Whole:
 
 
 def whole(cores: int, seconds: float, runs: int) -> Whole:
-    """Measures a sweep; every run of it must be in the table exactly once."""
+    """Measure a sweep, and check that every run is in the table exactly once."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "space.py").write_text(SPACE.format(folder=folder, seconds=seconds, runs=runs))
@@ -111,7 +111,7 @@ def whole(cores: int, seconds: float, runs: int) -> Whole:
 
 
 def run(*, quick: bool) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     found = whole(2, 0.3, 300 if quick else 2_000)
     slept = found.runs * found.seconds
     rows = [

@@ -1,7 +1,7 @@
-"""How fast the driver of a sweep is: the scheduler as it is, with workers that answer without computing.
+"""Speed of the driver of a sweep: the real scheduler, with simulated workers that answer without computing.
 
-``python -m benchmarks.feeding CORES SECONDS STEPS`` has so many workers, for which a second passes at each step, until
-there have been so many steps. A few processes of Ray answer for all of them.
+``python -m benchmarks.feeding CORES SECONDS STEPS`` simulates CORES workers with runs of SECONDS, until STEPS steps are
+done. A simulated second passes per step. A few Ray processes answer for all workers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
+import clops_sweep.execution.ray_environment  # noqa: F401  # sets variables that Ray reads on import
 
 # isort: split
 
@@ -42,23 +42,23 @@ _SECONDS_PER_STEP = 1.0
 
 
 class Answers:
-    """What many workers would report whose runs take their time."""
+    """Reports of simulated workers, each of whose runs takes some seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._workers: dict[int, tuple[int, int, float]] = {}
 
     def call(self, worker: int, method: str, *arguments: Any, **options: Any) -> Any:
-        """A method of a worker."""
+        """Call a method of a worker."""
         return getattr(self, method)(worker, *arguments, **options)
 
     def reset(self, worker: int, config: dict[str, Any], storage: object = None) -> bool:
-        """The worker has a job."""
+        """Assign a job to a worker."""
         self._workers[worker] = len(config["job"].parts()), 0, 0.0
         return True
 
     def train(self, worker: int) -> dict[str, Any]:
-        """A second has passed."""
+        """Return the reports of a worker after a simulated second."""
         parts, at, done = self._workers[worker]
         found: list[tuple[int, Report]] = []
         left = _SECONDS_PER_STEP
@@ -75,16 +75,16 @@ class Answers:
         return {"reports": found, "notes": (), "done": at == parts, "training_iteration": 1, "config": {}}
 
     def stop(self, worker: int) -> None:
-        """The worker is no longer needed."""
+        """Do nothing: the worker is no longer needed."""
 
     def get_auto_filled_metrics(self, worker: int, **options: Any) -> dict[str, Any]:
-        """Nothing that Tune would like to know of a trial before its first result."""
+        """Return none of the metrics that Tune requests before a trial's first result."""
         return {}
 
 
 @dataclass(frozen=True)
 class _Worker:
-    """What Tune takes for the handle of an actor."""
+    """A simulated worker, which Tune uses like the handle of an actor."""
 
     process: Any
     number: int
@@ -104,7 +104,7 @@ class _Method:
 
 def _manager(processes: list[Any]) -> Callable[..., Any]:
     class Manager(tune_controller.RayActorManager):  # type: ignore[misc]
-        """Starts no actors: there are as many as are asked for, in a few processes."""
+        """Creates simulated workers in a few processes instead of actors."""
 
         def add_actor(self, cls: type, kwargs: dict[str, Any], resource_request: Any, **called: Any) -> TrackedActor:
             number = len(self._live_actors_to_ray_actors_resources)
@@ -128,12 +128,12 @@ def _manager(processes: list[Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class Fed:
-    """What a driver has done.
+    """Speed of a driver.
 
     Attributes:
-        steps: how many steps of workers it took in, a second by the clock.
-        runs: how many runs it handed out, a second.
-        used: its processor time a step, in seconds.
+        steps: steps of workers handled per wall-clock second.
+        runs: runs started per wall-clock second.
+        used: processor seconds per step.
     """
 
     steps: float
@@ -142,7 +142,7 @@ class Fed:
 
 
 def fed(cores: int, seconds: float, steps: int) -> Fed:
-    """Measures the driver's part of a sweep over runs of so many seconds."""
+    """Measure the driver in a sweep over runs of `seconds` simulated seconds."""
     runs = max(cores, round(steps * _SECONDS_PER_STEP / seconds))
     locksteps = [Job((RunConfig(seed=seed),), (f"{seed:024x}",), names=("trivial",)) for seed in range(runs)]
     kept = tune.places, tune_controller.RayActorManager
@@ -161,14 +161,14 @@ def fed(cores: int, seconds: float, steps: int) -> Fed:
                 tune.run_fed(feed, workplace, Resources(), display)
             finally:
                 tune.places, tune_controller.RayActorManager = kept
-    first, last = len(feed.steps) // 5, len(feed.steps) * 4 // 5  # neither the beginning nor the end
+    first, last = len(feed.steps) // 5, len(feed.steps) * 4 // 5  # without start and end
     spans = zip(feed.steps[first], feed.steps[last], strict=True)
     each, used = ((after - before) / (last - first) for before, after in spans)
     return Fed(1 / each, _SECONDS_PER_STEP / seconds / each, used)
 
 
 class _Noted:
-    """A feed that notes the moments of steps, by the clock and by the processor time of this process."""
+    """A feed that records wall-clock and processor time of each step."""
 
     def __init__(self, feed: GridFeed) -> None:
         self._feed = feed
@@ -179,7 +179,7 @@ class _Noted:
 
     def report(self, job: Job, report: Report) -> None:
         self._feed.report(job, report)
-        if isinstance(report, Running):  # the last of a step, but for that with which a job ends
+        if isinstance(report, Running):  # the last report of a step, unless the job ends
             self._note()
 
     def returned(self, job: Job) -> None:
@@ -191,7 +191,7 @@ class _Noted:
 
 
 def run(*, quick: bool) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     workers = (8, 16) if quick else (50, 100, 200, 400)
     rows = []
     used: dict[float, list[float]] = {}

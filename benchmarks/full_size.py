@@ -1,6 +1,6 @@
-"""Time-IL and Domain-IL at the paper's size: seconds an epoch, and what a worker needs beyond the frames it shares.
+"""Time-IL and Domain-IL at the paper's size: seconds per epoch, and memory of a worker without the shared frames.
 
-``python -m benchmarks.full_size time_il`` measures one of them, in a process of its own.
+``python -m benchmarks.full_size time_il`` measures one scenario, in a separate process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SHAPES = {"time_il": (shapes.time_il, shapes.TIME_IL), "domain_il": (shapes.doma
 
 
 def run(*, quick: bool) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     rows = []
     for scenario, (_, counts) in SHAPES.items():
         share = 0.02 if quick else 1.0
@@ -53,7 +53,7 @@ def _measure(scenario: str, share: float) -> dict[str, object]:
     torch.set_num_threads(1)
     make, counts = SHAPES[scenario]
     frames = make(shapes.scaled(counts, share))
-    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     run = ContinualRun(RunConfig(dataset="synthetic", scenario=scenario, epochs_per_task=1, batch_size=256), frames)
     seconds = []
     while not run.finished:
@@ -66,7 +66,7 @@ def _measure(scenario: str, share: float) -> dict[str, object]:
 
 
 def _memory(name: str) -> int:
-    """A figure of this process in bytes, as Linux gives it."""
+    """Return a memory figure of this process from /proc, in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name + ":"))
 

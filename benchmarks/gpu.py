@@ -1,4 +1,4 @@
-"""Training steps and whole runs on a GPU against the number of runs in lockstep."""
+"""Training steps and complete runs on a GPU, by the number of runs in lockstep."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH, STEPS, STACKS = 16, 200, (1, 5, 20, 40)
 
 
 def run(*, quick: bool) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     if not torch.cuda.is_available():
         return "## On a GPU\n\nNot measured: this machine has none."
     device = torch.device("cuda")
@@ -52,7 +52,7 @@ def run(*, quick: bool) -> str:
 
 
 def _clock(work: Callable[[], object], calls: int) -> float:
-    """Seconds a call, after some calls that do not count."""
+    """Return the seconds per call, after some warm-up calls."""
     for _ in range(10):
         work()
     torch.cuda.synchronize()

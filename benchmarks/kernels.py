@@ -1,4 +1,4 @@
-"""One training step and one Monte-Carlo pass, of every backend, against eager PyTorch in the same process."""
+"""Training step and Monte-Carlo pass of every backend, compared with eager PyTorch in the same process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCH, FRAMES, SAMPLES, STEPS = 16, 256, 20, 100
 
 
 def run() -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     cpu = torch.device("cpu")
     bank = FrameBank(shapes.class_il(shapes.scaled(shapes.CLASS_IL, 0.5)), cpu)
     eager_step = seconds(eager.training_step(BATCH))

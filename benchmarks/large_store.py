@@ -1,4 +1,4 @@
-"""A store of 100,000 runs as sweeps leave it: what plan, status, readers and compaction take, and how that grows."""
+"""Cost of plan, status, reading and compaction on a store of up to 100,000 runs, and how it grows."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ print(json.dumps([runs, used, int(status["VmHWM"].split()[0]) / 1024]))
 
 
 def run(space: Callable[[int], object], *, quick: bool) -> str:
-    """The section of the results.
+    """Return the section of results.md.
 
     Args:
-        space: makes a search space of about so many runs.
-        quick: whether the stores are small.
+        space: returns a search space of about a number of runs.
+        quick: whether to use small stores.
     """
     sizes = (1_000, 4_000) if quick else (10_000, 30_000, 100_000)
     measured: list[dict[str, float]] = []
@@ -112,7 +112,7 @@ def _measured(root: Path, results: Path, requests: Sequence[RunRequest], content
 
 
 def _portions(run_ids: Sequence[str]) -> Iterator[list[str]]:
-    """Runs in the portions in which they are compacted."""
+    """Yield the runs in the portions in which they are compacted."""
     full = len(run_ids) // RUNS_PER_PART * RUNS_PER_PART
     ends = [*range(0, full, RUNS_PER_PART), *range(full, len(run_ids), FEW), len(run_ids)]
     for start, end in pairwise(ends):
@@ -121,7 +121,7 @@ def _portions(run_ids: Sequence[str]) -> Iterator[list[str]]:
 
 @contextmanager
 def _unsynced() -> Iterator[None]:
-    """Without a wait for the disk."""
+    """Skip fsync in the block, since waiting for the disk is not measured."""
     synced = os.fsync
     os.fsync = lambda handle: None
     try:
@@ -131,7 +131,7 @@ def _unsynced() -> Iterator[None]:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """The better of two."""
+    """Return the shorter of two measurements."""
     taken = []
     for _ in range(2):
         begun = time.process_time()
@@ -141,7 +141,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _command(root: Path, arguments: list[str]) -> float:
-    """Of a process, from its start to its end."""
+    """Return the processor time of a process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {
         **os.environ,
@@ -154,7 +154,7 @@ def _command(root: Path, arguments: list[str]) -> float:
 
 
 def _tables(run_ids: Sequence[str], configs: Sequence[RunConfig], content: str) -> dict[TableName, pa.Table]:
-    """The tables of runs that never took place: their number and the size of their rows are what matters."""
+    """Return tables of simulated runs with realistic numbers and sizes of rows."""
     draw = np.random.default_rng(len(run_ids))
     count, names = len(run_ids), [f"{2 * task}-{2 * task + 1}" for task in range(TASKS)]
 

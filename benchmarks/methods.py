@@ -1,4 +1,4 @@
-"""A training step of every method beside a step of fine-tuning in the same process."""
+"""Training step of every method, compared with fine-tuning in the same process."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ METHODS: dict[str, dict[str, Any]] = {
     "mas": {},
     "lwf": {},
 }
-"""Settings of each, beside the defaults."""
+"""Settings of each method other than the defaults."""
 
 
 EXAMPLES = {"my_derpp": "derpp", "my_ewc": "ewc", "my_lwf": "lwf", "my_replay": "er"}
-"""The methods of docs/own_method.md, which are written as a loss, and the built-in method that each is like."""
+"""The methods of docs/own_method.md, written as a loss, with the corresponding built-in method."""
 
 
 class TrainedTwice:
-    """A run in the middle of its third task, whose epochs can be trained again and again.
+    """A run in the middle of its third task, whose epochs can be trained repeatedly.
 
     Args:
-        frames: of the paper's Class-IL shape.
+        frames: frames of the paper's Class-IL shape.
         strategy: the method.
         settings: other config fields.
     """
@@ -62,7 +62,7 @@ class TrainedTwice:
         self._steps, self._epochs = math.ceil(trained / BATCH), 0
 
     def seconds(self) -> float:
-        """Processor time of an epoch, by its steps."""
+        """Return the processor time per step of an epoch."""
         epoch, seeds = self._epochs, self._training.seeds
         self._epochs += 1
         start = time.process_time()
@@ -74,7 +74,7 @@ class TrainedTwice:
 
 
 def run(*, quick: bool) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     frames = shapes.class_il(shapes.scaled(shapes.CLASS_IL, 0.25)) if quick else shapes.class_il()
     rows, rounds = [], 3 if quick else 25
     finetune = TrainedTwice(frames, "finetune")

@@ -1,4 +1,4 @@
-"""A training step of a user's network beside a bare PyTorch loop over the same batches."""
+"""Training step of custom networks, compared with a plain PyTorch loop over the same batches."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ BATCH, STEPS = 16, 20
 
 
 def narrow(channels: int, samples: int, outputs: int) -> nn.Module:
-    """A network so small that what surrounds its arithmetic counts most."""
+    """Return a network so small that overhead dominates."""
     layers = [nn.Conv1d(channels, 8, 15, 5), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.1), nn.AdaptiveAvgPool1d(4)]
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32, outputs))
 
 
 def recurrent(channels: int, samples: int, outputs: int) -> nn.Module:
-    """An LSTM over windows of 20 samples."""
+    """Return an LSTM over windows of 20 samples."""
 
     class Last(nn.Module):
         def __init__(self) -> None:
@@ -60,7 +60,7 @@ def _frames(channels: int, samples: int) -> FrameSet:
 
 
 def _epoch_of_a_learner(make: MakeModule, channels: int, samples: int) -> float:
-    """Seconds a step of `train_epoch`, with everything that goes with it."""
+    """Return the seconds per step of `train_epoch`, including all overhead."""
     bank = FrameBank(_frames(channels, samples), torch.device("cpu"))
     with NETWORKS.temporarily("measured", make):
         learner = ModuleLearner([0], "binary", 1, 1e-4, bank, "measured")
@@ -71,7 +71,7 @@ def _epoch_of_a_learner(make: MakeModule, channels: int, samples: int) -> float:
 
 
 def _epoch_of_a_loop(make: MakeModule, channels: int, samples: int) -> float:
-    """Seconds a step of the loop that one writes by hand, its frames at hand as float32."""
+    """Return the seconds per step of a hand-written loop over float32 frames in memory."""
     frames = _frames(channels, samples)
     rows = torch.arange(BATCH * STEPS) % 100
     inputs = torch.from_numpy(frames.signal(rows.numpy())).view(len(rows), channels, samples)
@@ -89,7 +89,7 @@ def _epoch_of_a_loop(make: MakeModule, channels: int, samples: int) -> float:
 
 
 def _whole_runs(make: MakeModule, channels: int, samples: int) -> tuple[float, float]:
-    """Seconds of a whole run of CLOPS, written by hand and as it is here; two of each, in turn."""
+    """Return the seconds of a complete run of CLOPS, hand-written and ours; two of each, in turn."""
     frames = of_shape(open_frames("synthetic"), channels, samples)
     taken = [math.inf, math.inf]
     with NETWORKS.temporarily("measured", make):
@@ -111,7 +111,7 @@ def _whole_runs(make: MakeModule, channels: int, samples: int) -> tuple[float, f
 
 
 def run() -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     whole = []
     for name, make, channels, samples in CASES[:3]:
         hand, here = _whole_runs(make, channels, samples)

@@ -1,4 +1,4 @@
-"""Own data: preparing arrays, in turns with copying their file, and opening 100,000 frames of 12 channels."""
+"""Custom data: preparing arrays, compared with copying their file, and opening 100,000 frames of 12 channels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHANNELS, SAMPLES = 12, 250
 
 @dataset("benchmark_own_data", files=["frames.npy"])
 def own_data(data_root: Path) -> Recordings:
-    """Whole numbers, read through a memory map."""
+    """Return integer signals that are read through a memory map."""
     frames = np.load(data_root / "frames.npy", mmap_mode="r")
     number = np.arange(len(frames))
     channels = [f"channel {channel + 1}" for channel in range(CHANNELS)]
@@ -35,7 +35,7 @@ def _copied(source: Path, copy: Path) -> None:
 
 
 def run(*, quick: bool) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     count = 5_000 if quick else 100_000
     rows: list[list[str]] = []
 
@@ -49,7 +49,7 @@ def run(*, quick: bool) -> str:
         root.mkdir()
         stream = np.random.default_rng(0)
         np.save(root / "frames.npy", stream.integers(-2000, 2000, (count, CHANNELS, SAMPLES), dtype=np.int16))
-        for turn in range(1 if quick else 3):  # what is written stays until the end, so that the next is elsewhere
+        for turn in range(1 if quick else 3):  # kept until the end, so that each file is written to new disk space
             copy, prepared = Path(folder) / f"copy {turn}", Path(folder) / f"prepared {turn}"
             for place in ("a new place", "the place of one that was removed"):
                 copy.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""Runs a minute against the number of trials that share a device: a process each, started together.
+"""Runs per minute by the number of trials that share a device, each in a process, started together.
 
-``python -m benchmarks.packing DEVICE STACK EPOCHS`` is one of them: it waits for a line and prints its seconds.
+``python -m benchmarks.packing DEVICE STACK EPOCHS`` runs one trial: it waits for a line and prints its seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clops_sweep.machine import available_cores
 
 
 def run(*, quick: bool) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     epochs = 1 if quick else 10
     device = "cuda" if torch.cuda.is_available() else "cpu"
     packings = [(1, 1), (2, 1), (4, 1), (1, 5), (2, 5), (1, 20), (2, 20), (1, 40)]
@@ -64,7 +64,7 @@ def _trial(device: str, stack: int, epochs: int) -> None:
     torch.set_num_threads(1)
     frames = shapes.class_il()
     config = CONFIG.replace(epochs_per_task=epochs)
-    # What is compiled and chosen at the first use is no part of a sweep's speed.
+    # Compilation and kernel selection on first use are not part of a sweep's speed.
     ContinualRun(config.replace(epochs_per_task=1, acquisition="random"), frames, device).advance()
     run = ContinualRun([config.replace(seed=seed) for seed in range(stack)], frames, device)
     print("ready", flush=True)

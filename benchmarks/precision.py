@@ -1,4 +1,4 @@
-"""Training in bfloat16 beside float32: time of a step, and what becomes of the scores."""
+"""Training in bfloat16 compared with float32: time per step, and scores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHANNELS, SAMPLES, BATCH, STEPS = 12, 250, 16, 4
 
 
 def _step(network: str, precision: str, rounds: int) -> float:
-    """Seconds of processor time of a training step."""
+    """Return the processor seconds of a training step."""
     frames = of_shape(tiny_frames("class_il", tasks=6), CHANNELS, SAMPLES)
     bank = FrameBank(frames, torch.device("cpu"))
     learner = make_learner([0], "binary", 1, 1e-4, bank, network, precision=precision)
@@ -29,7 +29,7 @@ def _step(network: str, precision: str, rounds: int) -> float:
 
 
 def _score(network: str, precision: str, epochs: int, seed: int) -> float:
-    """Test AUC after all tasks."""
+    """Return the test AUC after all tasks."""
     settings = {"network": network, "strategy": "finetune", "epochs_per_task": epochs, "seed": seed}
     config = tiny_config("class_il", precision=precision, **settings)
     frames = of_shape(tiny_frames("class_il", tasks=3), CHANNELS, SAMPLES)
@@ -37,7 +37,7 @@ def _score(network: str, precision: str, epochs: int, seed: int) -> float:
 
 
 def run(*, quick: bool = False) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     epochs, seeds = (1, 2) if quick else (4, 4)
     rows = []
     for network in NETWORKS:

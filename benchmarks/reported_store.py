@@ -1,4 +1,4 @@
-"""A store of many generated runs, made by columns: nothing in it was trained, and nothing of it is a result."""
+"""A store of many generated runs, written column by column. Nothing was trained, and its numbers mean nothing."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ SPACE = SearchSpace("large_grid", RunConfig(), {**AXES, "learning_rate": RATES},
 
 
 def write_grid(runs: int, file: Path) -> SearchSpace:
-    """A file with a grid of 10 x 10 cells, four variants, five seeds, and as many learning rates as the runs allow."""
+    """Write a grid of 10 x 10 cells, 4 variants, 5 seeds, and learning rates up to the number of runs; return it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(_SPACE % (max(1, runs // 2000) + 1))
     return load_spaces(file)[0]
 
 
 def fill(store: RunStore, space: SearchSpace) -> int:
-    """Writes every run that a search space asks for; returns how many there are.
+    """Write all runs that a search space requests, and return their number.
 
-    The tables but `runs` are those of a few runs, again and again.
+    All tables except `runs` repeat those of a few runs.
     """
     generated = _generated()
     store.open_for_writing()
@@ -83,7 +83,7 @@ def _row(generated: ModuleType, config: RunConfig, run_id: str, noise: Sequence[
 
 
 def _again(few: Sequence[pa.Table], ids: Sequence[str]) -> pa.Table:
-    """The rows of a few runs, as many each, for many run ids in turn."""
+    """Return the rows of a few runs of equal size, repeated for many run ids."""
     whole, each = pa.concat_tables(few), few[0].num_rows
     starts = np.arange(len(ids)) % len(few) * each
     rows = whole.take(pa.array((starts[:, None] + np.arange(each)).ravel()))

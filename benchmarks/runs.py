@@ -1,4 +1,4 @@
-"""Whole CLOPS runs of the paper's Class-IL shape: seconds by phase, for each backend and five seeds."""
+"""Complete CLOPS runs of the paper's Class-IL shape: seconds by phase, for each backend and five seeds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFIG = RunConfig(dataset="synthetic", scenario="class_il", epochs_per_task=20,
 
 
 def timed_run(frames: FrameSet, config: RunConfig, seeds: int, backend: str) -> tuple[float, dict[str, float]]:
-    """Processor time of a whole run with the given backend, and by phase what the clock said of it, as shares."""
+    """Return the processor time of a complete run with a backend, and the share of wall-clock time of each phase."""
     before = os.environ.get(native.ENVIRONMENT)
     os.environ[native.ENVIRONMENT] = backend
     try:
@@ -35,7 +35,7 @@ def timed_run(frames: FrameSet, config: RunConfig, seeds: int, backend: str) -> 
 
 
 def run(*, quick: bool) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     frames = shapes.class_il()
     config = CONFIG.replace(epochs_per_task=2) if quick else CONFIG
     eager_step = seconds(eager.training_step())

@@ -1,4 +1,4 @@
-"""Seconds an epoch against the number of training frames, for the paper's three data-set shapes."""
+"""Seconds per epoch by the number of training frames, for the paper's three data-set shapes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHAPES: tuple[tuple[str, Callable[[shapes.Counts], FrameSet], shapes.Counts, int
 
 
 def run(*, quick: bool) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     rows = []
     backend = (native.available() or ("off",))[0]
     for scenario, make, counts, batch_size, shares in SHAPES:

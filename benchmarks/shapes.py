@@ -1,4 +1,4 @@
-"""Frame sets of the paper's shapes, made of noise and a class-dependent oscillation: only their sizes matter here."""
+"""Frame sets of the paper's shapes, made of noise and a class-dependent oscillation; only their sizes matter."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 
 CLASS_IL = ((781, 227, 463, 2118, 309, 179), (126, 141, 118, 587, 83, 82), (285, 77, 130, 703, 89, 102))
-"""Instances of the six tasks of Cardiology in training, validation and test."""
+"""Numbers of training, validation and test instances of the six tasks of Cardiology."""
 
 TIME_IL = ((37_596, 20_586, 18_424), (12_534, 6_858, 6_143), (12_552, 6_864, 6_139))
-"""Instances of the three terms of Chapman, twelve leads each: the columns of the paper's table are the splits."""
+"""Numbers of instances by split of the three terms of Chapman, with twelve leads each."""
 
 DOMAIN_IL = ((11_598,) * 12, (3_238,) * 12, (4_041,) * 12)
-"""Instances of the twelve leads of PhysioNet 2020."""
+"""Numbers of instances by split of the twelve leads of PhysioNet 2020."""
 
 LEADS = ("I", "II", "III", "aVL", "aVR", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
 
@@ -23,12 +23,12 @@ Counts = Sequence[Sequence[int]]
 
 
 def scaled(counts: Counts, share: float) -> list[list[int]]:
-    """The same proportions, smaller; at least eight instances of each."""
+    """Scale numbers down in proportion, to at least eight instances each."""
     return [[max(8, round(share * count)) for count in split] for split in counts]
 
 
 def class_il(counts: Counts = CLASS_IL) -> FrameSet:
-    """Pairs of classes, single label."""
+    """Return single-label frames of pairs of classes."""
     cells = [
         (split, 2 * task + position, count // 2 + (position < count % 2))
         for split, tasks in enumerate(counts)
@@ -40,21 +40,21 @@ def class_il(counts: Counts = CLASS_IL) -> FrameSet:
 
 
 def time_il(counts: Counts = TIME_IL) -> FrameSet:
-    """Three terms of four classes."""
+    """Return frames of four classes in three terms."""
     split, term = _columns([(split, term, n) for split, terms in enumerate(counts) for term, n in enumerate(terms)])
     times = np.array(["2018-06-01", "2019-06-01", "2020-06-01"], "datetime64[s]")[term]
     return _frames(split, np.arange(len(split)) % 4, classes=4, times=times)
 
 
 def domain_il(counts: Counts = DOMAIN_IL) -> FrameSet:
-    """Twelve leads of nine labels, several of which may hold."""
+    """Return multi-label frames of twelve leads with nine labels."""
     split, lead = _columns([(split, lead, n) for split, leads in enumerate(counts) for lead, n in enumerate(leads)])
     labels = np.eye(9, dtype=np.uint8)[np.arange(len(split)) % 9]
     return _frames(split, labels, classes=9, leads=lead)
 
 
 def _columns(cells: Sequence[tuple[int, int, int]]) -> list[np.ndarray]:
-    """(split, value, count) to a column of splits and one of values."""
+    """Convert (split, value, count) to a column of splits and a column of values."""
     counts = [count for *_, count in cells]
     return [np.repeat([cell[column] for cell in cells], counts) for column in (0, 1)]
 

@@ -1,7 +1,7 @@
-"""What a driver can feed: a sweep over runs that sleep, on as many logical cores as are asked for.
+"""Number of workers that a driver can keep busy: a sweep over runs that sleep, on any number of logical cores.
 
-``python -m benchmarks.sleeping CORES SECONDS RUNS`` measures one such sweep. The runs take next to no processor time,
-so that more workers than there are cores can be kept busy, and whatever keeps them from being busy is the sweep.
+``python -m benchmarks.sleeping CORES SECONDS RUNS`` measures one such sweep. The runs take almost no processor time, so
+there may be more workers than cores, and idle time of workers is due to the sweep.
 """
 
 from __future__ import annotations
@@ -68,19 +68,19 @@ SPACE = SearchSpace("sleeping", BASE, seeds=range({runs}))
 
 @dataclass(frozen=True)
 class Slept:
-    """What a sweep over sleeping runs took.
+    """Cost of a sweep over sleeping runs.
 
     Attributes:
-        cores: how many there were, or were said to be.
-        seconds: for which each run sleeps.
-        runs: how many.
-        alone: seconds by the clock of a run in a process of its own, one after another, without a sweep.
-        each: the same in the sweep, from the end of a worker's first run to that of its last.
-        whole: from the first end of a run to the last, times the cores, a run: with the idle ones at the end.
-        driver: processor time of the driver meanwhile, a run.
-        first: seconds from the command to the end of the first run, without what it slept.
-        worker: the largest proportional set size of a worker, in megabytes.
-        together: that of all processes of the sweep, in megabytes.
+        cores: number of logical cores, as declared to Ray.
+        seconds: sleep of each run.
+        runs: number of runs.
+        alone: wall-clock seconds per run without a sweep, one after another in one process.
+        each: wall-clock seconds per run of a worker in the sweep, from the end of its first run to the end of its last.
+        whole: wall-clock seconds from the first end of a run to the last, times cores / runs; includes idle workers.
+        driver: processor seconds of the driver per run.
+        first: seconds from the command to the end of the first run, without its sleep.
+        worker: largest proportional set size of a worker, in megabytes.
+        together: proportional set size of all processes of the sweep, in megabytes.
     """
 
     cores: int
@@ -96,12 +96,12 @@ class Slept:
 
     @property
     def busy(self) -> float:
-        """For which share of the time workers do what they would do without a sweep."""
+        """Share of the time in which workers compute: `alone` / `each`."""
         return self.alone / self.each
 
 
 def slept(cores: int, seconds: float, runs: int) -> Slept:
-    """Measures a sweep."""
+    """Measure a sweep."""
     with tempfile.TemporaryDirectory() as folder:
         root, tag = Path(folder), uuid.uuid4().hex
         (root / "space.py").write_text(SPACE.format(folder=folder, seconds=seconds, runs=runs))
@@ -158,7 +158,7 @@ def slept(cores: int, seconds: float, runs: int) -> Slept:
 
 
 def _alone(root: Path, environment: dict[str, str]) -> float:
-    """Such runs one after another in a process, by the clock."""
+    """Return the wall-clock seconds per run of such runs, one after another in a process."""
     code = (
         "import time\n"
         "from pathlib import Path\n"
@@ -179,7 +179,7 @@ def _alone(root: Path, environment: dict[str, str]) -> float:
 
 
 def _processor_time(pid: int) -> float:
-    """What a process has used so far, without those that it has started."""
+    """Return the processor time of a process so far, without its children."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -188,7 +188,7 @@ def _processor_time(pid: int) -> float:
 
 
 def _sizes(tag: str) -> list[tuple[str, float]]:
-    """Title and proportional set size, in megabytes, of every process that has a tag in its environment."""
+    """Return title and proportional set size (in megabytes) of every process with a tag in its environment."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -202,7 +202,7 @@ def _sizes(tag: str) -> list[tuple[str, float]]:
 
 
 def run(*, quick: bool) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     cases = [(2, 1.0, 24)] if quick else [(2, 1.0, 400), (32, 1.0, 1_600), (32, 5.0, 480)]
     rows = []
     for cores, seconds, runs in cases:

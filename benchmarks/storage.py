@@ -1,4 +1,4 @@
-"""Store and planner at 10,000 and 100,000 runs. The runs never took place: only their number matters."""
+"""Store and planner at 10,000 and 100,000 runs. The runs are simulated: only their number matters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SYNCED = 200
 
 
 def space(runs: int) -> SearchSpace:
-    """Cells of b, a and T with five seeds each."""
+    """Return a search space over b, a and T with five seeds."""
     cells = runs // 5
     side = max(1, int(np.sqrt(cells / 4)))
     shares = [round((i + 1) / side, 6) for i in range(side)]
@@ -39,7 +39,7 @@ def space(runs: int) -> SearchSpace:
 
 
 def run(*, quick: bool) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     asked = space(1_000 if quick else 10_000)
     rows: list[list[str]] = []
 
@@ -80,7 +80,7 @@ def run(*, quick: bool) -> str:
 
 
 def fill(store: RunStore, requests: Sequence[RunRequest], content: str) -> None:
-    """Parts as a sweep leaves them, without a wait for the disk: what that takes is measured apart."""
+    """Write parts as a sweep does, without fsync, which is measured separately."""
     synced = os.fsync
     os.fsync = lambda handle: None
     try:
@@ -96,7 +96,7 @@ def _record(store: RunStore, requests: Sequence[RunRequest]) -> None:
 
 
 def _tables(request: RunRequest, content: str) -> dict[TableName, pa.Table]:
-    """The tables of a run of six tasks and twenty epochs each; columns that are not read here are empty."""
+    """Return the tables of a run with six tasks of twenty epochs; columns that are not read here are empty."""
     run_id = request.config.run_id(content)
     common = {"run_id": [run_id], **{name: [value] for name, value in config_row(request.config).items()}}
     common |= {"status": ["finished"], "auc": [0.75], "device": ["cpu"], "data_hash": [content], "host": ["host"]}

@@ -1,4 +1,4 @@
-"""Sweeps as a user meets them: commands on a store of 10,000 runs, the start of a sweep, and what a trial costs."""
+"""Sweeps from the command line: commands on a store of 10,000 runs, the start of a sweep, and the cost of a trial."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SPACE = SearchSpace("trivial", RunConfig(strategy="finetune", epochs_per_task=1)
 
 
 def run(*, quick: bool) -> str:
-    """The section of the results."""
+    """Return the section of results.md."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         prepare("synthetic", prepared_root=root / "prepared", data_root=None)
@@ -52,13 +52,13 @@ def _environment(root: Path) -> dict[str, str]:
 
 
 def _commands(root: Path, runs: int) -> str:
-    """All runs finished, all but the last hundreds of them compacted, as a sweep leaves them."""
+    """Measure commands on a store of finished runs, of which only the last hundreds are not compacted."""
     (root / "grid.py").write_text(GRID.format(runs=runs))
     asked = space(runs)
     content = data_hash("synthetic", prepared_root=root / "prepared")
     assert content is not None
     requests = list(asked.requests())
-    distinct = len({request.config.run_id(content) for request in requests})  # cells may share a run
+    distinct = len({request.config.run_id(content) for request in requests})  # equivalent cells share a run
     store = RunStore(root / "results")
     last = len(requests) - len(requests) // 20
     for start in range(0, last, 2000):
@@ -102,7 +102,7 @@ def _timed(arguments: list[str], root: Path) -> tuple[float, float]:
 
 
 def _trivial(root: Path, runs: int) -> str:
-    """From the command to the first trial, and what a trial costs beyond its run: by what more runs cost more."""
+    """Measure the time to the first trial, and the overhead per trial, from sweeps with different numbers of runs."""
     begun, few, used_few = _swept(root, max(2, runs // 10))
     first = few["started_at"].min().timestamp() - begun
     begun, many, used = _swept(root, runs)
@@ -125,7 +125,7 @@ def _trivial(root: Path, runs: int) -> str:
 
 
 def _swept(root: Path, runs: int) -> tuple[float, pd.DataFrame, float]:
-    """A sweep from the command line: when it began, its table of runs, and the processor time of all its processes."""
+    """Run a sweep from the command line; return its start, its table `runs` and the processor time of all processes."""
     (root / "trivial.py").write_text(TRIVIAL.format(runs=runs))
     results, tag = root / f"trivial-{runs}", f"CLOPS_BENCHMARK={uuid.uuid4().hex}"
     arguments = [
@@ -151,7 +151,7 @@ def _swept(root: Path, runs: int) -> tuple[float, pd.DataFrame, float]:
 
 
 def _used_by(tag: str) -> dict[int, float]:
-    """Processor time so far of every process that has a variable in its environment, Ray's among them."""
+    """Return the processor time so far of every process with a variable in its environment, including Ray's."""
     ticks = os.sysconf("SC_CLK_TCK")
     used = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -165,7 +165,7 @@ def _used_by(tag: str) -> dict[int, float]:
 
 
 def _alone(root: Path) -> float:
-    """Processor time of such a run in this process."""
+    """Return the processor time of such a run in this process."""
     frames = open_frames("synthetic", prepared_root=root / "prepared")
     config = RunConfig(strategy="finetune", epochs_per_task=1)
     ContinualRun(config, frames).run()
@@ -176,7 +176,7 @@ def _alone(root: Path) -> float:
 
 
 def _memory(root: Path, shard: int, shards: int) -> str:
-    """Resident memory of a driver after each Tune run, of which a sweep of many runs has several."""
+    """Measure the resident memory of a driver after each Tune run; a sweep of many runs has several."""
     (root / "many.py").write_text(TRIVIAL.format(runs=shard * shards))
     code = f"from benchmarks.sweeps import drive; drive({str(root)!r}, {shard})"
     environment = {**_environment(root), "PYTHONPATH": str(Path(__file__).parents[1])}
@@ -189,7 +189,7 @@ def _memory(root: Path, shard: int, shards: int) -> str:
 
 
 def drive(folder: str, shard: int) -> None:
-    """A sweep in this process, in Tune runs of so many jobs of a run each; prints the megabytes after each."""
+    """Run a sweep in this process, as Tune runs of single-run jobs; print the megabytes after each Tune run."""
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.execution import feed, tune
     from clops_sweep.execution.display.live import SweepDisplay
@@ -227,6 +227,6 @@ def drive(folder: str, shard: int) -> None:
 
 
 def _resident() -> float:
-    """Resident memory of this process, in megabytes."""
+    """Return the resident memory of this process, in megabytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 1e6

@@ -1,4 +1,4 @@
-"""Measuring: processor time of this process, so that what else the machine does counts as little as possible."""
+"""Measurement of processor time, which depends little on other load of the machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def seconds(work: Callable[[], object], *, at_least: float = 0.3, rounds: int = 5) -> float:
-    """Processor time of one call: the best of some rounds, which together take `at_least` seconds."""
+    """Return the processor time of one call: the best of several rounds, which take `at_least` seconds in total."""
     calls = 1
     while True:
         taken = _of(work, calls)
@@ -27,7 +27,7 @@ def _of(work: Callable[[], object], calls: int) -> float:
 
 
 def cpu_model() -> str:
-    """The processor's name as the system gives it."""
+    """Return the name of the processor."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         fields = dict(line.split(":", 1) for line in info.read_text().splitlines() if ":" in line)
@@ -41,6 +41,6 @@ def cpu_model() -> str:
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table; all columns but the first aligned to the right."""
+    """Return a Markdown table; all columns except the first are right-aligned."""
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *rows])

@@ -254,36 +254,35 @@ def sweep(
     Args:
         space: a search space, several, or the path of a search-space file.
         results: the store, a folder or a URI such as ``s3://bucket/results``.
-        data_root: folder of the data sets as their publishers ship them; by default CLOPS_DATA_ROOT.
-        prepared_root: folder of the prepared frames; by default CLOPS_PREPARED_ROOT, else in this user's cache.
-        settings: overrides the base configs, by field.
-        seeds: seeds 0 .. seeds - 1 instead of the space's.
-        limit: only the first runs, or trials of a search.
-        where: keeps some runs, such as ``"storage_fraction == 0.5"``.
-        address: of a running Ray cluster (``auto`` or ``HOST:PORT``); by default one is started on this machine, unless
-            this process is connected to one already.
-        cpus_per_trial: CPUs reserved for a job.
-        gpus_per_trial: GPUs, or the share of one, reserved for a job; by default GPU memory decides.
-        lockstep: how many runs of a job are computed together.
-        max_retries: how often a run that raised, or whose worker died, is taken up again.
-        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
-        epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
-        retry_failed: whether runs that have failed are taken up again.
-        keep: ``["predictions"]`` also stores the predictions for every test instance after every task, ``["models"]``
-            the network after the last task, ``["models:all"]`` that after every task.
-        observe: experiment trackers and other observers, as ``"tensorboard"`` or ``"mlflow:http://HOST:5000"``.
-        shard: only part i of n of the runs, as ``"3/16"``, for n processes on one store; not with a search.
-        no_ray: whether this process alone computes the runs, one after another.
-        stop_after: checkpoint and stop after so many seconds, or a duration such as ``"3h55m"``.
-        device: compute on CPUs or GPUs; ``"auto"`` takes the faster ones, and stays with those of finished runs.
-        nice: niceness of the workers of a Ray that is started here.
+        data_root: folder of the data sets as published; by default CLOPS_DATA_ROOT.
+        prepared_root: folder of the prepared frames; by default CLOPS_PREPARED_ROOT, else in the user's cache.
+        settings: values that override the base configs, by field.
+        seeds: number of seeds, from 0, instead of the seeds of the search space.
+        limit: maximum number of runs, or of trials of a search.
+        where: condition on the runs, such as ``"storage_fraction == 0.5"``.
+        address: address of a running Ray cluster (``auto`` or ``HOST:PORT``); by default, the cluster to which this
+            process is connected, else a new one on this machine.
+        cpus_per_trial: CPUs reserved for a trial, which computes on one.
+        gpus_per_trial: GPUs, or share of a GPU, reserved for a trial; 0 chooses them by the memory of the GPUs.
+        lockstep: number of runs that a trial computes in lockstep.
+        max_retries: number of retries of a run that raised an error or whose worker died.
+        checkpoint_every: epochs between checkpoints, in addition to those after each task; 0 for none.
+        epoch_timeout: time limit of an epoch in seconds, after which its run fails; None for no limit.
+        retry_failed: whether to run failed runs again.
+        keep: further results to store: ``"predictions"`` for every test instance after every task, ``"models"`` for the
+            network after the last task, ``"models:all"`` for the network after every task.
+        observe: experiment trackers and other observers, such as ``"tensorboard"`` or ``"mlflow:http://HOST:5000"``.
+        shard: part of the runs to compute, such as ``"3/16"``, so that processes can share a store; not for searches.
+        no_ray: whether to compute in this process without Ray, one run after another.
+        stop_after: seconds, or a duration such as ``"3h55m"``, after which to write checkpoints and stop.
+        device: ``"cpu"``, ``"gpu"``, or ``"auto"`` for the device of finished runs, else the faster one.
+        nice: niceness of the workers of a Ray cluster that is started here.
 
     Returns:
-        How everything that was asked for stands; `Outcome.complete` says whether it is all finished.
+        The outcome: the state of all requested runs and searches. `Outcome.complete` is whether all are finished.
 
     Raises:
-        UsageError: anything that is wrong with what is asked for, the data, the store or the cluster; nothing has been
-            computed then.
+        UsageError: the request, the data, the store or the cluster is invalid. Nothing has been computed.
     """
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.errors import UsageError, shown
@@ -408,7 +407,7 @@ def update_report(
     data_root: str | PathLike[str] | None = None,
     prepared_root: str | PathLike[str] | None = None,
 ) -> UpdateReport:
-    """Report what changes, and for whom, if the last model of a run replaces another model.
+    """Report what changes for which patients when the last model of a run replaces another model.
 
     Example::
 
@@ -417,19 +416,19 @@ def update_report(
         Path("update.html").write_text(report.html())
 
     Args:
-        results: the store, a folder or a URI. The run has predictions (``--keep predictions``).
-        run_id: of the run, or the beginning of it.
-        against: the run whose last model is the one before the update; by default it is the model of the same run
-            before its last task, and the instances of earlier tasks are compared.
-        groups: columns for subgroups: those of ``Recordings(..., groups={...})``, or domains.
-        criteria: limits that the update must keep.
-        data_root: folder of the data sets as their publishers ship them; by default CLOPS_DATA_ROOT.
-        prepared_root: folder of the prepared frames, which subgroups are read from; by default CLOPS_PREPARED_ROOT,
-            else in this user's cache.
+        results: the store, a folder or a URI. Its runs need predictions (``--keep predictions``).
+        run_id: id of the run, or an unambiguous prefix.
+        against: id of the run whose last model is replaced. By default, it is the model of the same run before its last
+            task, and the instances of earlier tasks are compared.
+        groups: columns that define subgroups: those of ``Recordings(..., groups={...})``, or domains.
+        criteria: acceptance criteria.
+        data_root: folder of the data sets as published; by default CLOPS_DATA_ROOT.
+        prepared_root: folder of the prepared frames, which contain the subgroups; by default CLOPS_PREPARED_ROOT, else
+            in the user's cache.
 
     Raises:
-        UsageError: no such run, runs without predictions, runs of different data, instances or labels, an unknown
-            column or class, or a column with more than 50 values.
+        UsageError: the run does not exist or has no predictions, the two runs differ in data, instances or labels, a
+            column or class is unknown, or a column has more than 50 values.
     """
     from clops_sweep.analysis.update.criteria import Criteria
     from clops_sweep.analysis.update.report import make_report
@@ -464,8 +463,8 @@ def encode(
     Args:
         config: config with the data set, its settings, and the encoder.
         results: the store that holds the model of ``encoder="run:RUN_ID"``.
-        data_root: folder of the data sets as their publishers ship them; by default CLOPS_DATA_ROOT.
-        prepared_root: folder of the prepared frames; by default CLOPS_PREPARED_ROOT, else in this user's cache.
+        data_root: folder of the data sets as published; by default CLOPS_DATA_ROOT.
+        prepared_root: folder of the prepared frames; by default CLOPS_PREPARED_ROOT, else in the user's cache.
 
     Returns:
         The features as frames [1, F] or [tokens, F], with the labels, patients and split of the data set.
@@ -564,7 +563,7 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         package = importlib.import_module(_LAZY[name])
-        if not hasattr(package, name):  # a module of it
+        if not hasattr(package, name):  # a submodule
             importlib.import_module(f"{_LAZY[name]}.{name}")
         found = globals()[name] = getattr(package, name)
         return found

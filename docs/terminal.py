@@ -1,6 +1,6 @@
 """Record a sweep in a terminal, and write it as an animated SVG: docs/display.svg.
 
-python docs/terminal.py SPACE.py      in an empty folder that holds SPACE.py; needs `pip install pyte`
+python docs/terminal.py SPACE.py      in a folder that contains only SPACE.py; needs `pip install pyte`
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 import pyte
 
 COLUMNS, ROWS = 92, 8
-WIDTH, HEIGHT = 8.43, 19  # of a character of 14 px
-SPEED, SAMPLED, HELD = 2.0, 0.5, 6.0  # times as fast; seconds between two pictures, and at the end
+WIDTH, HEIGHT = 8.43, 19  # size of a character at 14 px
+SPEED, SAMPLED, HELD = 2.0, 0.5, 6.0  # playback speed; seconds between pictures; seconds of the last picture
 COLOURS = {"default": "#d6dadf", "green": "#8fbf6a", "cyan": "#6fb3c4", "red": "#e0706c", "brown": "#d9b36c"}
 PAGE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img" aria-label="{label}">
 <style>
@@ -37,11 +37,11 @@ text {{ font: 14px "DejaVu Sans Mono", Menlo, Consolas, monospace; white-space: 
 """
 
 Run = tuple[int, str, str, bool]
-"""Text of one kind in a row: first column, text, colour, whether it is bold."""
+"""A piece of text of one style in a row: first column, text, colour, whether it is bold."""
 
 
 def recorded(command: list[str]) -> Iterator[tuple[float, str]]:
-    """What a command writes to a terminal, with the seconds since its start."""
+    """Yield the output of a command in a terminal, with the seconds since its start."""
     began = time.monotonic()
     process, terminal = pty.fork()
     if process == 0:
@@ -61,7 +61,7 @@ def recorded(command: list[str]) -> Iterator[tuple[float, str]]:
 
 
 def rows_of(screen: pyte.Screen) -> list[list[Run]]:
-    """The text on a screen."""
+    """Return the text on a screen by row."""
     rows = []
     for row in range(ROWS):
         cells = [(column, screen.buffer[row][column]) for column in range(COLUMNS)]
@@ -76,7 +76,7 @@ def rows_of(screen: pyte.Screen) -> list[list[Run]]:
 
 
 def frames(events: Iterator[tuple[float, str]]) -> list[tuple[float, list[list[Run]]]]:
-    """Every change of the screen, at most one in `SAMPLED` seconds, and the last one."""
+    """Return the changes of the screen, at most one per `SAMPLED` seconds, and the last one."""
     screen = pyte.Screen(COLUMNS, ROWS)
     stream, found, at, due = pyte.Stream(screen), [(0.0, rows_of(screen))], 0.0, SAMPLED
     for at, written in events:
@@ -89,7 +89,7 @@ def frames(events: Iterator[tuple[float, str]]) -> list[tuple[float, list[list[R
 
 
 def drawn(rows: list[list[Run]], top: int = 0) -> str:
-    """SVG of rows of text."""
+    """Return rows of text as SVG."""
     texts = []
     for row, runs in enumerate(rows):
         for column, text, colour, bold in runs:
@@ -101,7 +101,7 @@ def drawn(rows: list[list[Run]], top: int = 0) -> str:
 
 
 def main(space: str) -> None:
-    """Runs the sweep and writes the picture."""
+    """Run the sweep and write the picture."""
     above = [f"$ cat {space}", *Path(space).read_text().splitlines(), f"$ clops-sweep {space}"]
     film = frames(recorded([str(Path(sys.executable).with_name("clops-sweep")), space]))
     seconds, shown = film[-1][0] / SPEED + HELD, ROWS * HEIGHT

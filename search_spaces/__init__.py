@@ -1,1 +1,1 @@
-"""Search-space files of the paper's experiments, and of some more; `clops-sweep new` copies them."""
+"""Search-space files of the paper's experiments and of further studies; `clops-sweep new --from NAME` copies one."""

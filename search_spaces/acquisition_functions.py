@@ -1,4 +1,4 @@
-"""Becomes the table of acquisition functions."""
+"""The paper's table of acquisition functions."""
 
 from clops_sweep import RunConfig, SearchSpace
 

@@ -1,8 +1,8 @@
-"""The paper's Class-IL experiments, appendix included, on the MIT-BIH Arrhythmia Database: what its claims take.
+"""The paper's Class-IL experiments, including the appendix, on the MIT-BIH Arrhythmia Database, to decide its claims.
 
-Every experiment of `paper` with the paper's five seeds on three splits of the patients, and with one seed on more of
-them: seeds of one split share its patients, so that splits decide more of the claims than as many seeds do. Twelve in
-all; four for the grids over b and a, and for what takes several times as long as CLOPS does.
+Every experiment of `paper` is run with five seeds on three patient splits, as in the paper, and with one seed on
+further splits. Splits decide more claims than the same number of seeds, because all seeds of a split share its
+patients. There are twelve splits, but only four for the grids over b and a and for methods much slower than CLOPS.
 """
 
 from dataclasses import replace
@@ -12,17 +12,17 @@ from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_spac
 
 
 def of_paper(scenario, dataset, splits, seeds=range(1), where=None, **settings):
-    """The paper's experiments in a scenario, on another data set and over several splits of its patients.
+    """Return the paper's experiments in a scenario, on another data set and several patient splits.
 
-    In Class-IL with one more: the paper says what the penalty on beta is for, and shows no runs without it.
+    Class-IL has an additional experiment without the penalty on beta, which the paper motivates but does not test.
 
     Args:
-        scenario: which.
-        dataset: which.
+        scenario: the scenario.
+        dataset: the data set.
         splits: values of `split_seed`.
-        seeds: on each split.
+        seeds: seeds of each split.
         where: keeps only the configs for which it returns True.
-        settings: of every run.
+        settings: config fields of all runs.
     """
     spaces = [space for space in load_spaces(shipped_space("paper")) if space.base.scenario == scenario]
     if scenario == "class_il":
@@ -42,7 +42,7 @@ def of_paper(scenario, dataset, splits, seeds=range(1), where=None, **settings):
 
 
 def asked(config):
-    """Five seeds on three splits; one on twelve of what is quick, on four of grids, GEM and MIR's own."""
+    """Keep five seeds on three splits; seed 0 also on further ones: twelve in total, four for grids, GEM and MIR."""
     if config.seed > 0 or config.acquisition in ("bald_mcp", "balc_kld"):
         return config.split_seed < 3
     default = (config.storage_fraction, config.acquisition_fraction, config.replay_ratio) == (0.25, 0.5, 1.0)

@@ -1,14 +1,14 @@
-"""The paper's Domain-IL experiments on the data set that it used, over five splits of the patients.
+"""The paper's Domain-IL experiments on its own data set, over five patient splits.
 
-Also of the first 150 recordings alone (the folder `cpsc2018`): then it is the paper's data in kind and not in number,
-and a run of CLOPS takes 25 s.
+The first 150 recordings (folder `cpsc2018`) suffice to try it: the same kind of data as in the paper but fewer, and a
+run of CLOPS takes 25 s.
 """
 
 from clops_sweep.search_spaces.appendix_mitbih import of_paper
 
 
 def asked(config):
-    """Five splits, and on three of them four more seeds of all but MTL, which takes several times as long."""
+    """Keep five splits with seed 0, and seeds 1 to 4 on three of them, except for slow multi-task training."""
     return config.seed == 0 or (config.split_seed < 3 and config.strategy != "multitask")
 
 

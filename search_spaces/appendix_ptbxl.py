@@ -1,14 +1,14 @@
-"""The paper's Time-IL and Domain-IL experiments on PTB-XL, instead of Chapman's terms and the Challenge's leads.
+"""The paper's Time-IL and Domain-IL experiments on PTB-XL, instead of Chapman and the PhysioNet/CinC Challenge 2020.
 
-The publisher has shifted the dates, so that what is learned one after the other are not real terms. A run in Time-IL
-takes a second on the first 500 recordings, one of CLOPS in Domain-IL, with its twelve tasks, 40.
+The publisher has shifted the dates, so the tasks of Time-IL are not real periods of time. On the first 500 recordings,
+a run in Time-IL takes 1 s, and a run of CLOPS in Domain-IL, with its twelve tasks, 40 s.
 """
 
 from clops_sweep.search_spaces.appendix_mitbih import of_paper
 
 
 def asked(config):
-    """In Domain-IL five seeds of fine-tuning and CLOPS, one of what takes several times as long as that."""
+    """Keep five seeds of fine-tuning and CLOPS, and one seed of slower methods."""
     return config.seed == 0 or (config.strategy in ("finetune", "clops") and not config.weight_replay)
 
 

@@ -1,7 +1,7 @@
-"""The paper's Class-IL methods and its grid over b and a, whole and with five seeds, on the synthetic data set.
+"""The paper's Class-IL methods and its complete grid over b and a, with five seeds, on the synthetic data set.
 
-As many tasks and frames as the paper has, and no patients but one split of made-up ones: for the shape of the grid on
-six tasks, not for claims about people. Some 300 runs of a few seconds each.
+There are as many tasks and frames as in the paper, but patients are simulated and have a single split. The results
+show the shape of the grid on six tasks and support no claims about people. About 300 runs of a few seconds each.
 """
 
 from clops_sweep.search_spaces.appendix_mitbih import of_paper

@@ -1,4 +1,4 @@
-"""Becomes the table and the learning curves of the Class-IL scenario."""
+"""The paper's table and learning curves of the Class-IL scenario."""
 
 from clops_sweep import RunConfig, SearchSpace
 

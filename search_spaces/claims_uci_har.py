@@ -4,7 +4,7 @@ clops-sweep claims search_spaces/claims_uci_har.py --seal    # before the first 
 clops-sweep search_spaces/claims_uci_har.py --data-root DIR
 clops-sweep claims search_spaces/claims_uci_har.py
 
-Two norms and five seeds. The data name no people, so a verdict is about the publisher's split.
+Two norms and five seeds. The data do not identify people, so verdicts are about the publisher's split.
 """
 
 from clops_sweep import Claim, Contrast, SearchSpace, Side

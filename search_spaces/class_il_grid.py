@@ -1,4 +1,4 @@
-"""The paper's ablation heatmaps: b by a for CLOPS, random storage, random acquisition and both, five seeds each."""
+"""The paper's ablation heatmaps over b and a: CLOPS, random storage, random acquisition and both, with five seeds."""
 
 from clops_sweep import RunConfig, SearchSpace
 

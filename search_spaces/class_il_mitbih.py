@@ -1,4 +1,4 @@
-"""Class-IL on the open MIT-BIH Arrhythmia Database: b by a for CLOPS and random replay, with fine-tuning beside it."""
+"""Class-IL on the open MIT-BIH Arrhythmia Database: CLOPS and random replay over b and a, and fine-tuning."""
 
 from clops_sweep import RunConfig, SearchSpace
 

@@ -1,6 +1,6 @@
 """Frozen encoders against training from scratch, on half of the people of the CinC Challenge 2017.
 
-The other half, and PTB-XL, are what `encoders_pretraining.py` pretrains on: run that first, with --keep models. Without
+`encoders_pretraining.py` pretrains encoders on the other half and on PTB-XL: run it first, with --keep models. Without
 its runs in ./results, only the random encoder and training from scratch are compared.
 """
 
@@ -49,7 +49,7 @@ def random_convolutions(weights):
 
 
 def pretrained():
-    """The encoders that `encoders_pretraining.py` has left in ./results, by name."""
+    """Return the encoders that `encoders_pretraining.py` stored in ./results, by name."""
     try:
         runs = read("results", "runs", columns=["run_id", "dataset", "strategy", "scenario"])
     except UsageError:  # no results yet

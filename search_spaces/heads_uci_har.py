@@ -1,8 +1,8 @@
-"""Heads without gradients beside replay on UCI-HAR, with batch norm and with layer norm: docs/closed_form.md.
+"""Closed-form heads and replay on UCI-HAR, with batch norm and layer norm: see docs/closed_form.md.
 
-Six activities in three tasks of two, one output for each of the six, a memory of 5 %; the network has four blocks of
-convolution, norm, ReLU, pooling and dropout, as in the benchmark of Qiao et al. (KDD 2024). The publisher's test set
-is kept, because people are not named: seeds are the units, and differences are about this split.
+Six activities in three tasks of two, one output per activity, and a memory of 5 %. The network has four blocks of
+convolution, norm, ReLU, pooling and dropout, as in the benchmark of Qiao et al. (KDD 2024). The data do not identify
+people, so the publisher's test set is used: seeds are the units, and differences are about this split.
 """
 
 from clops_sweep import IntOption, SearchSpace, network

@@ -1,4 +1,4 @@
-"""Becomes the table of the number of Monte-Carlo samples, T."""
+"""The paper's table of the number of Monte-Carlo samples, T."""
 
 from clops_sweep import RunConfig, SearchSpace
 

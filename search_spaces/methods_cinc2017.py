@@ -1,8 +1,8 @@
 """Every built-in method on the CinC Challenge 2017: 4,264 people, a memory of 10 %.
 
-Normal rhythm and atrial fibrillation, then other rhythms and noise; with an output for each position in a task, and
-with one for each class. Options are chosen on a split of the people that is not reported. The tuning alone: --where
-"split_seed == 10".
+The first task is normal rhythm and atrial fibrillation, the second other rhythms and noise. Outputs stand for positions
+in a task (class_il) or for classes (class_il_union). Options are tuned on a patient split that is not reported.
+To run only the tuning: --where "split_seed == 10".
 """
 
 from clops_sweep import Recordings, RunConfig, SearchSpace, TuneOn, dataset

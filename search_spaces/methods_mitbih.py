@@ -1,7 +1,7 @@
-"""Every built-in method on the MIT-BIH Arrhythmia Database, and what CLOPS's parts add to experience replay.
+"""All built-in methods on the MIT-BIH Arrhythmia Database, and experience replay with parts of CLOPS.
 
-Each method's main option is chosen among three values on three splits of the patients; the chosen ones are then run on
-ten other splits, and some of them with memories of other sizes. `docs/methods.md` has the outcome. The tuning alone:
+Each method's main option is tuned over three values on three patient splits. The chosen configurations are then run on
+ten other splits, some of them also with other memory sizes. `docs/methods.md` has the results. To run only the tuning:
 --where "split_seed >= 10".
 """
 
@@ -21,7 +21,7 @@ METHODS = {
     "GDumb": {"strategy": "gdumb"},
     "DER++": {"strategy": "derpp"},
     "ER": {"strategy": "er"},
-    # What CLOPS adds to ER: beta in the loss and in what is stored, the easiest or the hardest; BALD; both.
+    # ER with parts of CLOPS: beta in loss and storage (easiest or hardest instances), BALD acquisition, or both.
     "ER, beta, easiest": {"like": "ER", "er_storage_order": "top"},
     "ER, beta, hardest": {"like": "ER", "er_storage_order": "bottom"},
     "ER, BALD": {"like": "ER", "er_acquire": True},
@@ -30,9 +30,9 @@ METHODS = {
     "Multi-task": {"strategy": "multitask"},
 }
 ER_ACE = {"ER-ACE": {"strategy": "er_ace"}}
-"""For scenarios with one output a class."""
+"""Only for scenarios with one output per class."""
 
-OPTIONS = {  # a method's main option; those that are not here have none
+OPTIONS = {  # the tuned option of each method; the other methods have none
     "EWC": {"ewc_strength": [40, 400, 4000]},
     "SI": {"si_strength": [0.1, 1, 10]},
     "MAS": {"mas_strength": [0.1, 1, 10]},
@@ -48,12 +48,12 @@ OPTIONS = {  # a method's main option; those that are not here have none
 
 
 def memory(share):
-    """The same share of all training instances for methods that store b of each task and those of a fixed memory."""
+    """Return settings that give all methods the same memory: a share of each task, or of all training instances."""
     return {"storage_fraction": share, "memory_fraction": share}
 
 
 def tuned(methods, tune_on, **objectives):
-    """The choice of each method's main option."""
+    """Return the search over each method's main option."""
     return GridSearch(
         methods={name: settings | OPTIONS.get(name, {}) for name, settings in methods.items()},
         tune_on=tune_on,

@@ -1,7 +1,7 @@
-"""Every built-in method on UCI-HAR: class-incremental learning of six activities in three tasks, a memory of 5 %.
+"""All built-in methods on UCI-HAR: class-incremental learning of six activities in three tasks, a memory of 5 %.
 
-The setting in which the literature on time series compares methods (Qiao et al., KDD 2024). Options are chosen by the
-accuracy on the validation split, with a seed that is not reported. The tuning alone: --where "seed == 5".
+This is the usual setting of the literature on time series (Qiao et al., KDD 2024). Options are tuned by accuracy on the
+validation split, with a seed that is not reported. To run only the tuning: --where "seed == 5".
 """
 
 from clops_sweep import SearchSpace, TuneOn

@@ -1,4 +1,4 @@
-"""Becomes the two tables of MIR: the share of the buffer that it scores, and how much it replays."""
+"""The paper's two tables of MIR: the share of the buffer that is scored, and the replay ratio."""
 
 from clops_sweep import RunConfig, SearchSpace
 

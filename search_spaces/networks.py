@@ -1,10 +1,10 @@
-"""Other networks than the paper's, on frames of several channels: a ResNet of the literature and one declared here.
+"""Two networks for multi-channel frames: a published ResNet and a small residual network that is declared here.
 
-PTB-XL as it is benchmarked (Strodthoff et al., 2021: all 12 leads, 2.5 s at 100 Hz, five superclasses), its recordings
-in three terms; and the six activities of UCI-HAR (Anguita et al., 2013: 9 channels, 2.56 s at 50 Hz) in three tasks of
-two, with one output for each of the six. Folders `ptbxl...` and `uci_har...` (or `UCI HAR...`) lie under the data root.
+PTB-XL is used as in its benchmark (Strodthoff et al., 2021: all 12 leads, 2.5 s at 100 Hz, five superclasses), in three
+terms. UCI-HAR (Anguita et al., 2013: 9 channels, 2.56 s at 50 Hz) has six activities in three tasks of two, with one
+output per activity. The data root must contain folders `ptbxl...` and `uci_har...` (or `UCI HAR...`).
 
-Five epochs a task: the ResNet's loss on validation is at its lowest after four of them on 500 recordings of PTB-XL.
+There are five epochs per task, because the validation loss of the ResNet is lowest after four on 500 PTB-XL recordings.
 """
 
 import ast
@@ -104,7 +104,7 @@ def residual_small(channels, samples, outputs, *, residual_width):
 METHODS = {
     "Fine-tuning": {"strategy": "finetune"},
     "Replay": {"strategy": "replay"},
-    "CLOPS": {"strategy": "clops", "acquisition": "bald_mcp"},  # a ResNet without dropout has no other uncertainty
+    "CLOPS": {"strategy": "clops", "acquisition": "bald_mcp"},  # the only uncertainty of a ResNet without dropout
 }
 AXES = {"network": ["residual_small", "resnet1d_wang"], "method": METHODS}
 SHORT = {"epochs_per_task": 5, "mc_samples": 10}

@@ -1,4 +1,4 @@
-"""The groups of subject_il_cinc2017.py as an online stream: one pass, batches of 32, five steps on each."""
+"""The groups of subject_il_cinc2017.py as an online stream: one pass, batches of 32, five steps per batch."""
 
 from clops_sweep import SearchSpace
 from clops_sweep.search_spaces.methods_cinc2017 import cinc2017  # noqa: F401  declares the data set

@@ -1,4 +1,4 @@
-"""The groups of subject_il_mitbih.py as an online stream: one pass, batches of ten, five steps on each."""
+"""The groups of subject_il_mitbih.py as an online stream: one pass, batches of ten, five steps per batch."""
 
 from clops_sweep import SearchSpace
 from clops_sweep.search_spaces.subject_il_mitbih import BASE, METHODS

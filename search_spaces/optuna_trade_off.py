@@ -1,8 +1,8 @@
-"""What CLOPS can trade: AUC against forgetting and against time, 60 trials of two seeds each on MIT-BIH.
+"""Trade-off of CLOPS between AUC, forgetting and time on MIT-BIH: 60 trials with two seeds each.
 
-With several objectives there is no best trial but a Pareto front: the trials that no other betters in all objectives.
-The report draws it. Any numeric column of the table `runs` can be an objective. Seconds depend on what else the
-machine does, so they compare well only where trials do not share their CPUs.
+With several objectives, the result is a Pareto front instead of a best trial; the report draws it. Any numeric column
+of the table `runs` can be an objective. Seconds depend on the load of the machine, so compare them only if trials do
+not share CPUs.
 """
 
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace

@@ -1,4 +1,4 @@
-"""Every experiment of the paper at once. A run that several of them ask for is run once."""
+"""All experiments of the paper. Runs that several experiments share are run once."""
 
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 

@@ -1,6 +1,6 @@
-"""Every experiment of the paper, reduced: generated ECG, four epochs a task, the corners of each grid, one seed.
+"""All experiments of the paper, reduced: synthetic ECG, four epochs per task, the corners of each grid, one seed.
 
-Shows what the whole report looks like; some minutes on two cores. Its numbers say nothing about the methods.
+It shows the layout of the complete report in a few minutes on two cores. Its numbers say nothing about the methods.
 """
 
 from dataclasses import replace

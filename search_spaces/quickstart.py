@@ -1,4 +1,4 @@
-"""A small sweep on generated ECG that ends within two minutes on two cores: CLOPS, its random variant, fine-tuning."""
+"""A small sweep on synthetic ECG, under two minutes on two cores: CLOPS, its random variant, and fine-tuning."""
 
 from clops_sweep import RunConfig, SearchSpace
 

@@ -1,4 +1,4 @@
-"""Becomes the pair of heatmaps of the storage function: the area under beta against that under its square."""
+"""The paper's pair of heatmaps of the storage function: area under beta, and area under its square."""
 
 from clops_sweep import RunConfig, SearchSpace
 

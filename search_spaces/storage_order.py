@@ -1,4 +1,4 @@
-"""Becomes the four pairs of heatmaps that store the easiest instances (top) against the hardest (bottom)."""
+"""The paper's four pairs of heatmaps of the storage order: the easiest instances (top) or the hardest (bottom)."""
 
 from clops_sweep import RunConfig, SearchSpace
 

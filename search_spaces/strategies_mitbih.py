@@ -1,7 +1,6 @@
-"""All six strategies on the open MIT-BIH Arrhythmia Database: five splits of the patients, three seeds each.
+"""The paper's six strategies on the open MIT-BIH Arrhythmia Database: five patient splits with three seeds each.
 
-Few patients carry some of its classes, so the split of the patients matters more than the method does: compare methods
-within a split.
+Some classes come from few patients, so the patient split matters more than the method: compare methods within a split.
 """
 
 from clops_sweep import RunConfig, SearchSpace

@@ -1,4 +1,4 @@
-"""New people over time on the CinC Challenge 2017: ten groups of people, other people held out."""
+"""New people over time on the CinC Challenge 2017: ten groups of people as tasks, with other people held out."""
 
 from clops_sweep import SearchSpace
 from clops_sweep.search_spaces.methods_cinc2017 import cinc2017  # noqa: F401  declares the data set

@@ -1,7 +1,7 @@
-"""New people over time on the MIT-BIH Arrhythmia Database: ten groups of people, held out by time or by person.
+"""New people over time on the MIT-BIH Arrhythmia Database: ten groups of people as tasks, held out by time or person.
 
-Every method with its default options, a memory of 10 % and 20 epochs a group, on five splits of the people. Keep
-predictions to see how each person fares: --keep predictions, then clops_sweep.read("results", "people").
+All methods have their default options, a memory of 10 % and 20 epochs per group, on five patient splits. For the
+accuracy of each person, use --keep predictions, then clops_sweep.read("results", "people").
 """
 
 from clops_sweep import RunConfig, SearchSpace
@@ -15,7 +15,7 @@ METHODS = {
     "SLDA": {"strategy": "slda"},
     "RanPAC": {"strategy": "ranpac"},
 }
-"""Those that an online stream takes too."""
+"""Methods that also work on an online stream."""
 
 NEED_TASKS = {
     "LwF": {"strategy": "lwf"},

@@ -1,6 +1,6 @@
-"""Becomes the two tables and the curves of the order of the tasks: shuffled, by curriculum, by anti-curriculum.
+"""The paper's two tables and curves of task orders: shuffled, curriculum and anti-curriculum.
 
-The curricula follow from the s of a CLOPS run in the scenario's own order, which is run first.
+The curricula follow from the s of a CLOPS run in the scenario's default order, which is run first.
 """
 
 from clops_sweep import RunConfig, SearchSpace

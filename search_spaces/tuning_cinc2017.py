@@ -1,7 +1,7 @@
-"""Five methods on the CinC Challenge 2017, tuned on their first task and on what is reported: 20 trials each.
+"""Five methods on the CinC Challenge 2017, tuned on the first task or on the reported data, with 20 trials each.
 
-The reported runs are on five patient splits. `docs/tuning.md` has the outcome; the sweep takes about eight minutes of
-processor time. One trial at a time makes the trials reproducible.
+The reported runs use five patient splits. `docs/tuning.md` has the results. The sweep takes about eight minutes of
+processor time. Trials run one at a time, which makes them reproducible.
 """
 
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn

@@ -1,8 +1,7 @@
-"""Two updates of a model: two more classes on MIT-BIH, one more group of people on CinC 2017. Which method flips least?
+"""Prediction flips by method in two model updates: two new classes on MIT-BIH, a new group of people on CinC 2017.
 
-Six methods with their default options and a memory of 10 %, on splits of the people. An update report compares the
-model before the last task with the model after it, so keep predictions: --keep predictions. `docs/update_report.md`
-has the outcome.
+All methods have their default options and a memory of 10 %, on several patient splits. An update report compares the
+models before and after the last task and needs --keep predictions. `docs/update_report.md` has the results.
 """
 
 from clops_sweep import RunConfig, SearchSpace

@@ -1,9 +1,9 @@
-"""What the average AUC of a run depends on: patients, initial weights, order of the batches and dropout, or the method.
+"""Sources of variance of the average AUC: method, patient split, initial weights, and the order of batches and dropout.
 
-Every patient split with all initial weights and all seeds, for three methods, on the open MIT-BIH Arrhythmia Database:
-144 runs, about seven minutes of processor time. Initial weights have a seed of their own (`weight_seed`); with a run's
-own seed all else changes: order, dropout, what is stored and replayed at random. The report splits the variance of
-average AUC into its sources, and says how many splits a comparison of two methods needs: docs/gallery.md.
+All combinations of patient splits, initial weights and seeds, for three methods, on the open MIT-BIH Arrhythmia
+Database: 144 runs, about seven minutes of processor time. `weight_seed` seeds the initial weights; `seed` seeds
+everything else, such as order, dropout, and random storage and replay. The report splits the variance into its sources
+and says how many splits a comparison of two methods needs: see docs/gallery.md.
 """
 
 from clops_sweep import RunConfig, SearchSpace

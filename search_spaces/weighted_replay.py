@@ -1,4 +1,4 @@
-"""Becomes the table of replayed losses with and without the weight of their final beta, in the three scenarios."""
+"""The paper's table of replayed losses with and without the weight of their final beta, in three scenarios."""
 
 from clops_sweep import RunConfig, SearchSpace
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  (a claim is one entry of a table)
-"""What the paper claims, as data: the runs that each claim is about, and the comparison that decides it.
+"""The paper's claims as data: the runs that each claim is about, and the comparison that decides it.
 
 Kiyasseh, Zhu and Clifton (CLOPS), in our words. `verdicts` decides a claim on given runs.
 """
@@ -42,12 +42,12 @@ _MORE_B, _LESS_B = _at(storage_fraction=1.0), _at(storage_fraction=0.1)
 _MORE_A, _LESS_A = _at(acquisition_fraction=1.0), _at(acquisition_fraction=0.1)
 _SMALL: Final = _grid((0.1, 0.25), (0.1, 0.25))
 _CHOSEN, _SCORED = _grid(FRACTIONS[:3]), _grid(a=FRACTIONS[:3])
-"""Settings with a choice of what is stored and acquired: at b = 1 and a = 1 everything is."""
+"""Settings in which storage makes a choice (b < 1), and settings in which acquisition does (a < 1)."""
 _CURVES, _GRID_AUC = ("curves", "forgetting"), ("heatmap-auc", "difference-auc", "results")
 _GRID_BWT: Final = ("heatmap-bwt", "difference-bwt", "results")
 _S, _SIMILAR, _RESULTS = ("s", "beta"), ("similarity", "s"), ("results", "metrics")
 _FACTOR: Final = math.log(1.1)
-"""Of durations: a tenth more."""
+"""Smallest relevant difference of log durations: 10 % longer."""
 
 
 def _above(key: str, where: str, scenario: str, ours: Side, theirs: Side, *measures: str) -> Claim:
@@ -71,9 +71,9 @@ CLAIMS: Final[tuple[Claim, ...]] = (
        Contrast(FINETUNE, None, "loss_of_first_task"), figures=_CURVES),
     _c("class_il_finetune_does_not_recover", "6.1", "Fine-tuning ends below what it had reached on the first task",
        Contrast(FINETUNE, None, "loss_of_first_task_in_the_end"), figures=_CURVES),
-    _c("class_il_no_drops", "6.1", "With CLOPS no task has drops in AUC such as fine-tuning has",
+    _c("class_il_no_drops", "6.1", "With CLOPS, no task drops in AUC as much as with fine-tuning",
        Contrast(FINETUNE, CLOPS, "largest_drop"), figures=_CURVES),
-    _c("class_il_worst_task", "6.1", "The final AUC of every task is higher than with fine-tuning, also that of the worst",
+    _c("class_il_worst_task", "6.1", "The final AUC is higher than with fine-tuning, on average and on the worst task",
        Contrast(CLOPS, FINETUNE), Contrast(CLOPS, FINETUNE, "worst_task"), figures=_CURVES),
     _above("class_il_clops_above_finetune", "6.1", "class_il", CLOPS, FINETUNE),
     _above("class_il_clops_above_mtl", "6.1", "class_il", CLOPS, MTL),
@@ -84,9 +84,9 @@ CLAIMS: Final[tuple[Claim, ...]] = (
        Contrast(CLOPS, GEM, "fwt"), Contrast(CLOPS, MIR, "fwt"), figures=("r", "results")),
 
     # Time-IL
-    _c("time_il_first_epoch", "6.2", "After one epoch on the last term CLOPS is ahead of fine-tuning",
+    _c("time_il_first_epoch", "6.2", "After one epoch on the last term, CLOPS is ahead of fine-tuning",
        Contrast(CLOPS, FINETUNE, "first_epoch_of_last_task"), scenario="time_il", figures=_CURVES),
-    _c("time_il_twenty_fold", "6.2", "After one epoch on the last term CLOPS is where fine-tuning is after all of them",
+    _c("time_il_twenty_fold", "6.2", "After one epoch on the last term, CLOPS is as good as fine-tuning after all epochs",
        Contrast(CLOPS, FINETUNE, "first_epoch_of_last_task", "last_epoch_of_last_task"), scenario="time_il", says="not less",
        figures=_CURVES),
     _c("time_il_kept", "6.2", "CLOPS keeps earlier terms while it learns the last one, and fine-tuning does not",
@@ -107,33 +107,33 @@ CLAIMS: Final[tuple[Claim, ...]] = (
     _c("domain_il_opposite_leads", "App. E", "Fine-tuning on lead V1 costs lead I, and costs it more than with CLOPS",
        Contrast(FINETUNE, None, "loss_of_lead_i_to_v1"), Contrast(FINETUNE, CLOPS, "loss_of_lead_i_to_v1"), scenario="domain_il",
        figures=_CURVES),
-    _c("domain_il_no_drops", "App. E", "With CLOPS no lead has drops in AUC such as fine-tuning has",
+    _c("domain_il_no_drops", "App. E", "With CLOPS, no lead drops in AUC as much as with fine-tuning",
        Contrast(FINETUNE, CLOPS, "largest_drop"), scenario="domain_il", figures=_CURVES),
 
-    # What the parts of CLOPS are worth
+    # Effects of the parts of CLOPS
     _c("storage_costs", "6.4", "Storing at random costs average AUC", Contrast(CLOPS, RANDOM_STORAGE, places=_grid()), figures=_GRID_AUC),
     _c("acquisition_costs", "6.4", "Acquiring at random costs average AUC", Contrast(CLOPS, RANDOM_ACQUISITION, places=_SCORED),
        figures=_GRID_AUC),
     _c("both_cost", "6.4", "Storing and acquiring at random costs average AUC", Contrast(CLOPS, RANDOM_BOTH, places=_grid()),
        figures=_GRID_AUC),
-    _c("loss_weighting", "6.4", "Weighting the loss by beta raises AUC where all is stored, at b = 1, a = 0.5",
+    _c("loss_weighting", "6.4", "Weighting the loss by beta raises AUC if everything is stored (b = 1, a = 0.5)",
        Contrast(CLOPS, RANDOM_STORAGE, places=_grid((1.0,), (0.5,))), figures=_GRID_AUC),
-    _c("uncertainty", "6.4", "Acquiring by uncertainty raises AUC where little is acquired, at b = 0.5, a = 0.1",
+    _c("uncertainty", "6.4", "Acquiring by uncertainty raises AUC if little is acquired (b = 0.5, a = 0.1)",
        Contrast(CLOPS, RANDOM_ACQUISITION, places=_grid((0.5,), (0.1,))), figures=_GRID_AUC),
     _c("storage_costs_bwt", "6.4, App. J", "Storing at random costs BWT", Contrast(CLOPS, RANDOM_STORAGE, "bwt", places=_grid()),
        figures=_GRID_BWT),
     _c("acquisition_costs_bwt", "6.4, App. J", "Acquiring at random costs BWT",
        Contrast(CLOPS, RANDOM_ACQUISITION, "bwt", places=_SCORED), figures=_GRID_BWT),
-    _c("storage_above_acquisition", "App. J", "Storage matters more to BWT_lambda than acquisition where b and a are below 0.5",
+    _c("storage_above_acquisition", "App. J", "Storage affects BWT_lambda more than acquisition if b and a are below 0.5",
        Contrast(RANDOM_ACQUISITION, RANDOM_STORAGE, "bwt_lambda", places=_SMALL), figures=("heatmap-bwt_lambda", *_GRID_BWT)),
 
-    # How much is stored and acquired
+    # Amounts of storage and acquisition
     _c("auc_grows_with_b", "4.1, App. I", "Average AUC grows with b", Contrast(_MORE_B, _LESS_B, places=_A), figures=_GRID_AUC),
     _c("auc_grows_with_a", "App. I", "Average AUC grows with a", Contrast(_MORE_A, _LESS_A, places=_B), figures=_GRID_AUC),
     _c("bwt_grows_with_b", "App. I", "BWT grows with b, at a = 0.1", Contrast(_MORE_B, _LESS_B, "bwt", places=_A[:1]),
        figures=_GRID_BWT),
     _c("bwt_grows_with_a", "App. I", "BWT grows with a", Contrast(_MORE_A, _LESS_A, "bwt", places=_B), figures=_GRID_BWT),
-    _c("bottleneck", "App. I", "More storage gains more AUC than as much more acquisition",
+    _c("bottleneck", "App. I", "More storage raises AUC more than an equal increase of acquisition",
        *(Contrast(_at(storage_fraction=x, acquisition_fraction=0.1), _at(storage_fraction=0.1, acquisition_fraction=x))
          for x in (0.5, 1.0)), figures=_GRID_AUC),
     _c("little_is_enough", "App. I", "b = 0.25 and a = 0.1 are enough to be above fine-tuning",
@@ -144,10 +144,10 @@ CLAIMS: Final[tuple[Claim, ...]] = (
        matters=_FACTOR, figures=("cost-seconds", "results")),
     _c("mir_takes_time", "2", "MIR takes longer than CLOPS", Contrast(MIR, CLOPS, "log_seconds"), matters=_FACTOR, figures=_RESULTS),
 
-    # What is stored
-    _c("top_above_bottom", "App. I", "Storing the easiest is above storing the hardest where b and a are below 0.5",
+    # Storage
+    _c("top_above_bottom", "App. I", "Storing the easiest is above storing the hardest if b and a are below 0.5",
        Contrast(CLOPS, BOTTOM, places=_SMALL), figures=_GRID_AUC),
-    _c("top_as_bottom", "App. I", "Storing the easiest or the hardest is the same where b is 0.5",
+    _c("top_as_bottom", "App. I", "Storing the easiest or the hardest makes no difference at b = 0.5",
        Contrast(CLOPS, BOTTOM, places=_grid((0.5,))), says="same", figures=_GRID_AUC),
     _c("top_above_bottom_bwt", "App. I", "Storing the easiest forgets less than storing the hardest",
        Contrast(CLOPS, BOTTOM, "bwt", places=_CHOSEN), figures=_GRID_BWT),
@@ -155,15 +155,15 @@ CLAIMS: Final[tuple[Claim, ...]] = (
        Contrast(CLOPS, SQUARED, places=_CHOSEN), figures=_GRID_AUC),
     _c("area_as_good", "4.1, App. H", "Storing by the area under beta is at least as good as by that under its square",
        Contrast(CLOPS, SQUARED, places=_CHOSEN), says="not less", figures=_GRID_AUC),
-    _c("final_beta_misleads", "4.1", "Ranking instances by their final beta is not ranking them by s",
+    _c("final_beta_misleads", "4.1", "Ranking instances by their final beta differs from ranking them by s",
        Contrast(CLOPS, None, "rank_by_beta_is_not_by_s"), matters=0.05, figures=("beta", "s")),
     _c("penalty_keeps_beta", "4.1", "Without its penalty, beta falls towards 0",
        Contrast(CLOPS.but("with the penalty"), _at(beta_penalty=0.0), "final_beta"), matters=0.05, figures=("beta", "s")),
 
-    # What is acquired and replayed
+    # Acquisition and replay
     _c("more_samples", "App. L", "Average AUC and BWT grow with T",
        Contrast(_at(mc_samples=20), _at(mc_samples=5)), Contrast(_at(mc_samples=50), _at(mc_samples=5), "bwt"), figures=_RESULTS),
-    _c("samples_saturate", "App. L", "From T = 20 on average AUC does not change", Contrast(_at(mc_samples=50), _at(mc_samples=20)),
+    _c("samples_saturate", "App. L", "Average AUC does not change from T = 20 on", Contrast(_at(mc_samples=50), _at(mc_samples=20)),
        says="same", figures=_RESULTS),
     _c("mcd_above_mcp", "App. M", "BALD_MCD is above BALD_MCP", Contrast(CLOPS, CLOPS.but("BALD_MCP", acquisition="bald_mcp")),
        figures=_RESULTS),
@@ -173,9 +173,9 @@ CLAIMS: Final[tuple[Claim, ...]] = (
          scenario=scenario, figures=_RESULTS) for scenario in ("class_il", "time_il", "domain_il")),
     _c("weighting_same_auc", "App. K", "Weighting replayed losses by beta does not change average AUC", Contrast(WEIGHTED, CLOPS),
        says="same", figures=_RESULTS),
-    _c("mir_fraction", "App. O", "MIR gains nothing by searching more of the buffer than a tenth",
+    _c("mir_fraction", "App. O", "MIR gains nothing by searching more than a tenth of the buffer",
        Contrast(MIR.but("MIR, a = 1", acquisition_fraction=1.0), MIR.but("MIR, a = 0.1", acquisition_fraction=0.1)), says="same", figures=_RESULTS),
-    _c("mir_ratio", "App. O", "MIR is better off replaying half as much as it trains on than four times as much",
+    _c("mir_ratio", "App. O", "MIR is better with half as many replayed as new instances than with four times as many",
        Contrast(MIR.but("MIR, 1:2", replay_ratio=0.5), MIR.but("MIR, 4:1", replay_ratio=4.0)), figures=_RESULTS),
 
     # Orders of tasks
@@ -184,21 +184,21 @@ CLAIMS: Final[tuple[Claim, ...]] = (
     _c("order_matters", "App. F", "Fine-tuning is worse with the tasks shuffled", Contrast(FINETUNE, SHUFFLED_FINETUNE), figures=_RESULTS),
     _c("shuffled_clops_above_finetune", "App. F", "With the tasks shuffled CLOPS is above fine-tuning in average AUC and BWT",
        Contrast(SHUFFLED, SHUFFLED_FINETUNE), Contrast(SHUFFLED, SHUFFLED_FINETUNE, "bwt"), figures=_RESULTS),
-    _c("curriculum_bwt", "6.5", "A curriculum has a higher BWT than the tasks as they come", Contrast(CURRICULUM, CLOPS, "bwt"),
+    _c("curriculum_bwt", "6.5", "A curriculum has a higher BWT than the default task order", Contrast(CURRICULUM, CLOPS, "bwt"),
        figures=_RESULTS),
     _c("curriculum_above_anti", "6.5", "A curriculum has a higher BWT than an anti-curriculum", Contrast(CURRICULUM, ANTI, "bwt"),
        figures=_RESULTS),
-    _c("curriculum_costs_auc", "6.5", "A curriculum costs average AUC against the tasks as they come", Contrast(CLOPS, CURRICULUM),
+    _c("curriculum_costs_auc", "6.5", "A curriculum has a lower average AUC than the default task order", Contrast(CLOPS, CURRICULUM),
        figures=_RESULTS),
 
-    # What s says
-    _c("tasks_differ", "6.5", "Tasks differ in difficulty: which task it is explains a share of the variance of s",
+    # Interpretation of s
+    _c("tasks_differ", "6.5", "Tasks differ in difficulty: the task explains a share of the variance of s",
        Contrast(CLOPS, None, "share_of_s_between_tasks"), matters=0.01, figures=_S),
     _c("s_is_gaussian", "6.5, App. F", "Within a task s is Gaussian: quantiles correlate by more than 0.95",
        Contrast(CLOPS, None, "gaussian_beyond_95"), matters=0.01, figures=_S),
-    _c("difficulty_is_of_the_task", "App. F", "Which tasks have the higher s does not depend on their order",
+    _c("difficulty_is_of_the_task", "App. F", "The ranking of tasks by s does not depend on the task order",
        Contrast(CLOPS, SHUFFLED, "agreement_of_tasks"), matters=0.1, figures=_S),
-    _c("similar_follow", "6.5", "In a curriculum tasks that follow one another are more alike than as they come",
+    _c("similar_follow", "6.5", "In a curriculum, successive tasks are more similar than in the default order",
        Contrast(CLOPS, None, "similarity_by_curriculum"), figures=_SIMILAR),
     _c("six_seven_is_hard", "6.5", "Task 6-7 is more difficult than task 8-9", Contrast(CLOPS, None, "s_of_89_above_67"), matters=0.01,
        dataset="cardiology", figures=_S),

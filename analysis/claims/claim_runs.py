@@ -148,9 +148,9 @@ class FinishedRuns:
             missing = f"no finished run of {claim.scenario}"
             return ClaimRuns(claim, dataset, tuple(ContrastRuns(it, {}, missing) for it in claim.contrasts), "", {})
         best, preferred = None, (-1, 0, 0, 0)
-        for background, unlike in candidates:  # the closest to the paper's first
+        for background, unlike in candidates:  # closest to the paper first
             if best is not None and preferred[:2] == (MIN_UNITS, 0) and -len(unlike) < preferred[2]:
-                break  # none of the rest can be preferred
+                break  # the others are less preferred
             contrasts = tuple(self._contrast(contrast, background) for contrast in claim.contrasts)
             units, lacking = min(len(it.units.members) for it in contrasts), sum(it.lacking for it in contrasts)
             preference = min(units, MIN_UNITS), -lacking, -len(unlike), units
@@ -192,7 +192,7 @@ class FinishedRuns:
             return False
         for name, value in settings.items():
             if name == "task_order" and value in BY_DIFFICULTY:
-                if seen[name] <= {"sequential", None}:  # no order was requested, so none by difficulty either
+                if seen[name] <= {"sequential", None}:  # without requested orders, there is no order by difficulty
                     return False
             elif name in seen and value not in seen[name] and None not in seen[name]:
                 return False

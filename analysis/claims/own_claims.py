@@ -1,4 +1,4 @@
-"""Verdicts on the claims that a search-space file declares, from the runs that it asks for."""
+"""Verdicts on the claims of a search-space file, from the runs that it requests."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def own_verdicts(
     Holm over the claims on a data set.
 
     Args:
-        experiments: search spaces without searches, and their runs.
-        store: where the runs' tables are.
+        experiments: search spaces without searches, with their runs.
+        store: the store with the runs' tables.
         claims: the claims.
         frames: prepared frames, for measures of signals.
     """
@@ -53,7 +53,7 @@ def own_verdicts(
 
 
 def _ids(experiment: Experiment) -> Mapping[int, dict[Replicate, str]]:
-    """Run ids of the finished runs of every cell, by replicate."""
+    """Return the ids of the finished runs of each cell, by replicate."""
     runs = experiment.runs[experiment.runs["status"] == "finished"]
     found: dict[int, dict[Replicate, str]] = {}
     columns = (runs["cell"].tolist(), splits_of(runs), runs["seed"].tolist(), runs["run_id"].tolist())
@@ -90,19 +90,19 @@ def _runs(
 
 
 def _fields(config: RunConfig, named: set[str]) -> Hashable:
-    """The config fields that two compared runs must share."""
+    """Return the config fields in which two compared runs must agree."""
     names = (name for name in RunConfig.model_fields if name not in named and name not in _REPLICATED)
     return tuple(repr(getattr(config, name)) for name in names)
 
 
 def _same_options(one: RunConfig, other: RunConfig, named: set[str]) -> bool:
-    """Whether two runs agree in the options that both use."""
+    """Return whether two runs agree in the options that both use."""
     both = (one.options.keys() & other.options.keys()) - named
     return all(one.options[name] == other.options[name] for name in both)
 
 
 def _condition(claim: Claim) -> str:
-    """The condition on config fields that selects a claim's runs."""
+    """Return the condition on config fields that selects a claim's runs."""
     sides = [_that_are(side) for contrast in claim.contrasts for side in contrast.sides if side is not None]
     return " or ".join(f"({it})" for it in dict.fromkeys(sides))
 

@@ -142,7 +142,7 @@ def _under_way(scene: Scene) -> Context:
 
 
 def _on_its_way(scene: Scene, it: UnderWay, owner: str) -> Context:
-    """Describe a running lockstep. A single run has its name in the experiment."""
+    """Describe a running lockstep; a single run has its name from the experiment."""
     name, of = it.name.removeprefix(f"{owner}: "), None
     if owner and len(it.run_ids) == 1:
         of = Scene.of(View(page="runs", experiment=owner), scene.snapshot, scene.store)
@@ -418,7 +418,7 @@ def _behind(scene: Scene, cell: int) -> Context:
     shown: Context = {"curves": None, "r": None, "notices": []}
     makers: dict[str, Callable[[Scene, int], Context]] = {"curves": _curves, "r": _r}
     if not scene.experiment.run_ids(cell):
-        makers, shown["notices"] = {}, ["No run of this configuration has finished."]
+        makers, shown["notices"] = {}, ["No run of this configuration is finished."]
     for name, make in makers.items():
         try:
             shown[name] = make(scene, cell)

@@ -91,7 +91,7 @@ def tracing(scene: Scene, run: str, instance: int) -> Image:
     data_hash = str(scene.snapshot.runs.loc[run, "data_hash"])
     frames = next((it for it in scene.snapshot.frames if it.data_hash == data_hash), None)
     if frames is None:
-        raise UsageError("the prepared frames of this run are not at hand, so there is no tracing")
+        raise UsageError("the prepared frames of this run are not available, so there is no tracing")
     record = tracing_of(instances_of(scene, run), instance, frames)
     png = scene.snapshot.once(("tracing", run, instance), lambda: as_png(draw_tracings([record])))
     return Image(f"data:image/png;base64,{base64.b64encode(png).decode()}", describe_tracings([record]))

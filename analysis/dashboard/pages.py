@@ -104,7 +104,7 @@ class Pages:
         def make() -> str:
             try:
                 record = importance(scene.experiment, objective)
-            except ValueError as error:  # UsageError is one
+            except ValueError as error:  # includes UsageError
                 return _rendered("importance", {"notice": one_line(error)})
             drawn = {"figure": importance_figure(record), "alt": describe_importance(record)}
             return _rendered("importance", {"notice": ""} | drawn)
@@ -113,7 +113,7 @@ class Pages:
 
 
 def _version(view: View, snapshot: Snapshot) -> str:
-    """The version of a page. Only the overview and the page of a run under way change with its epochs."""
+    """Return the version of a page. Only the overview and the page of a running run change with its epochs."""
     follows = view.page == "overview" or (view.page == "run" and (not view.run or view.run in snapshot.running))
     return f"{snapshot.version}.{snapshot.epochs}" if follows else str(snapshot.version)
 

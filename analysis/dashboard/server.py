@@ -78,7 +78,7 @@ def make_server(store: RunStore, source: Source, *, host: str | None, port: int,
         UsageError: a package is not installed, the store or host does not exist, the port is in use, or no token.
     """
     if host is not None and (token is None or len(token) < _LEAST_TOKEN):
-        raise UsageError(f"a dashboard that other machines reach needs a token of {_LEAST_TOKEN} characters at least")
+        raise UsageError(f"a dashboard for other machines needs a token of at least {_LEAST_TOKEN} characters")
     seconds = _SECONDS if store.files.local else _SECONDS_ELSEWHERE
     store.files.check_is_there()
     try:
@@ -119,11 +119,15 @@ def guard(app: Any, token: str | None, port: int) -> None:
     def check() -> Any:
         if token is None:
             name = request.host.rsplit(":", 1)[0] if not request.host.endswith("]") else request.host
-            return None if name in _NAMES_OF_LOOPBACK else refused("This dashboard answers this machine alone.")
+            return (
+                None
+                if name in _NAMES_OF_LOOPBACK
+                else refused("This dashboard answers only requests from this machine.")
+            )
         if _same(request.cookies.get(cookie, ""), token):
             return None
         if not _same(request.args.get("token", ""), token):
-            return refused("This dashboard opens with the address that it has printed.")
+            return refused("This dashboard requires the complete address that the command printed, with its token.")
         others = [(name, value) for name, value in request.args.items(multi=True) if name != "token"]
         answer = redirect(f"{request.path}?{urlencode(others)}" if others else request.path)
         answer.set_cookie(cookie, token, httponly=True, samesite="Lax")

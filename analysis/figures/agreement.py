@@ -1,4 +1,4 @@
-"""Is difficulty a property of the instance, and do acquisition functions replay the same instances?"""
+"""Agreement of runs on the difficulty of instances, and of acquisition functions on the instances to replay."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class ReplayOverlap:
 
 
 def rank_agreement(instances: pd.DataFrame) -> RankAgreement:
-    """Agreement of s between runs of one configuration that differ in seed.
+    """Return the agreement of s between runs of one configuration with different seeds.
 
     Args:
-        instances: rows of the table `instances` of those runs.
+        instances: rows of the table `instances` of these runs.
 
     Raises:
         UsageError: fewer than two runs with an s.
@@ -70,7 +70,7 @@ def rank_agreement(instances: pd.DataFrame) -> RankAgreement:
 
 
 def replay_overlap(replays: Mapping[str, Mapping[tuple[int, int], pd.DataFrame]]) -> ReplayOverlap:
-    """Overlap of what several configurations replayed, paired by replicate.
+    """Return the overlap of the instances that configurations replayed, paired by replicate.
 
     Args:
         replays: for each configuration, (split seed, seed) to that run's rows of `instances`.

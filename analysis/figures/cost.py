@@ -139,7 +139,7 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
         figure.legend(loc="outside upper left", ncols=legend_columns(record.groups, 6.4))
     figure.legend(
         [Line2D([], [], ls="none")] * len(named), named, loc="outside lower left", ncols=columns, handlelength=0,
-        handletextpad=0, fontsize=7.5, title="not bettered at their cost", title_fontsize=7.5, alignment="left",
+        handletextpad=0, fontsize=7.5, title="on the Pareto front", title_fontsize=7.5, alignment="left",
         labelspacing=0.25,
     )  # fmt: skip
     return figure
@@ -152,7 +152,7 @@ def describe_cost_frontier(record: CostFrontier) -> str:
         for i in _along_frontier(record)
     ]
     what = f"{_quantity(record)} against {COSTS[record.cost_name]}"
-    return f"{what[0].upper()}{what[1:]}. Not bettered at their cost: {'; '.join(parts)}."
+    return f"{what[0].upper()}{what[1:]}. On the Pareto front: {'; '.join(parts)}."
 
 
 def _quantity(record: CostFrontier) -> str:

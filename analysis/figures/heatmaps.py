@@ -81,7 +81,7 @@ class Panel:
 class Heatmap:
     """The data of a heatmap. `limits` are those of the colour scale, symmetric for a signed metric.
 
-    `runs` are the finished runs of the experiment's cells.
+    `runs` has the ids of the finished runs of the experiment's cells.
     """
 
     name: str

@@ -95,9 +95,9 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
     r2 = float(np.mean(scores))
     if r2 < MIN_R2:
         raise UsageError(
-            f"search space {experiment.name!r}: no importance of its axes for {shown.plain} can be told from these "
-            f"{cells.size} runs, as what some replicates show does not carry over to the others "
-            f"(R² = {r2:.2f} on replicates left out); more seeds may help"
+            f"search space {experiment.name!r}: the importance of its axes for {shown.plain} cannot be estimated from "
+            f"these {cells.size} runs: a fit to some replicates does not predict the others "
+            f"(R² = {r2:.2f} on held-out replicates); more seeds may help"
         )
     mean = np.mean(losses, axis=0)
     falling = np.argsort(-mean, kind="stable")

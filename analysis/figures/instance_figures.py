@@ -64,7 +64,7 @@ def shown_or_said(make: Callable[[], Sketch | str]) -> list[Sketch | str]:
     """Return a figure, or a sentence on why it is missing."""
     try:
         return [make()]
-    except ValueError as error:  # UsageError is one
+    except ValueError as error:  # includes UsageError
         text = str(error)
         return [text[0].upper() + text[1:] + "."]
 
@@ -105,8 +105,8 @@ def _of_one_cell(
         record = task_similarity(rows, known)
         whose = f"mean over {record.n} runs of {name}" if record.n > 1 else f"one run of {name} ({known[0]})"
         caption = (
-            f"One minus the Hellinger distance of the Gaussians of s, {whose}. Numbered frames: the curriculum that "
-            "follows, from the easiest task always to the most similar one left."
+            f"One minus the Hellinger distance of the Gaussians of s, {whose}. Numbered frames: the resulting "
+            "curriculum, from the easiest task always to the most similar remaining one."
         )
         return sketch(
             draw_similarity, record, f"{prefix}-similarity", "Similarity of tasks", caption, describe_similarity(record)
@@ -115,8 +115,8 @@ def _of_one_cell(
     def show_agreement() -> Sketch:
         record = rank_agreement(rows[rows["run_id"].isin(known)])
         caption = (
-            f"Whether difficulty belongs to the instance: rank correlation of s between each two of {record.runs} "
-            f"runs of {name}, by task; 1: the same ranking, 0: none in common. The line marks the mean."
+            f"Whether difficulty is a property of the instance: rank correlation of s between pairs of {record.runs} "
+            f"runs of {name}, by task (1: equal ranking, 0: unrelated). The line marks the mean."
         )
         return sketch(
             draw_rank_agreement,
@@ -131,7 +131,7 @@ def _of_one_cell(
         data_hash = experiment.runs.loc[experiment.runs["run_id"] == known[0], "data_hash"].iloc[0]
         match = next((item for item in frames if item.data_hash == data_hash), None)
         if match is None:
-            return "Tracings of the lowest and highest s: the frames of these runs were not at hand."
+            return "Tracings of the lowest and highest s: the frames of these runs are not available."
         records = tracings(first, match)
         caption = f"The training instances with the lowest and the highest s of one run of {name} ({known[0]})."
         title = f"Hardest and easiest {'ECG' if all(record.is_ecg for record in records) else 'instances'}"
@@ -167,8 +167,8 @@ def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Sketc
     candidates = [g for g in compared if experiment.cells[next(iter(g.values()))].config.acquisition_fraction < 1]
     if not candidates:
         said = (
-            "Overlap of replays: the finished configurations that differ in acquisition alone replay the whole buffer "
-            "(a = 1), and so replay the same by definition."
+            "Overlap of replays: all finished configurations that differ only in acquisition replay the whole buffer "
+            "(a = 1), so their replays are equal by definition."
         )
         return [said] if compared else []
     typical = typical_cell(experiment, [cell for group in candidates for cell in group.values()])
@@ -184,10 +184,10 @@ def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Sketc
         record = replay_overlap(replays)
         config = experiment.cells[next(iter(chosen.values()))].config
         if not record.n.any():
-            raise UsageError("overlap of replays: none of the runs replayed anything")
+            raise UsageError("overlap of replays: no run replayed any instance")
         caption = (
-            "How far acquisition functions replay the same instances, same seeds compared: sum of the smaller over "
-            "sum of the larger numbers of replays; 1: the same, 0: none in common. Shown: "
+            "Overlap of the instances that acquisition functions replay, for equal seeds: sum of the smaller over "
+            "sum of the larger numbers of replays (1: equal, 0: none in common). Shown: "
             f"b = {config.storage_fraction:g}, a = {config.acquisition_fraction:g}, T = {config.mc_samples}, storage "
             f"{config.storage_order} by {config.storage_function}."
         )

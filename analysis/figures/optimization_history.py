@@ -1,4 +1,4 @@
-"""Optimisation history: what every trial of a search reached, and the best until then."""
+"""Optimisation history: the value of each trial of a search, and the best value so far."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Floats = npt.NDArray[np.float64]
 class OptimizationHistory:
     """One objective over the trials of a search.
 
-    `numbers` and `values` of the complete trials, by number; `best` the best value up to each of them. `pruned_numbers`
-    and `pruned_values`: pruned trials, with the average AUC over the tasks that they got to see.
+    `numbers` and `values` are those of the complete trials, by number; `best` is the best value up to each of them.
+    `pruned_numbers` and `pruned_values` are those of pruned trials: the average objective over the tasks trained.
     """
 
     objective: str
@@ -40,10 +40,10 @@ class OptimizationHistory:
 
 
 def optimization_history(record: StudyRecord) -> list[OptimizationHistory]:
-    """The history of every objective.
+    """Return the history of each objective.
 
     Raises:
-        UsageError: no complete trial.
+        UsageError: the search has no complete trial.
     """
     complete = record.of("complete")
     if not complete:
@@ -62,7 +62,7 @@ def optimization_history(record: StudyRecord) -> list[OptimizationHistory]:
 
 @styled
 def draw_optimization_history(histories: Sequence[OptimizationHistory]) -> Figure:
-    """A panel per objective: a dot per trial, the best until then as a line of steps, pruned trials as crosses."""
+    """Draw a panel per objective: a dot per trial, a cross per pruned trial, and the best so far as steps."""
     figure = new_figure(6.8, 2.4 * len(histories) + 0.6)
     panels = figure.subplots(len(histories), 1, squeeze=False, sharex=True)[:, 0]
     for axes, history in zip(panels, histories, strict=True):
@@ -74,7 +74,7 @@ def draw_optimization_history(histories: Sequence[OptimizationHistory]) -> Figur
 
 
 def describe_optimization_history(histories: Sequence[OptimizationHistory]) -> str:
-    """The figure in words: the best of every objective, and which trial reached it."""
+    """Describe the figure in words: the best value of each objective and its trial."""
     parts = []
     for history in histories:
         number = int(history.numbers[int(np.flatnonzero(history.values == history.best[-1])[0])])

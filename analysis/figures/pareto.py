@@ -1,4 +1,4 @@
-"""Pareto front: the trials of a search with several objectives, and those that no other betters in all of them."""
+"""Pareto front of the trials of a search with several objectives."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class ParetoFront:
 
 
 def pareto_front(record: StudyRecord) -> ParetoFront:
-    """The front of a search.
+    """Return the Pareto front of a search.
 
     Raises:
-        UsageError: one objective only, or no complete trial.
+        UsageError: the search has a single objective, or no complete trial.
     """
     if len(record.objectives) < 2:
         raise UsageError(f"search {record.name!r} has one objective; a Pareto front needs two")
@@ -56,7 +56,7 @@ def pareto_front(record: StudyRecord) -> ParetoFront:
 
 @styled
 def draw_pareto_front(record: ParetoFront) -> Figure:
-    """A panel per pair of objectives; trials on the front are filled and named by their number."""
+    """Draw a panel per pair of objectives; trials on the front are filled and labelled with their number."""
     pairs = list(itertools.combinations(range(len(record.objectives)), 2))
     columns = min(len(pairs), 2)
     rows = -(-len(pairs) // columns)
@@ -73,7 +73,7 @@ def draw_pareto_front(record: ParetoFront) -> Figure:
 
 
 def describe_pareto_front(record: ParetoFront) -> str:
-    """The figure in words: the trials on the front."""
+    """Describe the figure in words: the trials on the front."""
     parts = []
     for index in np.flatnonzero(record.on_front):
         values = ", ".join(
@@ -81,7 +81,7 @@ def describe_pareto_front(record: ParetoFront) -> str:
             for name, value in zip(record.objectives, record.values[index], strict=True)
         )
         parts.append(f"trial {record.numbers[index]}: {values}")
-    return f"Pareto front of {record.numbers.size} trials. Bettered by no other: {'; '.join(parts)}."
+    return f"Pareto front of {record.numbers.size} trials. On the front: {'; '.join(parts)}."
 
 
 def _draw(axes: Axes, record: ParetoFront, x: int, y: int) -> None:
@@ -91,12 +91,12 @@ def _draw(axes: Axes, record: ParetoFront, x: int, y: int) -> None:
     (others,) = axes.plot(
         first[~front], second[~front], "o", ms=4, mfc="none", color=colour(0), alpha=0.6, label="trial", clip_on=False
     )
-    others.set_in_layout(not front.all())  # of no points, the box is at the figure's corner
+    others.set_in_layout(not front.all())  # the box of an empty plot is at the figure's corner
     axes.plot(
         first[front], second[front], "o", ms=5.5, mew=0, color=colour(1), label="on the Pareto front", clip_on=False
     )
     if len(record.objectives) == 2:
-        # Between two neighbours of the front, only what both of them dominate is known to be within reach.
+        # Between neighbours on the front, only values that both of them dominate are known to be attainable.
         order = np.flatnonzero(front)[np.argsort(first[front], kind="stable")]
         where: Literal["post", "pre"] = "post" if record.directions[x] == "minimize" else "pre"
         axes.step(first[order], second[order], where=where, color=colour(1), lw=1.0, zorder=1)
@@ -105,7 +105,7 @@ def _draw(axes: Axes, record: ParetoFront, x: int, y: int) -> None:
             str(record.numbers[index]), (float(first[index]), float(second[index])), xytext=(4, 3),
             textcoords="offset points", fontsize=7.5,
         )  # fmt: skip
-    if first.min() >= 0:  # most objectives are no less than nothing, and then neither is their axis
+    if first.min() >= 0:  # axes of objectives that are never negative start at 0 or above
         axes.set_xlim(left=max(axes.get_xlim()[0], 0.0))
     if second.min() >= 0:
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.0))

@@ -29,11 +29,11 @@ class Performance:
     """One method over several strata: data sets or tasks, each with a score for every patient split or seed.
 
     Attributes:
-        interquartile_mean: mean of the middle half of all scores, every stratum counting the same.
-        low: the 2.5 % quantile of that over resamples; NaN where a stratum has fewer than 3 scores.
+        interquartile_mean: mean of the middle half of all scores, with equal weight of every stratum.
+        low: the 2.5 % quantile of the interquartile mean over resamples; NaN if a stratum has fewer than 3 scores.
         high: the 97.5 % quantile.
         profile: share of scores above each of `THRESHOLDS`, with equal weight of every stratum.
-        profile_low: the 2.5 % quantiles; NaN as above.
+        profile_low: the 2.5 % quantiles of the profile; NaN as `low`.
         profile_high: the 97.5 % quantiles.
     """
 
@@ -55,7 +55,7 @@ def performance(scores: Sequence[npt.ArrayLike]) -> Performance:
     Scores over splits of the same people are not independent: the interval is about these splits.
 
     Args:
-        scores: of each stratum, one score or more, in [0, 1].
+        scores: for each stratum, one score or more, in [0, 1].
 
     Raises:
         UsageError: no stratum, or one without scores or with a value that is not a number.

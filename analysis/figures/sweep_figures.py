@@ -36,8 +36,8 @@ def _frontier(experiment: Experiment, cost: str, prefix: str) -> Sketch:
     record = cost_frontier(experiment, cost)
     of = record.metric.plain
     caption = (
-        f"Mean {of} of every configuration against {COSTS[cost]}. The numbered line joins those that no other betters "
-        "at their cost."
+        f"Mean {of} of every configuration against {COSTS[cost]}. The numbered line joins the Pareto front: no other "
+        "configuration is better at the same or a lower cost."
     )
     alt = describe_cost_frontier(record)
     return sketch(draw_cost_frontier, record, f"{prefix}-cost-{cost}", f"{of} against {COSTS[cost]}", caption, alt)
@@ -46,9 +46,9 @@ def _frontier(experiment: Experiment, cost: str, prefix: str) -> Sketch:
 def _importance(experiment: Experiment, prefix: str) -> Sketch:
     record = importance(experiment, experiment.headline[0])
     caption = (
-        "Share of the variance that goes with an axis, alone or together with others (total effect): half of what a "
-        f"random forest over {in_words(record)} loses when the axis is shuffled, on replicates that it was not fitted "
-        "to; error bars, from three on: one standard deviation over replicates. An estimate below 0 has no bar. "
+        "Share of the variance that depends on an axis, alone or with others (total effect): half the permutation "
+        f"importance in a random forest over {in_words(record)}, on held-out replicates. Error bars (with three or "
+        "more): one standard deviation over replicates. An estimate below 0 has no bar. "
         f"All axes together explain {record.r2:.0%} of the variance within a replicate."
     )
     return sketch(
@@ -60,12 +60,12 @@ def _variance(experiment: Experiment, prefix: str) -> Sketch:
     record = variance_by_source(experiment, experiment.headline[0])
     sizes = ", ".join(f"{size} of {name}" for name, size in record.sizes.items())
     caption = (
-        f"Left: square roots of variance components of {record.metric.plain} ({record.n} runs: {sizes}, all with one "
-        "another), from the analysis of variance; an interaction stands with the last of its factors, those of the "
-        "method by themselves. Right: the chance that the corrected t-test over patient splits tells two methods "
-        "apart. "
+        f"Left: square roots of variance components of {record.metric.plain} ({record.n} runs: {sizes}, fully "
+        "crossed), from an analysis of variance. An interaction counts as its last factor; interactions with the "
+        "method are separate. Right: the power of the corrected t-test over patient splits to distinguish two "
+        "methods. "
         f"{needed_in_words(record)}"
     )
     return sketch(
-        draw_variance, record, f"{prefix}-variance", "Where variance comes from", caption, describe_variance(record)
+        draw_variance, record, f"{prefix}-variance", "Sources of variance", caption, describe_variance(record)
     )

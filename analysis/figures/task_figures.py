@@ -49,7 +49,7 @@ def task_figures(
     chosen = shown_cells(experiment, scales, references)
     which = ""
     if scales:
-        which += " Of each variant, the configuration nearest to the paper's settings, of equally near ones the best."
+        which += " Each variant is shown by its configuration closest to the paper's settings; among equals, the best."
     if len(chosen) > MAX_PANELS:
         which += f" The first {MAX_PANELS} of {len(chosen)} configurations are shown."
 
@@ -72,10 +72,10 @@ def task_figures(
     if curves := records("curves", curves_of):
         of = f"{split} {metric} of every task after every epoch"
         if curves[0].split == PREQUENTIAL:
-            of = f"Prequential {metric}: of the last instances of the stream, predicted before they were trained on"
+            of = f"Prequential {metric}: on the last instances of the stream, each predicted before training on it"
         caption = (
-            f"{of}: mean over n runs, from three on with one standard deviation. Coloured blocks: the task being "
-            f"trained.{which}"
+            f"{of}: mean over n runs, with one standard deviation if n is at least 3. Coloured blocks: the task in "
+            f"training.{which}"
         )
         alt = describe_learning_curves(curves)
         yield sketch(draw_learning_curves, curves, f"{prefix}-curves", "Learning curves", caption, alt)
@@ -90,7 +90,7 @@ def task_figures(
         yield sketch(draw_r_matrices, matrices, f"{prefix}-r", "Trained on by evaluated on", caption, alt)
     if forgotten := records("r_matrix", forgetting):
         caption = (
-            f"{split} {metric} of every task when it had just been learned (ring) and at the end of the run (dot), "
+            f"{split} {metric} of every task right after learning it (ring) and at the end of the run (dot), "
             "means over runs; on the right their difference, mean ± one standard deviation. The mean of these "
             f"differences over all tasks but the last is BWT{'' if measure == 'auc' else f' of {metric}'}.{which}"
         )

@@ -60,15 +60,15 @@ def needed_in_words(record: VarianceBySource) -> str:
     needed = [record.splits_needed(seeds) for seeds in SEEDS]
     found = f"a difference of {DIFFERENCE:g} between two methods with a power of {POWER:.0%}"
     if all(splits is not None and isinf(splits) for splits in needed):
-        said = f"No number of patient splits is enough to find {found}."
+        said = f"No number of patient splits suffices to detect {found}."
     else:
         words = ("more than 500" if it is None else "no number suffices" if isinf(it) else f"{it:g}" for it in needed)
         parts = (f"{it} with {plural(seeds, 'seed')} each" for it, seeds in zip(words, SEEDS, strict=True))
-        said = f"Patient splits needed to find {found}: {', '.join(parts)}."
+        said = f"Patient splits needed to detect {found}: {', '.join(parts)}."
     if record.overlap:
         said += (
             f" Splits share people (rho = {record.overlap:.2f}), so the standard error never falls below s sqrt(rho): "
-            f"with {plural(SEEDS[-1], 'seed')} each, the smallest difference that many splits can find is "
+            f"with {plural(SEEDS[-1], 'seed')} each, the smallest detectable difference with many splits is "
             f"{record.smallest_difference(SEEDS[-1]):.3f}."
         )
     return said

@@ -1,7 +1,7 @@
-"""The REFORMS checklist of a study: what the store knows is filled in, the rest is left to the authors.
+"""The REFORMS checklist of a study: facts from the store are filled in, the rest is left to the authors.
 
 REFORMS (Kapoor et al. 2024, Science Advances 10, eadk3452) has 32 items in eight modules. Numbers and topics are
-theirs, the words are ours.
+those of the paper; the wording is ours.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _SOURCE = "[Kapoor et al., 2024](https://doi.org/10.1126/sciadv.adk3452)"
 
 @dataclass(frozen=True)
 class Study:
-    """What a checklist is filled in from.
+    """The sources of a checklist.
 
     Attributes:
         results: the store, for display.
-        runs: rows of `runs`, the finished runs alone.
+        runs: rows of `runs`, finished runs only.
         files: search-space files, for display.
-        seal: whether claims were sealed; empty without claims.
-        manifests: of the data sets that are prepared here with the data of the runs, by name.
+        seal: whether claims were sealed, in words; empty without claims.
+        manifests: manifests by data set, for data sets prepared on this machine with the data of the runs.
         studies: records of searches.
         keeps_predictions: whether predictions of test instances are stored.
     """
@@ -65,7 +65,7 @@ class Study:
 
 @dataclass(frozen=True)
 class _Item:
-    """An item: its number and topic, what a tool can know of it, and what it leaves open."""
+    """An item of the checklist: number, topic, a function of the known facts, and the part left to the authors."""
 
     number: str
     topic: str
@@ -92,7 +92,7 @@ def checklist(study: Study) -> str:
 
 
 def _of_data(study: Study, words: Callable[[Manifest], str]) -> list[str]:
-    """Return a line for each data set, of its prepared folder."""
+    """Return a line for each data set, from its manifest."""
     here = study.manifests
     return [
         f"{name}: {words(here[name]) if name in here else 'these data are not prepared on this machine'}"
@@ -243,7 +243,7 @@ def _pairs(study: Study, *columns: str) -> list[tuple[str, ...]]:
 
 
 def _always(*facts: str) -> Callable[[Study], Iterable[str]]:
-    """Facts about the package, which hold for every study."""
+    """Return a function of facts that hold for every study."""
     return lambda study: facts
 
 

@@ -87,17 +87,17 @@ def claims_text(verdicts: Sequence[Verdict], others: int = 0, seal: str = "") ->
     notes = [
         f"Claims that the search-space file declares, {seal}."
         if seal
-        else "The paper's claims, in our words, and whether these runs support them. On other data than the paper's, a "
+        else "The paper's claims, in our words, and whether these runs support them. On data other than the paper's, a "
         "verdict says nothing about the paper's own results.",
         "Difference: mean of the differences within the same patient split and seed [95 % interval of the t-test]. Of "
         "several differences, the table shows the one that supports the claim least.",
         *notes_on_units(verdicts),
-        f"Verdicts use one-sided t-tests (equalities: two), adjusted by Holm over all claims on a data set (p < "
-        f"{ALPHA:g}). Holds: shown to be as claimed. Does not hold: shown to be smaller than what would matter or, for "
-        "an equality, larger. Undecided: neither.",
+        f"Verdicts use one-sided t-tests (two for an equality), adjusted by Holm over all claims on a data set (p < "
+        f"{ALPHA:g}). Holds: shown to be as claimed. Does not hold: shown to be smaller than the smallest relevant "
+        'difference (column "matters") or, for an equality, larger. Undecided: neither.',
     ]
     if others:
-        notes.append(f"{plural(others, 'claim')} more without runs here: clops-sweep claims says what is missing.")
+        notes.append(f"{plural(others, 'further claim')} without runs: clops-sweep claims says what is missing.")
     return TextTable(NAME, "Claims" if seal else "Claims of the paper", header, tuple(rows), 2, (), tuple(notes))
 
 

@@ -24,7 +24,7 @@ def open_sweep(
 ) -> list[Experiment]:
     """Return one experiment per search space, with its results in the store.
 
-    The cells of a search are its trials. A space that is tuned makes several: what it tries, and what it reports.
+    The cells of a search are its trials. A tuned space gives several experiments: the tuning and the reported runs.
 
     Args:
         space: a search space, several, or the path of a search-space file.

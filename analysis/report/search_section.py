@@ -89,9 +89,9 @@ def _notices(record: StudyRecord | None) -> Iterator[str]:
 
 def _history_picture(record: StudyRecord, prefix: str) -> Sketch:
     histories = optimization_history(record)
-    caption = "The value of every complete trial, a mean over its seeds, and the best up to then."
+    caption = "The value of every complete trial, as mean over seeds, and the best value so far."
     if histories[0].pruned_numbers.size:
-        caption += " Crosses: pruned trials, by their average over the tasks they had seen."
+        caption += " Crosses: pruned trials, with their average over the tasks they had trained on."
     alt = describe_optimization_history(histories)
     return sketch(draw_optimization_history, histories, f"{prefix}-history", "Optimisation history", caption, alt)
 
@@ -99,7 +99,7 @@ def _history_picture(record: StudyRecord, prefix: str) -> Sketch:
 def _pareto_picture(record: StudyRecord, prefix: str) -> Sketch:
     front = pareto_front(record)
     caption = (
-        "Every complete trial, means over seeds. Filled: no other trial is as good in all objectives and better in one."
+        "All complete trials, means over seeds. Filled: no other trial is as good in all objectives and better in one."
     )
     return sketch(draw_pareto_front, front, f"{prefix}-pareto", "Pareto front", caption, describe_pareto_front(front))
 
@@ -128,7 +128,7 @@ def _curves_picture(
         records.append(learning_curves(named, f"Trial {trial.number}", measure))
     caption = (
         f"The first {plural(len(records), 'trial')} of the table: validation {words(measure)} of every task after "
-        "every epoch, mean over n seeds, from three on with one standard deviation. Blocks: the task in training."
+        "every epoch, mean over n seeds, with one standard deviation if n is at least 3. Blocks: the task in training."
     )
     alt = describe_learning_curves(records)
     return sketch(draw_learning_curves, records, f"{prefix}-curves", "Learning curves of the best trials", caption, alt)
@@ -139,7 +139,7 @@ def _table(record: StudyRecord, best: BestTrials, space: SearchSpace, prefix: st
     which = "The trials on the Pareto front" if several else "The best trials"
     notes = (
         f"Mean ± standard deviation (n - 1) over {_replicates_in_words(space)}. The CSV file has every trial.",
-        "The best of many trials is best by luck as well: on seeds that the search has not seen, expect less.",
+        "The best of many trials is partly best by luck: expect lower values on seeds that the search has not used.",
     )
     text = best_trials_text(best, f"{prefix}-trials", f"{which} of {record.name}", notes)
     links = tuple(f"{prefix}-runs-{trial.number}" for trial in best.trials)

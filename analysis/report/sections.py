@@ -32,7 +32,7 @@ from ..tables.latex import to_latex
 from ..tables.patients import patients_text
 from .page import LinkedTable, RunEntry, RunList, Section, no_links
 
-_WHERE_VALUES_ARE = " The values are in the table, and in the SVG file where a pointer rests on a cell."
+_WHERE_VALUES_ARE = " Values: in the table, and in the tooltips of the SVG file."
 
 
 @dataclass
@@ -101,7 +101,7 @@ def build_section(
     pictures = [files.add_picture(item) for item in sketches]
     more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
     tables = list(_result_tables(experiment, references, compared, metrics, prefix, files))
-    title = f"Test patients drawn again, {experiment.name}"
+    title = f"Intervals over test patients, {experiment.name}"
     if over_patients := patients_text(experiment, store, f"{prefix}-patients", title):
         tables.append(no_links(over_patients, files.add_table(over_patients)))
     counts = {status: int(experiment.counts(status).sum()) for status in ("finished", "failed", "missing")}
@@ -138,7 +138,7 @@ def same_words(metrics: Sequence[str]) -> str:
     others = [metric_named(metric).plain for metric in PAPER if metric not in metrics] if "bwt" in metrics else []
     if not others:
         return ""
-    return f" {' and '.join(others)}: in every run the same as BWT, as with two tasks; not shown apart."
+    return f" {' and '.join(others)}: equal to BWT in every run, as with two tasks; not shown separately."
 
 
 def _heatmap_picture(
@@ -178,7 +178,7 @@ def _difference_pictures(
             "all cells and variants."
         )
         if record.is_large:
-            caption = caption.replace("An asterisk", "A dot") + _WHERE_VALUES_ARE
+            caption = caption.replace("Asterisk", "Dot") + _WHERE_VALUES_ARE
         name, alt = f"{prefix}-difference-{metric}", describe_heatmap(record)
         yield sketch(draw_heatmap, record, name, record.metric.plain, caption, alt)
 
@@ -197,7 +197,7 @@ def _result_tables(
         f"Mean ± standard deviation (n - 1) over {_replicate_words(experiment)}."
         if len(experiment.replicates) > 1
         else "Values of single runs.",
-        "Bold: the best, where the 95 % interval of its paired difference to every other row excludes zero.",
+        "Bold: the best row, if the 95 % interval of its paired difference to every other row excludes zero.",
         *(sentence for sentence in [same_words(metrics).strip()] if sentence),
     )
     text = result_text(table, f"{prefix}-results", f"Results of {experiment.name}", notes, metrics)
@@ -227,7 +227,7 @@ def _published_notes(published: ResultTable) -> Iterator[str]:
             + (f" in {' and '.join(names)}" if len(names) < len(published.rows) else "")
             for unlike, names in rows_of.items()
         )
-        yield f"These settings are not the paper's, so the values need not agree: {'; '.join(settings)}."
+        yield f"These settings differ from the paper's, so the values may differ: {'; '.join(settings)}."
 
 
 def _notices(experiment: Experiment) -> Iterator[str]:
@@ -236,13 +236,13 @@ def _notices(experiment: Experiment) -> Iterator[str]:
     for edition in experiment.left_aside:
         other_data = all(edition.data_hash != it.data_hash for it in experiment.shown)
         shown_by = f"; --data-hash {edition.data_hash[:12]} shows them" if other_data else ""
-        yield f"Not shown, and not mixed in: {plural(edition.runs, 'run')} of {edition}{shown_by}."
+        yield f"Not shown and not included in any mean: {plural(edition.runs, 'run')} of {edition}{shown_by}."
     yield from failure_notices(experiment.runs)
     if experiment.on_test:
         of_curves = any(cell.config.curves == "test" for cell in experiment.cells)
         yield (
-            "The data have no validation set: all metrics, R and forgetting are of the test set"
-            f"{', and so are the learning curves' * of_curves}. Nothing should be chosen by them."
+            "The data have no validation set: all metrics, R and forgetting are computed on the test set"
+            f"{', and so are the learning curves' * of_curves}. Do not choose anything by them."
         )
     if len(experiment.replicates) == 1:
         yield "One seed only: there are no standard deviations, no intervals and no p-values."

@@ -34,7 +34,7 @@ def strategies_section(experiments: Sequence[Experiment], taken: Sequence[str], 
     pictures, tables = [], []
     for number, record in enumerate(compared):
         again = [other for other in compared if (other.dataset, other.scenario) == (record.dataset, record.scenario)]
-        place = f" ({again.index(record) + 1} of {len(again)} ways of training)" if len(again) > 1 else ""
+        place = f" ({again.index(record) + 1} of {len(again)} training settings)" if len(again) > 1 else ""
         where = f"{record.dataset}, {record.scenario}{place}"
         which = "; ".join(
             f"{strategy}: {name}" for strategy, name in zip(record.strategies, record.configurations, strict=True)
@@ -42,8 +42,8 @@ def strategies_section(experiments: Sequence[Experiment], taken: Sequence[str], 
         most = max((d.n for row in record.differences.rows for d in row.differences.values()), default=0)
         caption = (
             f"{where}: mean differences between strategies over common patient splits and seeds "
-            f"({plural(most, 'pair')} at most). Filled: the interval excludes 0. Each strategy by "
-            f"its configuration that is the most like the paper's, not by its best ({which})."
+            f"({plural(most, 'pair')} at most). Filled: the interval excludes 0. Each strategy is "
+            f"represented by the configuration closest to the paper's, not by its best ({which})."
         )
         name = f"{anchor}-{number + 1}-{file_name(f'{record.dataset}-{record.scenario}')}"
         alt = describe_strategies(record)
@@ -54,5 +54,5 @@ def strategies_section(experiments: Sequence[Experiment], taken: Sequence[str], 
         )
         text = comparison_text(record.differences, f"{name}-differences", f"Strategies on {where}", record.metrics)
         tables.append(no_links(text, files.add_table(text, comparisons_csv(record.differences))))
-    progress = f"{plural(len(compared), 'comparison')} of strategies that were trained alike on the same data."
+    progress = f"{plural(len(compared), 'comparison')} of strategies with equal training on the same data."
     return Section(anchor, "Strategies compared", progress, (), tuple(pictures), tuple(tables), (), ())

@@ -72,8 +72,8 @@ def write_report(
 ) -> ReportPaths:
     """Write `index.html`, `figures/` and `tables/` into a folder, from the store alone.
 
-    It works at any moment of a sweep: missing cells are hatched, counted or named. The same store gives the same files,
-    byte for byte.
+    The sweep may be unfinished: missing cells are hatched, counted or named. Equal stores give equal files, byte for
+    byte.
 
     Args:
         spaces: the search spaces to show, on one page.
@@ -92,8 +92,8 @@ def write_report(
         tuned: the methods of tuned spaces, with their scores while tuning and when reported.
 
     Raises:
-        UsageError: no search space, two of the same name, an unknown axis, metric or data hash, or a folder that cannot
-            be written to or holds other files.
+        UsageError: there is no search space, two have the same name, an axis, metric or data hash is unknown, or the
+            folder cannot be written to or contains other files.
     """
     if not spaces and not experiments and not as_stored:
         raise UsageError("report: expected at least one search space")
@@ -185,11 +185,13 @@ def check_folder(folder: Path, store: RunStore) -> None:
         root = store.files.folder.resolve() if store.files.folder is not None else None
         for own in () if root is None else (root / name for name in (*SCHEMAS, ".work")):
             if resolved == own or own in resolved.parents:
-                raise UsageError(f"{where}: it belongs to the store in {root}; expected a folder of its own")
+                raise UsageError(f"{where}: it belongs to the store in {root}; expected a separate folder")
         if resolved == root:
-            raise UsageError(f"{where}: it is the store itself; expected a folder of its own, such as one inside it")
+            raise UsageError(
+                f"{where}: it is the store itself; expected a separate folder, such as one inside the store"
+            )
         if os.path.lexists(folder) and any(folder.iterdir()) and not _is_of_a_report(folder):
-            raise UsageError(f"{where}: it holds files that are of no report; expected a new or an empty folder")
+            raise UsageError(f"{where}: it contains files that are not from a report; expected a new or empty folder")
     except (OSError, ValueError, RuntimeError) as error:
         if isinstance(error, UsageError):
             raise
@@ -264,17 +266,17 @@ def _lead(experiments: Sequence[Experiment]) -> str:
     text = f"{counts['finished']:,} of {plural(asked, 'run')} {'is' if asked == 1 else 'are'} finished"
     text += f", {counts['failed']:,} failed" if counts["failed"] else ""
     if asked < sum(len(experiment.runs) for experiment in experiments):
-        text += "; a run that several search spaces share counts once"
+        text += "; runs shared by several search spaces count once"
     return text + "."
 
 
 def _metrics(experiments: Sequence[Experiment]) -> Iterator[tuple[str, str]]:
     """Return the split that metrics are computed on, and the formula of each."""
     on_test = [experiment.on_test for experiment in experiments]
-    some = "; where the data have none, on the test set" * any(on_test)
+    some = "; without a validation set, on the test set" * any(on_test)
     where = "test set, as the data have no validation set" if all(on_test) else f"validation set{some}"
     shown = [metric_named(name) for name in headline_of(experiments)]
-    of_test = ", unless they are called test" * any(metric.split == "test" for metric in shown)
+    of_test = ", unless their name says test" * any(metric.split == "test" for metric in shown)
     yield "Metrics", f"Computed on the {where}{of_test}."
     for metric in shown:
         better = "" if metric.better is None else f"; better when {metric.better}"

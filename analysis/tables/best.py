@@ -27,7 +27,7 @@ class Best:
     """The best configuration of a variant, with the mean of each metric and its interval.
 
     `of` is the number of configurations that competed. `above` is the difference from fine-tuning; None for fine-tuning
-    itself, and without a fine-tuning run of the same training.
+    itself, or without a fine-tuning run with equal training.
     """
 
     experiment: Experiment

@@ -1,4 +1,4 @@
-"""What tuning promised, what the chosen configurations give, and what tuning cost."""
+"""Table of tuned methods: score while tuning, score when reported, and the cost of tuning."""
 
 from __future__ import annotations
 
@@ -35,21 +35,23 @@ class TunedMethod:
     """A method of a tuned space.
 
     Attributes:
-        space: the space's name.
-        tune_on: what it was tuned on, in words.
-        method: the method's label; empty if the space has one configuration alone.
-        chosen: the choice in words; empty if there was nothing to choose, None while tuning goes on or failed.
-        trials: how many configurations were tried.
-        runs: finished runs of its tuning.
-        seconds: that these took together.
-        measure: the column that was optimised, of the validation set.
-        test: the column that is reported, of the test set.
-        while_tuning: the measure over the runs of the chosen configuration while tuning.
-        reported: the test measure over the reported runs.
-        optimism: how much better the score while tuning is than the reported one, over patient splits. Runs are paired
-            if each reported split and seed was tuned on too; else the score while tuning is taken as a constant.
-        seen: share of the reported test people who were validation people while tuning, the mean over the reported
-            splits; NaN where the data are not prepared.
+        space: name of the search space.
+        tune_on: the tuning data as text, such as "TuneOn(tasks=1)".
+        method: label of the method; empty if the space tunes a single method.
+        chosen: the chosen configuration as text; empty if there was nothing to choose, None without a choice, because
+            tuning is unfinished or failed.
+        trials: number of configurations tried.
+        runs: number of finished tuning runs.
+        seconds: total compute time of these runs.
+        measure: the optimised column, computed on the validation set.
+        test: the reported column, computed on the test set.
+        while_tuning: mean and standard deviation of `measure` over the tuning runs of the chosen configuration.
+        reported: mean and standard deviation of `test` over the reported runs.
+        optimism: score while tuning minus reported score, over patient splits (positive: tuning was too optimistic).
+            Runs are paired if every reported split and seed was also tuned on; otherwise the mean score while tuning is
+            subtracted as a constant.
+        seen: share of the reported test people who were validation people while tuning, averaged over the reported
+            splits; NaN if the data are not prepared.
     """
 
     space: str
@@ -68,7 +70,7 @@ class TunedMethod:
 
 
 def tuned_methods(found: Sequence[Tuned], asked: Request) -> list[TunedMethod]:
-    """Return a row for each method of the tuned spaces that has a choice of its own."""
+    """Return a row for each tuned method; methods that take over the choice of another have no row."""
     return [row for it in found for row in _rows(it, asked)]
 
 
@@ -140,7 +142,7 @@ def _seen(space: SearchSpace, asked: Request) -> float:
 
 
 def tuning_in_words(row: TunedMethod) -> str:
-    """Return how the tuning of a method stands, in one line."""
+    """Describe the state and the result of a method's tuning in one line."""
     name = f"tuned {row.space!r}{f', {row.method}' if row.method else ''} on {row.tune_on}: "
     cost = f"{plural(row.trials, 'trial')}, {plural(row.runs, 'run')}, {duration(row.seconds)}"
     if row.chosen is None:
@@ -175,25 +177,25 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
         for row in rows
     )
     notes = (
-        f"Tuned on {rows[0].tune_on}: the configuration with the best mean {measure} of the validation people. "
-        "Optimism: how much better the score while tuning is than the reported one [95 % interval]. Runs are paired by "
-        "patient split and seed if they were tuned on too; else the score while tuning counts as a constant.",
+        f"Tuned on {rows[0].tune_on}: chosen is the configuration with the best mean {measure} on validation people. "
+        "Optimism: how much better the score while tuning is than the reported one [95 % interval]. Runs are paired if "
+        "every reported patient split and seed was also tuned on; else the score while tuning counts as a constant.",
         "Test people seen: share of the reported test people who were validation people while tuning, in another "
         "patient split.",
-        "Compute: of finished runs while tuning, one after another. Runs that pruning ended are left out.",
+        "Compute: total time of the finished tuning runs, without pruned runs.",
         *units_in_words([row.optimism.units for row in rows]),
     )
     return TextTable(name, f"Tuning of {rows[0].space}", header, cells, 2, (), notes)
 
 
 def tuning_csv(rows: Sequence[TunedMethod]) -> str:
-    """Return the same for machines: full precision, empty where there is no number."""
+    """Return the methods of one tuned space as CSV, in full precision; missing numbers are empty."""
     found = [tuning_as_data(row) for row in rows]
     return as_csv([list(found[0]), *(["" if it is None else it for it in row.values()] for row in found)])
 
 
 def tuning_as_data(row: TunedMethod) -> dict[str, object]:
-    """Return a row as values that JSON has; None where there is no number."""
+    """Return a method as plain data for JSON; missing numbers are None."""
     numbers = {
         "seconds": row.seconds,
         "while_tuning": row.while_tuning.mean,

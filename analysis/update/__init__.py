@@ -1,1 +1,1 @@
-"""The update report: what changes, and for whom, if one model replaces another."""
+"""The update report: what changes for which patients when one model replaces another."""

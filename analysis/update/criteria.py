@@ -1,4 +1,4 @@
-"""Acceptance criteria of an update, as data."""
+"""Acceptance criteria of an update, read from code or a TOML file."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from clops_sweep.errors import UsageError, nearest_or_all, shown
 
 @dataclass(frozen=True)
 class Criteria:
-    """Limits that an update must keep; None for no limit. All are shares from 0 to 1.
+    """Limits for an update, each from 0 to 1; None for no limit.
 
-    A criterion is about the model after the update, on the compared test instances. A subgroup is a value of a column
-    that the report was asked for.
+    Each limit applies to the updated model on the compared test instances. A subgroup is one value of a requested
+    column, such as sex.
 
     Attributes:
-        max_flips: instances that were right before and are wrong after, of all.
-        max_group_flips: the same in every subgroup.
+        max_flips: share of all instances that were right before and are wrong after.
+        max_group_flips: the same share within every subgroup.
         min_accuracy: accuracy.
-        max_accuracy_loss: accuracy before less accuracy after.
-        min_group_accuracy: accuracy in every subgroup.
+        max_accuracy_loss: accuracy before minus accuracy after.
+        min_group_accuracy: accuracy within every subgroup.
         min_sensitivity: sensitivity of the model's decisions, by class.
         min_specificity: specificity of the model's decisions, by class.
         max_calibration_error: expected calibration error.
         max_drift: Jensen-Shannon distance between the predicted probabilities before and after.
 
     Raises:
-        UsageError: a limit that is no share, or no limit for any class.
+        UsageError: a limit is not a number from 0 to 1, or limits by class are not a mapping with at least one class.
     """
 
     max_flips: float | None = None
@@ -59,34 +59,34 @@ class Criteria:
 
     @property
     def given(self) -> bool:
-        """Whether there is any limit."""
+        """Whether any limit is set."""
         return any(limit is not None for limit in vars(self).values())
 
 
 BY_CLASS = {"min_sensitivity": "sensitivity", "min_specificity": "specificity"}
-"""Criteria by class, and what each is about."""
+"""Criteria with a limit for each class, and the measure that each limits."""
 BY_GROUP = ("max_group_flips", "min_group_accuracy")
 
 
 def read_criteria(path: str | PathLike[str]) -> Criteria:
-    """Criteria in a TOML file: a line such as ``max_flips = 0.02``, a table ``[min_sensitivity]`` for limits by class.
+    """Read criteria from a TOML file: lines such as ``max_flips = 0.02``, and tables such as ``[min_sensitivity]``.
 
     Raises:
-        UsageError: no such file, no TOML, or a name or limit that is not one.
+        UsageError: the file is missing, empty or not TOML, or has an unknown criterion or an invalid limit.
     """
     file = Path(path)
     with one_sentence(file):
         content = file.read_bytes()
     try:
         found = tomllib.loads(content.decode())
-    except ValueError as error:  # also what is not UTF-8
-        raise UsageError(f"{file}: is no TOML file ({error}); expected lines such as max_flips = 0.02") from None
+    except ValueError as error:  # invalid TOML or not UTF-8
+        raise UsageError(f"{file}: not a TOML file ({error}); expected lines such as max_flips = 0.02") from None
     known = [it.name for it in fields(Criteria)]
     for name in found:
         if name not in known:
-            raise UsageError(f"{file}: {shown(name)} is no criterion{nearest_or_all(name, known)}")
+            raise UsageError(f"{file}: {shown(name)} is not a criterion{nearest_or_all(name, known)}")
     if not found:
-        raise UsageError(f"{file}: has no criterion; expected lines such as max_flips = 0.02")
+        raise UsageError(f"{file}: no criterion found; expected lines such as max_flips = 0.02")
     try:
         return Criteria(**found)
     except UsageError as error:

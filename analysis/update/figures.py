@@ -1,4 +1,4 @@
-"""The figures of an update report: flips by group of instances, and the reliability curves."""
+"""Figures of an update report: flips by group of instances, and reliability curves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WRONG, _RIGHT = colour(1), colour(0)
 
 @styled
 def draw_flips(slices: Sequence[Slice]) -> Figure:
-    """Draw a row for each group: the share that became wrong to the left, that became right to the right."""
+    """Draw two bars for each group of instances: the share that became wrong (left) and right (right)."""
     figure = new_figure(7.4, 1.0 + 0.26 * len(slices))
     axes = figure.subplots()
     places = np.arange(len(slices))[::-1]
@@ -48,7 +48,7 @@ def draw_flips(slices: Sequence[Slice]) -> Figure:
 
 @styled
 def draw_reliability(curves: tuple[Sequence[Bin], Sequence[Bin]]) -> Figure:
-    """Draw the share of right decisions over their confidence, and below it how many decisions have it."""
+    """Draw the share of correct decisions over their confidence, and below it a histogram of the confidence."""
     figure = new_figure(5.6, 4.6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     above.plot([0, 1], [0, 1], color=MUTED, lw=0.8, dashes=(4, 2), label="calibrated")

@@ -1,4 +1,4 @@
-"""What an update report has found, as a record."""
+"""Content of an update report, as records."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .measures import Bin, Change, ClassMeasures, Quantity, Slice
 
 @dataclass(frozen=True)
 class Decision:
-    """An acceptance criterion with what was measured.
+    """The verdict on one acceptance criterion.
 
     Attributes:
         criterion: its name in `Criteria`.
-        of: the class or subgroup that it is about; empty for all instances.
-        limit: what it allows.
-        measured: the value and its interval.
-        holds: whether the value keeps the limit; an undefined value does not.
-        certain: whether the whole interval is on the same side of the limit as the value.
+        of: the class or subgroup to which it applies; empty for all instances.
+        limit: the allowed minimum or maximum.
+        measured: the measured value with its interval.
+        holds: whether the value is within the limit; False for an undefined value.
+        certain: whether the whole interval lies on the same side of the limit as the value.
     """
 
     criterion: str
@@ -35,24 +35,24 @@ class Findings:
     """A model before and after an update, measured on the same test instances.
 
     Attributes:
-        run_id: the run whose last model is the one after.
-        against: the run whose last model is the one before; empty for the same run before its last task.
-        description: what changed, as name, before and after.
-        data: what the models are measured on, by name.
-        instances: how many are compared.
-        units: patients among them, or instances where patients are not known.
-        unit: "patient" or "instance": what intervals draw.
-        resamples: how many draws intervals are made of.
-        flips: all instances, then by class, task and subgroup.
-        changed_decisions: share of instances that the models decide differently.
-        drift: Jensen-Shannon distance of predicted probabilities.
+        run_id: the run whose last model is the updated one.
+        against: the run whose last model is replaced; empty if it is the same run before its last task.
+        description: the settings that changed, as (name, before, after).
+        data: facts about the evaluation data, by name.
+        instances: number of compared test instances.
+        units: number of distinct patients, or of instances if patients are unknown.
+        unit: what the bootstrap resamples: "patient" or "instance".
+        resamples: number of bootstrap resamples.
+        flips: flips and accuracy of all instances, then of each class, task and subgroup.
+        changed_decisions: share of instances on which the two models decide differently.
+        drift: Jensen-Shannon distance between the predicted probabilities.
         overall: accuracy, Brier score and expected calibration error.
-        reliability: the reliability curves before and after.
-        classes: each class against the rest.
-        new: the instances that the update was made for; None without any.
-        unknown: instances without an entry, by column for subgroups.
-        criteria: what was decided.
-        limitations: sentences.
+        reliability: reliability curves before and after.
+        classes: sensitivity and specificity of each class.
+        new: instances of the last task that no earlier task has; None without such instances.
+        unknown: number of instances without a value, by subgroup column.
+        criteria: verdicts on the acceptance criteria.
+        limitations: sentences for the reader of the report.
     """
 
     run_id: str
@@ -76,20 +76,20 @@ class Findings:
 
     @property
     def holds(self) -> bool:
-        """Whether every criterion holds; true without any."""
+        """Whether every criterion holds; True without criteria."""
         return all(it.holds for it in self.criteria)
 
     @property
     def groups(self) -> tuple[Slice, ...]:
-        """The subgroups."""
+        """The entries of `flips` for subgroups."""
         return tuple(it for it in self.flips if it.column not in ("all", "class", "task"))
 
     @property
     def worst(self) -> Slice:
-        """The subgroup of the lowest accuracy after the update; without subgroups the class."""
+        """The subgroup (without subgroups, the class) with the lowest accuracy after the update."""
         among = self.groups or [it for it in self.flips if it.column == "class"]
         return min(among, key=lambda it: it.accuracy.after.value)
 
     def as_data(self) -> dict[str, Any]:
-        """Everything as plain data, for JSON; what is not finite is NaN."""
+        """Return the findings as plain data for JSON; undefined numbers are NaN."""
         return {**asdict(self), "holds": self.holds, "worst": asdict(self.worst)}

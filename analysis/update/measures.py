@@ -1,4 +1,4 @@
-"""What is measured of two models, each with an interval over resampled patients."""
+"""Measures of two models, with bootstrap intervals over patients."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..statistics import CONFIDENCE, MIN_UNITS
 from .paired import Bools, Floats, Ints, OneClass, Paired, Predicted
 
 BINS: Final = 15
-"""Of confidence, for the expected calibration error and the reliability curve."""
+"""Bins of confidence for the expected calibration error and the reliability curve."""
 DRIFT_BINS: Final = 10
 FIXED: Final = 0.9
-"""The specificity at which sensitivity is reported, and the other way round."""
+"""The specificity at which sensitivity is reported, and the sensitivity at which specificity is reported."""
 
 _MOST_WEIGHTS: Final = 20_000_000
 _RATES: Final = ("sensitivity", "specificity")
@@ -25,7 +25,7 @@ _RATES: Final = ("sensitivity", "specificity")
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number with its 95 % interval; NaN for no interval."""
+    """A number with its 95 % interval; `low` and `high` are NaN without an interval."""
 
     value: float
     low: float
@@ -34,7 +34,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Change:
-    """A number before and after an update, and the difference, after less before."""
+    """A measure before and after an update, and the difference after - before."""
 
     name: str
     before: Quantity
@@ -44,16 +44,16 @@ class Change:
 
 @dataclass(frozen=True)
 class Slice:
-    """Instances that have something in common, and what the update changes for them.
+    """A group of instances and how the update changes their predictions.
 
     Attributes:
-        column: "all", "class", "task", or a column for subgroups.
-        name: the value in it.
-        instances: how many.
-        units: patients among them, or instances where patients are not known.
-        accuracy: before and after; a negative difference is what was forgotten.
+        column: "all", "class", "task" or a subgroup column.
+        name: the value of the column.
+        instances: number of instances.
+        units: number of distinct patients, or of instances if patients are unknown.
+        accuracy: accuracy before and after; a negative difference means forgetting.
         right_to_wrong: share of the instances that were right before and are wrong after.
-        wrong_to_right: the other way round.
+        wrong_to_right: share of the instances that were wrong before and are right after.
     """
 
     column: str
@@ -67,7 +67,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class ClassMeasures:
-    """One class against the rest: `positives` of `instances` have it."""
+    """Sensitivity and specificity of one class against the rest; `positives` of `instances` have the class."""
 
     name: str
     positives: int
@@ -80,7 +80,7 @@ class ClassMeasures:
 
 @dataclass(frozen=True)
 class Bin:
-    """Decisions of similar confidence: their number, mean confidence, and the share that is right."""
+    """A bin of the reliability curve: number of decisions, mean confidence and share of correct decisions."""
 
     count: int
     confidence: float
@@ -88,17 +88,17 @@ class Bin:
 
 
 class Measures:
-    """Measures of two models on the same instances.
+    """Measures of two models on the same instances, with 95 % percentile bootstrap intervals over patients.
 
-    A resample draws as many patients as there are, with replacement, and both models are measured on the same ones.
-    Resamples in which a measure is not defined are left out. There is no interval with fewer than 3 patients, nor where
-    all resamples agree: no flip among these patients does not exclude flips of others.
+    A resample draws as many patients as the test set has, with replacement. Both models are measured on the same
+    resample. Resamples in which a measure is undefined are left out. A measure has no interval with fewer than 3
+    patients, or if all resamples agree: 0 flips among these patients do not exclude flips of others.
 
     Args:
-        paired: the instances.
+        paired: the instances with the predictions of both models.
 
     Attributes:
-        resamples: how many there are; 0 with fewer than 3 units.
+        resamples: number of resamples; 0 with fewer than 3 units.
     """
 
     def __init__(self, paired: Paired) -> None:
@@ -111,7 +111,7 @@ class Measures:
             self._weights = np.vstack([self._weights, drawn_people(self._count, [], self.resamples)])
 
     def slices(self) -> Iterator[Slice]:
-        """All instances, then those of each class, of each task if there are several, and of each subgroup."""
+        """Yield flips and accuracy of all instances, of each class, of each task if several, and of each subgroup."""
         paired = self.paired
         yield self._slice("all", "all", np.ones(len(paired), bool))
         for name, has in paired.classes.items():
@@ -136,15 +136,16 @@ class Measures:
         )
 
     def changed_decisions(self) -> Quantity:
-        """Share of instances for which the two models decide differently; needs no labels."""
+        """Share of instances on which the two models decide differently; needs no labels."""
         differ = (self.paired.before.said != self.paired.after.said).any(1)
         return _quantity(self._mean(differ[:, None])[:, 0], self._count)
 
     def drift(self) -> Quantity:
         """Jensen-Shannon distance, 0 to 1, between the predicted probabilities before and after; needs no labels.
 
-        For each output, the probabilities of all instances are counted in 10 bins of equal width. The distance is the
-        square root of the divergence to base 2, and the mean over outputs is taken.
+        For each output, the probabilities of all instances are counted in 10 bins of equal width. The distance of the
+        two histograms is the square root of their Jensen-Shannon divergence to base 2. The result is the mean over
+        outputs.
         """
         found = []
         for before, after in zip(self.paired.before.probabilities.T, self.paired.after.probabilities.T, strict=True):
@@ -153,10 +154,11 @@ class Measures:
         return _quantity(np.nan_to_num(np.mean(found, axis=0)), self._count)
 
     def calibration_error(self) -> Change:
-        """Expected calibration error: sum over 15 bins of confidence of |right - confidence|, per decision (Guo 2017).
+        """Expected calibration error over 15 bins of equal width (Guo et al., 2017).
 
-        Of a softmax, the decision of an instance is its most probable class. Of sigmoids each output is a decision, and
-        its confidence is that of the more probable side.
+        ECE = sum_b (n_b / n) |accuracy_b - confidence_b|, where n_b of n decisions fall into bin b. With a softmax,
+        each instance is one decision for its most probable class. With sigmoids, each output is a decision, whose
+        confidence is max(p, 1 - p).
         """
         return self._of_both("expected calibration error", self._calibration_error)
 
@@ -171,7 +173,7 @@ class Measures:
             return np.asarray(np.abs(self._sums(excess)).sum(1) / decisions[:, 0])
 
     def brier(self) -> Change:
-        """Brier score: of a softmax the squared error summed over classes, of sigmoids its mean over outputs."""
+        """Brier score: mean squared error, summed over classes for a softmax, averaged over outputs for sigmoids."""
 
         def score(model: Predicted) -> Floats:
             error = (model.probabilities - self.paired.targets) ** 2
@@ -180,7 +182,7 @@ class Measures:
         return self._of_both("Brier score", score)
 
     def classes(self) -> Iterator[ClassMeasures]:
-        """Sensitivity and specificity of each class: of the decisions, and with the other fixed at 0.9."""
+        """Yield sensitivity and specificity of each class: for the decisions, and each with the other at least 0.9."""
         for it in self.paired.one_by_one():
             sides = it.rows & it.has, it.rows & ~it.has
             units = [len(np.unique(self._units[side])) for side in sides]
@@ -202,13 +204,13 @@ class Measures:
         return _change(name, measured(self.paired.before), measured(self.paired.after), self._count)
 
     def _sums(self, values: Floats) -> Floats:
-        """Sums of columns [n, k] over the instances of each resample, the first of which is the data: [1 + b, k]."""
+        """Return sums of columns [n, k] over the data (row 0) and over each resample (rows 1 to b): [1 + b, k]."""
         of_units = np.zeros((self._count, values.shape[1]))
         np.add.at(of_units, self._units, values)
         return np.asarray(self._weights @ of_units)
 
     def _mean(self, values: Floats | Bools, rows: Bools | None = None) -> Floats:
-        """Means of columns [n, k] over some instances: [1 + b, k]; NaN where a resample has none of them."""
+        """Return means of columns [n, k] over `rows`, as `_sums`; NaN for a resample without such instances."""
         chosen = np.ones(len(self.paired), bool) if rows is None else rows
         found = self._sums(np.column_stack([values * chosen[:, None], chosen]).astype(np.float64))
         with np.errstate(invalid="ignore"):
@@ -216,14 +218,14 @@ class Measures:
 
 
 def confidences(model: Predicted, targets: Bools) -> tuple[Floats, Bools]:
-    """Confidence of each decision and whether it is right, [n, decisions]."""
+    """Return the confidence of each decision and whether it is correct, each [n, decisions]."""
     if model.softmax:
         return model.probabilities.max(1, keepdims=True), model.right[:, None]
     return np.maximum(model.probabilities, 1 - model.probabilities), model.said == targets
 
 
 def reliability(model: Predicted, targets: Bools) -> list[Bin]:
-    """The reliability curve: decisions in 15 bins of equal width of their confidence; empty bins are left out."""
+    """Return the reliability curve over 15 confidence bins of equal width, without empty bins."""
     both = confidences(model, targets)
     confidence, right = both[0].ravel(), both[1].ravel()
     place = _bins(confidence, BINS)
@@ -235,15 +237,15 @@ def reliability(model: Predicted, targets: Bools) -> list[Bin]:
 
 
 def at_fixed(positive: Bools, score: Floats, weights: Floats) -> Floats:
-    """The greatest sensitivity with a specificity of at least 0.9, and the other way round, over all thresholds.
+    """Return the greatest sensitivity at a specificity of at least 0.9, and vice versa, over all thresholds.
 
     Args:
-        positive: [n].
-        score: [n]; an instance is called positive from a threshold on.
-        weights: [b, n].
+        positive: bool [n], whether an instance has the class.
+        score: [n]; an instance counts as positive if its score reaches the threshold.
+        weights: [b, n], how often each resample draws an instance.
 
     Returns:
-        [2, b]; NaN where a resample lacks positives or negatives.
+        [2, b]: sensitivity, then specificity; NaN for resamples without positives or without negatives.
     """
     counts = [np.cumsum(it[:, ::-1], axis=1) for it in by_score(positive, score, weights)]
     with np.errstate(invalid="ignore"):
@@ -262,7 +264,7 @@ def _change(name: str, before: Floats, after: Floats, units: int) -> Change:
 
 
 def _quantity(draws: Floats, units: int) -> Quantity:
-    """The value, which comes first, with the percentile interval of the resamples that have one."""
+    """Return the value (`draws[0]`) with the percentile interval of the finite resamples (`draws[1:]`)."""
     defined = draws[1:][np.isfinite(draws[1:])]
     if units < MIN_UNITS or not len(defined) or not np.isfinite(draws[0]):
         return Quantity(float(draws[0]), np.nan, np.nan)

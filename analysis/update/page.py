@@ -1,4 +1,4 @@
-"""The update report as one HTML file that needs nothing else."""
+"""The update report as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .measures import BINS, FIXED, Change, Quantity, Slice
 
 
 def render_page(report: Findings) -> str:
-    """The page as HTML. All text is escaped; the same report gives the same page."""
+    """Return the page as HTML with all text escaped; equal reports give equal pages."""
     everything, *_ = report.flips
     return from_template(
         "update",
@@ -58,12 +58,12 @@ TITLES = {
     "max_calibration_error": "expected calibration error",
     "max_drift": "drift of the probabilities",
 }
-"""What criteria are about, in words."""
+"""Titles of the criteria."""
 _CRITERIA = ("criterion", "of", "limit", "measured", "holds", "the interval")
 
 
 def verdict(report: Findings) -> str:
-    """Whether the criteria hold, as a sentence."""
+    """Return a sentence that says whether the criteria hold."""
     failed, many = sum(not it.holds for it in report.criteria), len(report.criteria)
     if not many:
         return "No acceptance criteria were given."
@@ -73,7 +73,7 @@ def verdict(report: Findings) -> str:
 
 
 def percent(quantity: Quantity, signed: bool = False) -> str:
-    """A share in percent with its interval: "1.8 % [0.0, 4.4]"."""
+    """Format a share with its interval: "1.8 % [0.0, 4.4]", or "+1.8 points [0.0, 4.4]" if `signed`."""
     if not math.isfinite(quantity.value):
         return DASH
     interval = f" [{100 * quantity.low:.1f}, {100 * quantity.high:.1f}]" if math.isfinite(quantity.low) else ""
@@ -83,13 +83,13 @@ def percent(quantity: Quantity, signed: bool = False) -> str:
 
 
 def _apart(quantity: Quantity, signed: bool = False) -> tuple[str, str]:
-    """A share and its interval as two texts."""
+    """Format a share and its interval as two texts."""
     value, _, interval = percent(quantity, signed).partition(" [")
     return value, f"95 % interval {interval.rstrip(']').replace(', ', ' to ')}" if interval else "no interval"
 
 
 def _hardest(report: Findings) -> list[str]:
-    """The class and the subgroup in which most instances become wrong, if any do."""
+    """Describe the class and the subgroup with the largest share of instances that became wrong; empty without any."""
     found = []
     for among in ([it for it in report.flips if it.column == "class"], report.groups):
         worst = max(among, key=lambda it: it.right_to_wrong.value, default=None)

@@ -1,4 +1,4 @@
-"""The test instances on which two models are compared, with what each predicts."""
+"""Test instances with the predictions of two models."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Names = npt.NDArray[np.object_]
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """What a model predicts of n instances.
+    """Predictions of a model for n instances.
 
     Attributes:
         probabilities: [n, outputs].
-        said: bool [n, outputs], the decisions: the most probable class, or for sigmoids what is above 0.5.
-        right: bool [n], whether all decisions of an instance equal its targets.
-        softmax: whether probabilities of an instance sum to 1.
+        said: decisions, bool [n, outputs]: the most probable class, or the sigmoid outputs above 0.5.
+        right: bool [n], whether all decisions on an instance equal its targets.
+        softmax: whether the probabilities of each instance sum to 1.
     """
 
     probabilities: Floats
@@ -38,12 +38,12 @@ class Predicted:
 
     @classmethod
     def of(cls, probabilities: Floats, targets: Bools) -> Predicted:
-        """Decide by probabilities."""
+        """Return the decisions that follow from probabilities."""
         said, right, softmax = decided(targets, probabilities)
         return cls(probabilities, said, right, softmax)
 
     def take(self, rows: npt.NDArray[np.generic]) -> Predicted:
-        """Some instances."""
+        """Return a subset of the instances, by index or mask."""
         return replace(self, probabilities=self.probabilities[rows], said=self.said[rows], right=self.right[rows])
 
 
@@ -52,11 +52,11 @@ class OneClass:
     """One class against the rest.
 
     Attributes:
-        name: of the class.
-        rows: bool [n], the instances that count; nothing else is defined for the others.
-        has: bool [n], which have the class.
-        scores: its probability before and after, [2, n].
-        said: the decisions before and after, bool [2, n].
+        name: name of the class.
+        rows: bool [n], the instances to evaluate; the other attributes are undefined elsewhere.
+        has: bool [n], whether an instance has the class.
+        scores: probability of the class before and after, [2, n].
+        said: whether the models decide for the class before and after, bool [2, n].
     """
 
     name: str
@@ -68,17 +68,17 @@ class OneClass:
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """n test instances with the predictions of the model before and of the model after.
+    """n test instances with the predictions of the model before and after the update.
 
     Attributes:
-        instances: [n] their numbers in the data.
-        tasks: [n] names.
-        labels: [n] their classes as text.
-        patients: [n] whose they are; empty where that is not known.
+        instances: index of each instance in the data set, [n].
+        tasks: name of its task, [n].
+        labels: its class or classes as text, [n].
+        patients: its patient, [n]; empty if unknown.
         targets: bool [n, outputs].
-        before: what the model before predicts.
-        after: what the model after predicts.
-        groups: columns [n] for subgroups, by name.
+        before: predictions of the model before the update.
+        after: predictions of the model after the update.
+        groups: subgroup columns [n] by name.
     """
 
     instances: Ints
@@ -95,17 +95,17 @@ class Paired:
 
     @property
     def unit(self) -> str:
-        """What is drawn for intervals: "patient", or "instance" where patients are not known."""
+        """What the bootstrap resamples: "patient", or "instance" if any patient is unknown."""
         return "patient" if len(self) and (self.patients != "").all() else "instance"
 
     @cached_property
     def units(self) -> Ints:
-        """The patient of each instance, or the instance, as a number from 0: [n]."""
+        """Index of the unit (patient or instance) of each instance, counted from 0: [n]."""
         named = self.patients if self.unit == "patient" else self.instances
         return np.asarray(np.unique(named, return_inverse=True)[1], np.int64)
 
     def take(self, rows: npt.NDArray[np.generic]) -> Paired:
-        """Some instances."""
+        """Return a subset of the instances, by index or mask."""
         return Paired(
             self.instances[rows],
             self.tasks[rows],
@@ -119,17 +119,17 @@ class Paired:
 
     @cached_property
     def classes(self) -> dict[str, Bools]:
-        """The classes that instances have, sorted, each with the instances [n] that have it."""
+        """Sorted names of the classes that occur, each with a mask [n] of the instances with it."""
         several = self.targets.shape[1] > 1 and not (self.targets.sum(1) == 1).all()
         sets = [text.split("+") if several else [text] for text in self.labels]
         names = sorted({name for names in sets for name in names if name})
         return {name: np.array([name in names for names in sets]) for name in names}
 
     def one_by_one(self) -> list[OneClass]:
-        """Each class against the rest.
+        """Return each class against the rest.
 
-        Where an output is a class, the rest are all other instances. Where it is a position in a task, they are the
-        other instances of the tasks that have the class. A class without a rest is left out.
+        If an output stands for the same class in all tasks, the rest is all other instances. If outputs are positions
+        within a task, the rest is the other instances of the tasks with the class. A class without a rest is left out.
         """
         found = []
         for name, has in self.classes.items():
@@ -150,7 +150,10 @@ class Paired:
         return found
 
     def _output(self, has: Bools, rows: Bools) -> tuple[int, bool] | None:
-        """The output that stands for a class among some instances, and whether it says that it is there."""
+        """Return the output of a class on some instances, and whether 1 (True) or 0 (False) means presence.
+
+        The result is None if no output equals the class.
+        """
         for output, target in enumerate(self.targets[rows].T):
             if (target == has[rows]).all():
                 return output, True
@@ -160,12 +163,12 @@ class Paired:
 
 
 def last_update(predictions: pd.DataFrame) -> tuple[Paired, Paired]:
-    """The model before and after the last task of a run: on what was learned before, and on what is new.
+    """Compare a run before and after its last task: on instances of earlier tasks, and on new instances.
 
-    Instances of the last task that earlier tasks have as well are not new.
+    New instances belong to the last task and to no earlier task.
 
     Raises:
-        UsageError: the run has no predictions, or was trained in one stage.
+        UsageError: the run has no predictions, or was trained in a single stage.
     """
     stages = np.unique(_known(predictions)["trained_on"])
     if len(stages) < 2:
@@ -181,10 +184,10 @@ def last_update(predictions: pd.DataFrame) -> tuple[Paired, Paired]:
 
 
 def last_models(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
-    """The last models of two runs on all test instances.
+    """Compare the last models of two runs on all test instances.
 
     Raises:
-        UsageError: one has no predictions, or they were tested on other instances or with another order of labels.
+        UsageError: a run has no predictions, or the runs differ in test instances, labels or the order of labels.
     """
     both = (it[it["trained_on"] == it["trained_on"].max()] for it in map(_known, (before, after)))
     return _once(_paired(*both))
@@ -197,7 +200,7 @@ def _known(predictions: pd.DataFrame) -> pd.DataFrame:
 
 
 def _paired(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
-    """Two stages on the same instances, sorted by task and instance."""
+    """Pair the predictions of two stages on the same instances, sorted by task and instance."""
     one, other = (it.sort_values(["task", "instance"], kind="stable", ignore_index=True) for it in (before, after))
     keys = ["task", "instance"]
     if not one[keys].equals(other[keys]):
@@ -208,8 +211,8 @@ def _paired(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
     (targets, probabilities), (others, probabilities_after) = map(targets_and_probabilities, (one, other))
     if not np.array_equal(targets, others):
         raise UsageError(
-            "the two runs have other labels or another order of labels for the same instances; expected one scenario "
-            "with the same classes for each task"
+            "the two runs have different labels, or a different order of labels, for the same instances; expected one "
+            "scenario with the same classes for each task"
         )
     first, second = (Predicted.of(it, targets) for it in (probabilities, probabilities_after))
     texts = (one[name].fillna("").to_numpy(dtype=object) for name in ("task", "label", "patient"))
@@ -218,7 +221,7 @@ def _paired(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
 
 
 def _once(paired: Paired) -> Paired:
-    """Without repetitions: an instance that several tasks are tested on, and that both models answer alike in each."""
+    """Remove duplicates: an instance that several tasks share, with equal targets and predictions in each."""
     answers = (paired.targets, paired.before.probabilities, paired.after.probabilities)
     table = pd.DataFrame(np.column_stack([paired.instances, *answers]))
     return paired.take(~table.duplicated().to_numpy())

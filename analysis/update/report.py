@@ -1,4 +1,4 @@
-"""The update report as a record: what changed, for whom, and whether the acceptance criteria hold."""
+"""Make an update report: compare two models of a store and check the acceptance criteria."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from .page import render_page
 from .paired import Paired, last_models, last_update
 
 Column = tuple[npt.NDArray[np.int32], tuple[str, ...]]
-"""Codes of all instances of a data set, and the names that they count."""
+"""A categorical column of a data set: codes [instances], and the value of each code."""
 
 
 class UpdateReport(Findings):
-    """What was found, with its page; attributes are those of `Findings`."""
+    """Findings of an update report with their HTML page; see `Findings` for the attributes."""
 
     def html(self) -> str:
-        """Return the page, one file that needs nothing else."""
+        """Return the page as self-contained HTML."""
         return render_page(self)
 
 
@@ -47,15 +47,16 @@ def make_report(
     """Compare two models of a store.
 
     Args:
-        store: where the runs are.
-        run_id: the beginning of the id of the run whose last model may replace another.
-        against: that of the run whose last model is replaced; None for the same run before its last task.
-        groups: columns for subgroups.
-        criteria: the limits.
-        columns: the columns of prepared data with a data hash, as `PreparedData.groups`; called only for subgroups.
+        store: the store of the runs.
+        run_id: prefix of the id of the run with the updated model.
+        against: prefix of the id of the run whose model is replaced; None for the same run before its last task.
+        groups: names of the subgroup columns.
+        criteria: acceptance criteria, if any.
+        columns: returns the subgroup columns of prepared data with a data hash, as `PreparedData.groups`. Called only
+            if `groups` is not empty.
 
     Raises:
-        UsageError: as `clops_sweep.update_report`.
+        UsageError: see `clops_sweep.update_report`.
     """
     ids = [store.find(it) for it in (run_id, *([] if against is None else [against]))]
     rows = [store.rows("runs", run_ids=[it])[0] for it in ids]
@@ -105,7 +106,7 @@ def make_report(
 def _predictions(store: RunStore, run_id: str) -> Any:
     if not store.parts["predictions"].has_finished([run_id]):
         raise UsageError(
-            f"run {run_id}: its predictions are not kept; run its search space again with --keep predictions, which "
+            f"run {run_id}: its predictions were not stored; run its search space again with --keep predictions, which "
             "adds them to finished runs"
         )
     return store.read("predictions", run_id)
@@ -115,7 +116,7 @@ def _require_same_data(after: Mapping[str, Any], before: Mapping[str, Any]) -> N
     for name in ("dataset", "data_hash"):
         if after[name] != before[name]:
             raise UsageError(
-                f"runs {after['run_id']} and {before['run_id']} are of different data ({name} {after[name]} and "
+                f"runs {after['run_id']} and {before['run_id']} use different data ({name} {after[name]} and "
                 f"{before[name]}); expected runs of one data set, normalisation and patient split"
             )
 
@@ -126,7 +127,7 @@ def _groups(
     names: Sequence[str],
     columns: Callable[[DataKey, str], Mapping[str, Column]],
 ) -> dict[str, Any]:
-    """The columns for subgroups of the compared instances, joined by instance."""
+    """Return the subgroup columns of the compared instances."""
     if not names:
         return {}
     known = columns(config_from_row(row).data_key, row["data_hash"])
@@ -202,7 +203,7 @@ def _decisions(criteria: Criteria, report: UpdateReport) -> Iterator[Decision]:
             for of, least in limit.items():
                 if of not in known:
                     raise UsageError(
-                        f"{name}: {shown(of)} is no class of the compared instances; classes: {listed(known)}"
+                        f"{name}: {shown(of)} is not a class of the compared instances; classes: {listed(known)}"
                     )
                 yield _decision(name, of, least, getattr(known[of], BY_CLASS[name]).after)
 
@@ -218,18 +219,18 @@ def _decision(name: str, of: str, limit: float, measured: Quantity) -> Decision:
 def _limitations(report: UpdateReport, row: Mapping[str, Any]) -> Iterator[str]:
     yield "A retrospective comparison on stored test predictions. It is no statement about a medical device."
     if report.unit == "instance":
-        yield "The predictions name no patients. Intervals draw instances: too narrow where a patient has several."
+        yield "The patients are unknown. Intervals resample instances and are too narrow if a patient has several."
     if not report.resamples:
-        yield f"No intervals: {several(report.units, report.unit)} where {MIN_UNITS} are needed."
+        yield f"No intervals: {several(report.units, report.unit)}, and at least {MIN_UNITS} are needed."
     else:
         yield (
             f"Intervals are 95 % percentile intervals over {report.resamples:,} resamples of the test "
-            f"{report.unit}s. The networks stay as they are: other training patients or seeds would give other "
-            "numbers. Intervals are not corrected for their number. A number without an interval is about fewer than "
-            f"{MIN_UNITS} {report.unit}s, or is the same in all resamples; 0 flips here do not exclude flips of others."
+            f"{report.unit}s. The networks are fixed: other training patients or seeds would give other numbers. "
+            "Intervals are not corrected for multiple comparisons. A number has no interval if it is about fewer than "
+            f"{MIN_UNITS} {report.unit}s or equal in all resamples; 0 flips here do not exclude flips of others."
         )
     if row.get("split_within") == "time":
-        yield "Test instances are later parts of recordings of people who were trained on, not of other people."
+        yield "Test instances are later parts of recordings of the training patients, not of other patients."
     few = [f"{it.column} {it.name}" for it in report.flips if it.units < FEW_PEOPLE]
     if few:
         yield f"Fewer than {FEW_PEOPLE} {report.unit}s: {listed(few)}. Numbers about them say little."
@@ -237,6 +238,6 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any]) -> Iterator[str]:
         if count:
             yield f"{several(count, 'instance')} without an entry in {name} are in the group {UNKNOWN!r}."
     yield (
-        f"Sensitivity at a specificity of {FIXED:g}, and the other way round, use the best threshold on the compared "
-        "instances themselves, for each model its own. A threshold that is fixed beforehand does worse."
+        f"Sensitivity at a specificity of {FIXED:g}, and vice versa, use the best threshold of each model on the "
+        "compared instances themselves. A threshold that is fixed beforehand does worse."
     )

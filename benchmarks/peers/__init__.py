@@ -1,1 +1,1 @@
-"""clops-sweep beside Avalanche: the same methods on equal frames, network, optimiser and budget. See `__main__`."""
+"""Comparison with Avalanche: the same methods with equal frames, network, optimiser and budget. See `__main__`."""

@@ -1,8 +1,8 @@
-"""Avalanche 0.6 as rival and as oracle: ``python -m benchmarks.peers [--seeds 0 1] [--only CASE ...]``.
+"""Comparison with Avalanche 0.6, in speed and results: ``python -m benchmarks.peers [--seeds 0 1] [--only CASE ...]``.
 
-Needs the extra, ``pip install -e '.[peers]'``, and the frames, ``clops-sweep data prepare synthetic_paper``. Each run
-has a process and a core of its own, one after the other, and is a line of a table as soon as it has ended: what is in
-the table is not computed again. The report is printed from it, without the extra too where nothing is left to run.
+It needs ``pip install -e '.[peers]'`` and the frames of ``clops-sweep data prepare synthetic_paper``. Runs are computed
+one after another, each in a separate process on one core. A finished run is a line of results.csv and is not computed
+again. The report is printed from this table; if no run is missing, Avalanche need not be installed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_TH
 
 
 def sides(case: settings.Case) -> list[str]:
-    """Who has such a method: `ours`, `rival`."""
+    """Return the sides that have the method of a case: `ours`, `rival`."""
     return ["ours"] * (case.ours is not None) + ["rival"] * (case.plugin is not None)
 
 
 def main() -> None:
-    """Runs what is missing, and prints the report."""
+    """Compute the missing runs, and print the report."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument("--seeds", nargs="+", type=int, default=list(range(5)), help="which (default: 0 1 2 3 4)")
     parser.add_argument("--only", nargs="+", choices=settings.CASES, default=list(settings.CASES), metavar="CASE")

@@ -1,4 +1,4 @@
-"""DER++ as Avalanche has it, as a plug-in: to see whether what differs from the authors' is all that differs."""
+"""Avalanche's variant of DER++ as a plug-in, to check that its known deviations from the authors' are all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 class DERppOfAvalanche(FixedMemory):
     """mean_I(l_i) + alpha mean_J(|z_j - z_j(stored)|^2 / C) + beta mean_J(l_j), J drawn from a class-balanced memory.
 
-    A task is offered to the memory at its end, with the logits that it has then in evaluation mode. The options are
+    At the end of a task, its instances are offered to the memory, with their logits in evaluation mode. The options are
     those of `derpp`.
     """
 
@@ -25,7 +25,7 @@ class DERppOfAvalanche(FixedMemory):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Each batch with one mini-batch beside it, once something is stored."""
+        """Train each batch together with a mini-batch from the memory, once it is not empty."""
         if not len(self.memory):
             super().train_epoch(task, epoch, replay, order, dropout_keys)
             return
@@ -54,7 +54,7 @@ class DERppOfAvalanche(FixedMemory):
         )
 
     def end_task(self, task: int) -> None:
-        """Offers the task's instances to the memory."""
+        """Offer the task's instances to the memory."""
         learner, memory, new = self.training.learner, self.memory, self.memory.of_task(task)
         priority = random_priorities(self.training.seeds, new.shape[1], task)
         memory.add(new, priority=priority, logits=learner.logits(self.training.tasks[task].rows))

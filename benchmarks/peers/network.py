@@ -1,4 +1,4 @@
-"""The paper's network as one writes it in PyTorch."""
+"""The paper's network in plain PyTorch."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from torch import nn
 
 
 class SwitchedNorm(nn.BatchNorm1d):
-    """Batch norm that can be told to use its running statistics, and to leave them alone, in training mode too."""
+    """Batch norm that can use its running statistics in training mode, without updating them."""
 
     running = False
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """As in evaluation mode where `running` says so."""
+        """Normalise; if `running` is set, as in evaluation mode."""
         if not self.running:
             return super().forward(inputs)
         return F.batch_norm(inputs, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
@@ -23,7 +23,7 @@ class PaperNetwork(nn.Module):
     """Three blocks of convolution, batch norm, ReLU, pooling and dropout, and two linear layers.
 
     Args:
-        outputs: of the last layer.
+        outputs: number of outputs.
     """
 
     def __init__(self, outputs: int) -> None:
@@ -35,7 +35,7 @@ class PaperNetwork(nn.Module):
         self.dropout = nn.Dropout(0.1)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Float32 [B, 1, 2500] to logits [B, outputs]."""
+        """Return logits [B, outputs] of frames, float32 [B, 1, 2500]."""
         hidden = frames
         for conv, norm in ((self.conv1, self.norm1), (self.conv2, self.norm2), (self.conv3, self.norm3)):
             hidden = self.dropout(F.max_pool1d(F.relu(norm(conv(hidden))), 2))

@@ -1,4 +1,4 @@
-"""One run of clops-sweep, in a process of its own: ``python -m benchmarks.peers.ours CASE SEED``."""
+"""One run of clops-sweep, in a separate process: ``python -m benchmarks.peers.ours CASE SEED``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clops_sweep.learning.run import ContinualRun
 
 
 def run(case: settings.Case, seed: int) -> Outcome:
-    """The whole run, with an evaluation after every epoch; having frames and network takes no part."""
+    """Time a complete run with an evaluation after every epoch, without loading frames and building the network."""
     prepared = ContinualRun(case.config(seed), settings.frames())
     start, clock = time.process_time(), time.perf_counter()
     result = prepared.run()

@@ -1,4 +1,4 @@
-"""What a run came to, as a line of a table that is kept."""
+"""The outcome of a run, as a line of results.csv."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clops_sweep.learning.metrics.r_matrix import average, backward_transfer
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run of one side: R of the validation split's AUC in two numbers, and what it took."""
+    """One run of one side: two metrics of the validation AUC, and the time it took."""
 
     case: str
     side: str
@@ -26,11 +26,11 @@ class Outcome:
 
     @classmethod
     def of(cls, case: str, side: str, seed: int, r: Sequence[Sequence[float]], processor: float, clock: float) -> Self:
-        """From R and the two times."""
+        """Return the outcome from R and the two times."""
         return cls(case, side, seed, average(r), backward_transfer(r), processor, clock)
 
     def line(self) -> str:
-        """A line of the table."""
+        """Return the line of the table."""
         text = io.StringIO()
         values = [f"{value:.5g}" if isinstance(value, float) else value for value in asdict(self).values()]
         csv.writer(text, lineterminator="").writerow(values)
@@ -41,7 +41,7 @@ HEADER = ",".join(it.name for it in fields(Outcome))
 
 
 def read(path: Path) -> list[Outcome]:
-    """The runs in a file; empty if it is missing."""
+    """Return the runs in a file; empty if it is missing."""
     if not path.exists():
         return []
     with path.open(newline="") as file:

@@ -1,4 +1,4 @@
-"""Avalanche's plugins for each method, and the few lines in which some differ from how Avalanche ships them."""
+"""Avalanche's plugins for each method, some with small changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from benchmarks.peers.settings import Case
 
 @contextlib.contextmanager
 def running_statistics(network: torch.nn.Module) -> Iterator[None]:
-    """Inside, batch norm uses its running statistics, whatever mode it is in."""
+    """Make batch norm use its running statistics in the block, in any mode."""
     norms = [module for module in network.modules() if isinstance(module, SwitchedNorm)]
     for norm in norms:
         norm.running = True
@@ -38,7 +38,7 @@ def running_statistics(network: torch.nn.Module) -> Iterator[None]:
 
 
 class FisherOfInstances(EWCPlugin):
-    """The Fisher information from the gradient of each instance, and not of mini-batches."""
+    """EWC with the Fisher information from gradients of single instances instead of mini-batches."""
 
     def compute_importances(
         self,
@@ -50,24 +50,24 @@ class FisherOfInstances(EWCPlugin):
         batch_size: int,
         num_workers: int = 0,
     ) -> Any:
-        """Batches of one."""
+        """Compute importances with batches of one instance."""
         return super().compute_importances(model, criterion, optimizer, dataset, device, 1, num_workers)
 
 
 class MendedIntelligence(SynapticIntelligencePlugin):
-    """Importance between 0 and infinity, not between minus infinity and 0.001, and of weights that are copied.
+    """SI with copied weights, and with importances in [0, inf) instead of (-inf, 0.001].
 
-    On a CPU Avalanche keeps as the weights before a step, and before a task, the memory of the parameters themselves,
-    which the step then changes: every path is 0, and so is the penalty.
+    On a CPU, Avalanche does not copy the weights before a step or task: the reference shares memory with parameters
+    that the step changes. Every path integral is then 0, and so is the penalty.
     """
 
     def before_training_exp(self, strategy: Any, **kwargs: Any) -> None:
-        """As in the base class, which calls this function by the class's name."""
+        """Replace `extract_weights`, which the base class calls by the name of the class."""
         SynapticIntelligencePlugin.extract_weights = staticmethod(_copy_weights)
         super().before_training_exp(strategy, **kwargs)
 
     def after_training_exp(self, strategy: Any, **kwargs: Any) -> None:
-        """Importance without the cap; what it falls below 0 by is forgotten."""
+        """Update the importance without the upper limit, and set negative values to 0."""
         self.update_ewc_data(
             strategy.model, self.ewc_data, self.syn_data, float("inf"), self.excluded_parameters, 1, eps=self.eps
         )
@@ -83,43 +83,43 @@ def _copy_weights(model: torch.nn.Module, target: Any, excluded: set[str]) -> No
 
 
 class TeacherAtRest(LwFPlugin):
-    """The network before the task answers in evaluation mode."""
+    """LwF whose teacher, the network before the task, is in evaluation mode."""
 
     def after_training_exp(self, strategy: Any, **kwargs: Any) -> None:
-        """After the copy has been made."""
+        """Set the copied network to evaluation mode."""
         super().after_training_exp(strategy, **kwargs)
         self.lwf.prev_model.eval()
 
 
 class QuarterOfEachTask(GEMPlugin):
-    """A quarter of each task, 256 instances at most."""
+    """GEM that stores a quarter of each task, at most 256 instances."""
 
     def update_memory(self, dataset: Any, t: int, batch_size: int) -> None:
-        """With the number of patterns for this task."""
+        """Set the number of instances for this task, and store them."""
         self.patterns_per_experience = min(256, len(dataset) // 4)
         super().update_memory(dataset, t, batch_size)
 
 
 class GEMAtRest(QuarterOfEachTask):
-    """Memory gradients with running statistics, which they leave alone."""
+    """GEM whose memory gradients use running statistics of batch norm, without updating them."""
 
     def before_training_iteration(self, strategy: Any, **kwargs: Any) -> None:
-        """Where the gradients are computed."""
+        """Compute the gradients with running statistics."""
         with running_statistics(strategy.model):
             super().before_training_iteration(strategy, **kwargs)
 
 
 class AGEMAtRest(AGEMPlugin):
-    """The same for A-GEM's reference gradient."""
+    """A-GEM whose reference gradient uses running statistics of batch norm, without updating them."""
 
     def before_training_iteration(self, strategy: Any, **kwargs: Any) -> None:
-        """Where the gradients are computed."""
+        """Compute the gradients with running statistics."""
         with running_statistics(strategy.model):
             super().before_training_iteration(strategy, **kwargs)
 
 
 def _plugin(name: str, memory: int, tasks: int, options: Mapping[str, Any]) -> Any:
-    """A plugin by the name that a case has for it."""
+    """Return the plugin that a case names."""
     match name:
         case "Replay":
             return ReplayPlugin(memory)
@@ -143,13 +143,13 @@ def _plugin(name: str, memory: int, tasks: int, options: Mapping[str, Any]) -> A
 
 
 def strategy_of(case: Case, memory: int, tasks: int, **common: Any) -> Any:
-    """Avalanche's strategy for a case.
+    """Return Avalanche's strategy for a case.
 
     Args:
-        case: which.
-        memory: how many instances may be stored.
-        tasks: how many there are.
-        common: what all strategies take.
+        case: the case.
+        memory: capacity of the memory in instances.
+        tasks: number of tasks.
+        common: arguments of all strategies.
     """
     if case.plugin == "DER":
         return DER(mem_size=memory, **case.options, **common)

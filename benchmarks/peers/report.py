@@ -1,4 +1,4 @@
-"""The report: means and standard deviations over seeds, and how often a run of one side goes into one of the other."""
+"""The report: means and standard deviations over seeds, and the ratio of the run times of the two sides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.timing import table
 
 
 def table_of(runs: Sequence[Outcome]) -> str:
-    """A Markdown table, a row a case. The time of a case that only Avalanche has is compared with ours before it."""
+    """Return a Markdown table with a row per case. A case without our side is compared with ours in the row above."""
     rows, beside = [], list[Outcome]()
     for name, case in CASES.items():
         ours, theirs = ([run for run in runs if (run.case, run.side) == (name, side)] for side in ("ours", "rival"))

@@ -1,4 +1,4 @@
-"""One run of Avalanche, in a process of its own: ``python -m benchmarks.peers.rival CASE SEED``."""
+"""One run of Avalanche, in a separate process: ``python -m benchmarks.peers.rival CASE SEED``."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _OPERATORS = (
     "roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, "
     "int sampling_ratio, bool aligned) -> Tensor",
 )
-"""What torchvision asks PyTorch for when it is imported, though its compiled half has not been loaded."""
+"""Operators that torchvision looks up in PyTorch on import, even if its compiled library is not loaded."""
 _declared: list[torch.library.Library] = []
 
 
 def avalanche() -> ModuleType:
-    """The package, also where torchvision was compiled for another build of PyTorch: its operators are not needed."""
+    """Import Avalanche, even if torchvision was compiled for another PyTorch; its operators are not needed."""
     try:
         import torchvision  # noqa: F401
     except RuntimeError:
@@ -51,14 +51,14 @@ def avalanche() -> ModuleType:
 
 
 def criterion(kind: str, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """The mean loss over a batch: of one sigmoid, or of a softmax over the classes."""
+    """Return the mean loss of a batch: of one sigmoid, or of a softmax over the classes."""
     if kind == "binary":
         return F.binary_cross_entropy_with_logits(logits[:, 0], targets.float())
     return F.cross_entropy(logits, targets)
 
 
 class Judge:
-    """The AUC of every task's validation split, as clops-sweep has it."""
+    """Computes the AUC of every task on the validation split, as clops-sweep does."""
 
     def __init__(self, scenario: Scenario, frames: FrameSet) -> None:
         parts = [task.validation for task in scenario.tasks]
@@ -69,19 +69,19 @@ class Judge:
 
     @torch.no_grad()
     def __call__(self, network: torch.nn.Module) -> list[float]:
-        """One number a task."""
+        """Return the AUC of each task."""
         network.eval()
         logits = torch.cat([network(chunk) for chunk in self._inputs.split(128)])[None]
         return self._aucs(losses.log_odds(logits) if self._kind == "softmax" else logits)[0].tolist()
 
 
 def inputs_of(part: Subset, frames: FrameSet) -> torch.Tensor:
-    """The frames of a split, float32 [n, 1, 2500]."""
+    """Return the frames of a split, float32 [n, 1, 2500]."""
     return torch.from_numpy(frames.signal(part.rows)).view(-1, 1, frames.samples)
 
 
 def experiences(scenario: Scenario, frames: FrameSet) -> Sequence[Any]:
-    """The tasks as Avalanche's, their tensors in memory."""
+    """Return the tasks as Avalanche's experiences, with tensors in memory."""
     from avalanche.benchmarks import benchmark_from_datasets
     from avalanche.benchmarks.utils import AvalancheDataset, DataAttribute, as_taskaware_classification_dataset
     from torch.utils.data import TensorDataset
@@ -100,7 +100,7 @@ def experiences(scenario: Scenario, frames: FrameSet) -> Sequence[Any]:
 
 
 def run(case: settings.Case, seed: int) -> Outcome:
-    """The whole run, with an evaluation after every task; having frames and network takes no part."""
+    """Time a complete run with an evaluation after every task, without loading frames and building the network."""
     avalanche()
     from avalanche.training.plugins import EvaluationPlugin
 

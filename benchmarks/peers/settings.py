@@ -1,4 +1,4 @@
-"""What is compared with what, and on what."""
+"""The compared cases and their common settings."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from clops_sweep.experiment.plugins.values import count_of
 
 DATASET, BATCH, EPOCHS = "synthetic_paper", 16, 20
 MEMORY = 0.25
-"""Of the training frames of all tasks together; GEM has as much of each task."""
+"""Memory as a share of the training frames of all tasks; for GEM, of each task."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One method, or one form of it.
+    """A method, or a variant of it.
 
     Attributes:
-        name: of the case.
-        scenario: `class_il`, one sigmoid, or `class_il_union`, one output a class, where Avalanche's method asks for a
+        name: name of the case.
+        scenario: `class_il` (one sigmoid), or `class_il_union` (one output per class) if Avalanche's method requires a
             softmax over classes.
-        ours: the strategy and its settings; None where there is nothing to compare with that another case does not say.
-        plugin: what makes Avalanche's plain strategy the method, a name in `plugins`; None where it has no such method.
-        options: of the plugin.
-        epochs: a task.
+        ours: our strategy and its settings; None if another case already has them.
+        plugin: name in `plugins` of the plugin that adds the method to Avalanche; None if Avalanche lacks it.
+        options: arguments of the plugin.
+        epochs: epochs per task.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Case:
     epochs: int = EPOCHS
 
     def config(self, seed: int) -> RunConfig:
-        """The run; the rival takes from it what all methods have."""
+        """Return the config of our run; Avalanche uses the settings that all methods share."""
         from benchmarks.peers import like_avalanche  # noqa: F401  registers a strategy
 
         common = {"dataset": DATASET, "scenario": self.scenario, "batch_size": BATCH, "epochs_per_task": self.epochs}
@@ -46,12 +46,12 @@ class Case:
 
 
 def frames() -> FrameSet:
-    """The data set, which has to have been prepared."""
+    """Open the data set, which must be prepared."""
     return open_frames(DATASET)
 
 
 def memory_of(frames: int) -> int:
-    """How many of all tasks' training frames a memory holds."""
+    """Return the capacity of a memory, given the number of training frames of all tasks."""
     return count_of(MEMORY, frames)
 
 

@@ -13,7 +13,7 @@ from clops_sweep.store.upkeep.verification import faults
 @results_option
 @json_option
 def check(results: str, as_json: bool) -> None:
-    """Read every part of the store and report damage. Changes nothing; exit 1 if anything is damaged."""
+    """Read every part of the store and report damage. Changes nothing; exit status 1 if anything is damaged."""
     store = RunStore.named(results)
     store.files.check_is_there()
     found = []
@@ -25,6 +25,6 @@ def check(results: str, as_json: bool) -> None:
     if as_json:
         print_json({"results": store.files.shown, "whole": not found, "runs": runs, "faults": found})
     elif not found:
-        click.echo(f"every part in {store.files.shown} is whole: {runs} runs")
+        click.echo(f"every part in {store.files.shown} is intact: {runs} runs")
     if found:
         raise Ended(EXIT_FAILED)

@@ -1,4 +1,4 @@
-"""`clops-sweep checklist`: the REFORMS checklist of a study, filled in as far as the store knows."""
+"""`clops-sweep checklist`: the REFORMS checklist of a study, filled in from the store."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 @request_options(required=False)
 @plugins_option
 @click.option(
-    "-o", "--output", type=NotEmptyPath(), metavar="FILE", help="Markdown file to write; otherwise it is printed."
+    "-o", "--output", type=NotEmptyPath(), metavar="FILE", help="Write Markdown to this file instead of printing it."
 )
 @json_option
 def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
     """Write the REFORMS checklist (32 items) as Markdown, filled in from the finished runs.
 
-    Without a search-space file: from everything in the store. What only the authors know is marked "To be filled in".
+    Without a search-space file, all finished runs of the store count. Items that only the authors know are marked "To
+    be filled in".
     """
     from clops_sweep.analysis.report.checklist import Study
     from clops_sweep.analysis.report.checklist import checklist as written
@@ -43,7 +44,7 @@ def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
     runs = store.read("runs", None if found is None else sorted(found))
     runs = runs[runs["status"] == "finished"]
     if runs.empty:
-        raise UsageError(f"{store.files.shown}: no such run is finished there, so nothing can be filled in")
+        raise UsageError(f"{store.files.shown}: none of the runs is finished, so nothing can be filled in")
     first = str(runs["run_id"].iloc[0])
     study = Study(
         store.files.shown,
@@ -65,14 +66,14 @@ def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
 
 
 def _manifests(asked: Request, rows: Iterable[Mapping[Any, Any]]) -> dict[str, Manifest]:
-    """Return the manifests of data sets that are prepared here, with the data of some runs."""
+    """Return the manifests of prepared data sets by name, where the data hash equals that of a run."""
     from clops_sweep.data.prepared.prepared_folder import know, prepared_set
     from clops_sweep.experiment.columns import config_from_row
 
     found = {}
     for row in rows:
         know(row["dataset"], asked.data.root)
-        with suppress(UsageError):  # nothing here registers what the run used
+        with suppress(UsageError):  # the run used an unregistered plug-in
             prepared = prepared_set(row["dataset"], asked.data.root, asked.data.source)
             if prepared is not None and asked.data_hash(config_from_row(row)) == row["data_hash"]:
                 found[row["dataset"]] = prepared.manifest

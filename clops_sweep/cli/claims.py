@@ -25,15 +25,17 @@ _WIDE = 120
 @click.command()
 @request_options(required=False)
 @plugins_option
-@click.option("--runs", "conditions", is_flag=True, help="Say of each claim what selects its runs, for --where.")
-@click.option("--seal", "to_seal", is_flag=True, help="Seal the CLAIMS of the search-space file before its first run.")
-@click.option("--own-data", is_flag=True, help="Without a search-space file: also on data sets of your own.")
+@click.option("--runs", "conditions", is_flag=True, help="Print the condition on runs of each claim, for --where.")
+@click.option(
+    "--seal", "to_seal", is_flag=True, help="Record the file's CLAIMS, runs and data in a seal, before the first run."
+)
+@click.option("--own-data", is_flag=True, help="Without a search-space file: include your own data sets.")
 @json_option
 def claims(asked: Request, conditions: bool, to_seal: bool, own_data: bool, as_json: bool) -> None:
-    """Decide claims on the finished runs: those of a search space, or else of the CLOPS paper.
+    """Decide the CLAIMS of a search-space file, or else those of the CLOPS paper, on the finished runs.
 
-    It says which runs are missing; the sweep may be unfinished. Without a search-space file: on everything in the
-    store, except data sets of your own.
+    The sweep may be unfinished; missing runs are listed. Without a search-space file, all runs in the store count,
+    except those on your own data sets.
     """
     from clops_sweep.analysis.as_stored import data_keys
     from clops_sweep.analysis.claims.own_claims import own_verdicts
@@ -41,7 +43,7 @@ def claims(asked: Request, conditions: bool, to_seal: bool, own_data: bool, as_j
     from clops_sweep.analysis.collect import collect
 
     if asked.selection.limit or asked.selection.where:
-        raise click.UsageError("claims are about whole search spaces: it takes neither --limit nor --where")
+        raise click.UsageError("claims apply to whole search spaces: the command takes neither --limit nor --where")
     _ = asked.selection.spaces  # report an invalid search-space file first
     if to_seal:
         written = seal(asked)
@@ -59,7 +61,9 @@ def claims(asked: Request, conditions: bool, to_seal: bool, own_data: bool, as_j
         datasets = {cell.config.dataset for it in experiments for cell in it.cells}
         own = set() if own_data else datasets & DATASETS.added.keys()
     if own:
-        click.echo(f"left out: claims on data of your own ({listed(sorted(own))}); see them with --own-data", err=True)
+        click.echo(
+            f"left out: claims on your own data sets ({listed(sorted(own))}); include them with --own-data", err=True
+        )
     experiments = [it for it in experiments if not it.cells or it.cells[0].config.dataset not in own]
     frames = asked.data.of_prepared(data_keys(experiments))
     if asked.selection.claims:
@@ -78,7 +82,9 @@ def claims(asked: Request, conditions: bool, to_seal: bool, own_data: bool, as_j
             click.echo(f"claims of this file, {standing}")
         _print(found, conditions)
     else:
-        click.echo(f"no run of a scenario of the paper is finished in {asked.store.files.shown}: nothing can be said")
+        click.echo(
+            f"no run of a scenario of the paper is finished in {asked.store.files.shown}: no claim can be decided"
+        )
 
 
 def _print(verdicts: list[Verdict], conditions: bool) -> None:
@@ -122,4 +128,4 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
             console.print(f"undecided, {missing}: {', '.join(keys)}")
         for verdict in group if conditions else ():
             click.echo(f"{verdict.claim.key}: {verdict.runs.condition}")
-    click.echo("verdicts are corrected for the number of claims, and are about these runs alone: see docs/claims.md")
+    click.echo("verdicts are corrected for the number of claims and apply to these runs only: see docs/claims.md")

@@ -69,7 +69,9 @@ def _exit_status(arguments: Sequence[str] | None) -> int:
     except Ended as ended:
         return int(ended.code or EXIT_FINISHED)
     except SystemExit as error:
-        _refuse(f"{_place(error)} ends the command (SystemExit: {error}); expected an ordinary exception, or none")
+        _refuse(
+            f"{_place(error)} ends the command (SystemExit: {error}); expected an ordinary exception, or no exception"
+        )
         return EXIT_BAD_INPUT
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
@@ -113,4 +115,4 @@ def _check_current_folder() -> None:
     try:
         os.getcwd()
     except OSError as error:
-        raise UsageError(f"the current folder: {one_line(error)}; change to one that is there") from None
+        raise UsageError(f"the current folder: {one_line(error)}; change to a folder that exists") from None

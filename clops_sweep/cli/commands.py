@@ -72,9 +72,9 @@ def command() -> None:
     """Sweeps of whole continual-learning runs.
 
     \b
-    clops-sweep SPACE.py [options]   runs what is asked for and not yet finished
+    clops-sweep SPACE.py [options]   run all requested runs that are not finished
 
-    A search-space file is Python and is executed: run only files that you trust.
+    A search-space file is Python code that is executed: run only files that you trust.
     """  # noqa: D301
 
 
@@ -85,7 +85,7 @@ def command() -> None:
 @device_option
 @json_option
 def plan_command(asked: Request, cpus_per_trial: float, gpus_per_trial: float, device: Device, as_json: bool) -> None:
-    """Count finished, pending and failed runs and estimate the cost. Records nothing."""
+    """Count finished, pending and failed runs and estimate the cost. Nothing is started or written."""
     from clops_sweep.execution.jobs import Resources
 
     resources = Resources(cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial, device=device)
@@ -94,10 +94,10 @@ def plan_command(asked: Request, cpus_per_trial: float, gpus_per_trial: float, d
 
 @click.command()
 @request_options(required=False)
-@click.option("--watch", is_flag=True, help="Print it again as it changes, until nothing is pending.")
+@click.option("--watch", is_flag=True, help="Print the report again at every change, until nothing is pending.")
 @json_option
 def status(asked: Request, watch: bool, as_json: bool) -> None:
-    """Report how a sweep stands, from the store alone. It may run elsewhere meanwhile."""
+    """Report the progress of a sweep, read from the store. The sweep may be running on another machine."""
     if watch and as_json:
         raise UsageError("--watch and --json are both given; expected one of them")
     if watch:
@@ -107,7 +107,7 @@ def status(asked: Request, watch: bool, as_json: bool) -> None:
 
 
 def _watch(asked: Request) -> None:
-    """Print how a sweep stands whenever that has changed, until none of its runs is pending."""
+    """Print the progress of a sweep at every change, until none of its runs is pending."""
     seconds = _SECONDS_BETWEEN_LOOKS if asked.store.files.local else _SECONDS_BETWEEN_LOOKS_ELSEWHERE
     is_terminal, before = sys.stdout.isatty(), ""
     while True:
@@ -124,7 +124,7 @@ def _watch(asked: Request) -> None:
 
 
 def _say_status(asked: Request, as_json: bool = False) -> bool:
-    """Print how a sweep stands; return whether runs are pending, or may be where no search space is given."""
+    """Print the progress of a sweep; return whether runs are pending. Without a search space, always True."""
     names: dict[str, str] = {}
     data: dict[str, Any] = {}
     pending = True
@@ -165,7 +165,7 @@ def _say_status(asked: Request, as_json: bool = False) -> bool:
     for run_id, reason in reasons.items():
         click.echo(f"  failed {run_id}: {reason}" + (f"  ({names[run_id]})" if run_id in names else ""))
     if reasons:
-        click.echo(f"see what a run printed with: {asked.store.command('logs', 'RUN_ID')}")
+        click.echo(f"print the output of a run with: {asked.store.command('logs', 'RUN_ID')}")
     return pending
 
 
@@ -191,7 +191,7 @@ SECTIONS: Mapping[str, Sequence[click.Command]] = {
     "Data and machine": (data, doctor),
     "Store": (check, compact, merge, delete, migrate),
 }
-"""Every command, under the heading that the help gives it."""
+"""All commands by heading in the help."""
 
 for _commands in SECTIONS.values():
     for _command in _commands:

@@ -27,17 +27,23 @@ TOKEN = "CLOPS_DASHBOARD_TOKEN"
 @click.command()
 @request_options(required=False)
 @plugins_option
-@click.option("--port", type=click.IntRange(0, 65535), default=8050, show_default=True, help="0: any that is free.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8050,
+    show_default=True,
+    help="Port of the page; 0 for any free one.",
+)
 @click.option(
     "--host",
     type=NotEmpty(),
-    help="An address of this machine, such as 0.0.0.0, that others reach it at; the printed address then carries a "
-    f"token (that of {TOKEN}, if it is set).",
+    help="Address to listen on, such as 0.0.0.0, for access from other machines. The printed address then contains a "
+    f"token ({TOKEN}, if set).",
 )
 def dashboard(asked: Request, port: int, host: str | None) -> None:
-    """Serve a page that follows a store, also during a sweep. Read-only, for this machine alone.
+    """Serve live web pages of a store, also during a sweep. Read-only, by default for this machine only.
 
-    With search-space files it shows what they ask for, else everything in the store. Ctrl-C ends it.
+    They show the runs of the search-space files or, without files, everything in the store. Ctrl-C stops the server.
     """
     from clops_sweep.analysis.dashboard.server import make_server
     from clops_sweep.analysis.dashboard.source import StoreSource

@@ -41,7 +41,7 @@ _WIDE = 200
 
 
 _split_seed_option = click.option(
-    "--split-seed", type=click.IntRange(min=0), default=0, show_default=True, help="For the tables."
+    "--split-seed", type=click.IntRange(min=0), default=0, show_default=True, help="Patient split of the tables."
 )
 _markdown_option = click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
 
@@ -102,9 +102,9 @@ def list_data(data_root: Path | None, prepared_root: Path | None, as_json: bool)
     type=click.Choice(["stop", "skip"]),
     default="stop",
     show_default=True,
-    help="A record that cannot be read ends everything, or is left out and listed in the manifest.",
+    help="At a record that cannot be read: stop, or skip it and list it in the manifest.",
 )
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the data set.")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the data set. Repeatable.")
 @_split_seed_option
 @_markdown_option
 @json_option
@@ -118,7 +118,7 @@ def prepare(
     markdown: bool,
     as_json: bool,
 ) -> None:
-    """Turn the publisher's files into frames that runs map from disk."""
+    """Convert the publisher's files to the frames that runs train on."""
     from clops_sweep.data.prepared.prepared_folder import default_prepared_root, is_to_be_made_again
     from clops_sweep.data.preparing.prepare import prepare as make
 
@@ -139,18 +139,26 @@ def prepare(
 
 @data.command()
 @click.argument("name")
-@click.option("--encoder", required=True, type=NotEmpty(), metavar="NAME", help="An encoder, or run:RUN_ID.")
+@click.option(
+    "--encoder",
+    required=True,
+    type=NotEmpty(),
+    metavar="NAME",
+    help="A declared encoder, or run:RUN_ID for the network of a stored run.",
+)
 @results_option
 @data_root_option
 @prepared_root_option
 @plugins_option
 @click.option(
-    "--normalize", type=click.Choice(get_args(Normalization)), help="Of the signals; by default that of the data set."
+    "--normalize",
+    type=click.Choice(get_args(Normalization)),
+    help="Normalisation of the signals; by default that of the data set.",
 )
 @click.option(
     "--leads",
     type=click.Choice(get_args(Leads)),
-    help="One lead of a recording or all of them; by default as the data set.",
+    help="One lead of each recording or all of them; by default that of the data set.",
 )
 @json_option
 def encode(
@@ -163,9 +171,9 @@ def encode(
     leads: str | None,
     as_json: bool,
 ) -> None:
-    """Compute the features that an encoder makes of a data set. A launch that needs them does the same.
+    """Compute an encoder's features of a data set. Otherwise, the first launch that needs them computes them.
 
-    The store is where the model of run:RUN_ID is.
+    --results is the store with the model of run:RUN_ID; other encoders do not need it.
     """
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.preparing.prepared_data import PreparedData
@@ -223,18 +231,18 @@ def counts(
     envvar="CLOPS_DATA_ROOT",
     type=NotEmptyPath(),
     metavar="DIR",
-    help="Folder to put the publisher's folder into (or CLOPS_DATA_ROOT).",
+    help="Folder in which the data set's folder is created (or CLOPS_DATA_ROOT).",
 )
 @json_option
 def download(name: str, data_root: Path | None, as_json: bool) -> None:
-    """Fetch an open data set from PhysioNet into the data root. Run it again and it goes on where it stopped.
+    """Download an open data set from PhysioNet into the data root. Repeat it to continue an interrupted download.
 
-    NAME is mitbih, mitbih_vfdb (which is mitbih and vfdb), vfdb alone, ptbxl or physionet2020.
+    NAME is mitbih, vfdb, mitbih_vfdb (both), ptbxl or physionet2020.
     """
     from clops_sweep.data.published.download import download as fetch
 
     if data_root is None:
-        raise UsageError("data download needs a folder to put the files into; give it with --data-root DIR")
+        raise UsageError("data download needs a folder for the files; give it with --data-root DIR")
     folders = fetch(name, data_root, progress=not as_json)
     if as_json:
         print_json({"name": name, "folders": folders})
@@ -269,14 +277,16 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None, as_jso
         for problem in found.problems[:_MOST_PROBLEMS_LISTED]:
             click.echo(problem, err=True)
         more = "; the first ones are above" if len(found.problems) > _MOST_PROBLEMS_LISTED else ", listed above"
-        raise UsageError(f"{name}: {len(found.problems):,} problems{more}; mend them and verify it again")
-    click.echo(f"{name}: {several(found.records, 'record')} {'is' if found.records == 1 else 'are'} whole")
+        raise UsageError(f"{name}: {len(found.problems):,} problems{more}; fix them and verify again")
+    click.echo(f"{name}: {several(found.records, 'record')} {'is' if found.records == 1 else 'are'} intact")
     if found.published:
         click.echo(f"{name}: {found.published} files have the publisher's SHA-256")
     if name == "vfdb":
-        click.echo("vfdb: prepared as part of mitbih_vfdb; 'clops-sweep data verify mitbih_vfdb' looks at the frames")
+        click.echo("vfdb: prepared as part of mitbih_vfdb; 'clops-sweep data verify mitbih_vfdb' checks the frames")
         return
-    click.echo(f"{name}: {'the prepared frames are whole and of these files' if found.prepared else 'not prepared'}")
+    click.echo(
+        f"{name}: {'the prepared frames are intact and match these files' if found.prepared else 'not prepared'}"
+    )
 
 
 @data.command()
@@ -286,11 +296,11 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None, as_jso
     "--unused-for",
     type=click.IntRange(min=0),
     metavar="DAYS",
-    help="Evict the data sets that no process has opened for so many days.",
+    help="Remove the data sets that no process has opened for this many days.",
 )
 @json_option
 def evict(names: tuple[str, ...], prepared_root: Path | None, unused_for: int | None, as_json: bool) -> None:
-    """List the prepared data sets with their sizes, or remove some.
+    """List prepared data sets with their sizes, or remove some.
 
     Without NAME and --unused-for, nothing is removed. Frames that a running sweep has open are never removed. A sweep
     that needs a removed data set prepares it again.
@@ -398,7 +408,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
             of_scenario = opened["single" if scenario == "domain_il" else info.leads]
             tasks[scenario] = task_rows(build_scenario(of_scenario, scenario), of_scenario)
         except UsageError as problem:
-            # Some sentences begin with the scenario, as they are also printed alone.
+            # The scenario is printed in front of the sentence.
             tasks[scenario] = str(problem).removeprefix(f"{scenario} ")
     if as_json:
         built = {name: it for name, it in tasks.items() if not isinstance(it, str)}
@@ -445,7 +455,7 @@ def _options_line(manifest: Manifest) -> str:
     back = f"--option {others[0]}={defaults[others[0]]}"
     return (
         f"{line}; not the default {', '.join(f'{key}={defaults[key]}' for key in others)}, "
-        f"which 'clops-sweep data prepare {manifest.name} {back}' makes again"
+        f"which 'clops-sweep data prepare {manifest.name} {back}' restores"
     )
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @results_option
 @data_root_option
 @prepared_root_option
-@click.option("--address", type=NotEmpty(), help="A Ray cluster to look at (auto or HOST:PORT).")
+@click.option("--address", type=NotEmpty(), help="Ray cluster to inspect (auto or HOST:PORT).")
 @json_option
 def doctor(
     results: str, data_root: Path | None, prepared_root: Path | None, address: str | None, as_json: bool
@@ -90,7 +90,7 @@ def _gpu_error(index: int) -> str | None:
 
     try:
         torch.ones(1, device=torch.device("cuda", index)).sum().item()
-    except RuntimeError as error:  # its memory is in use, or this PyTorch does not support it
+    except RuntimeError as error:  # out of memory, or a GPU that this PyTorch does not support
         return one_line(error)
     return None
 
@@ -120,7 +120,7 @@ def _print(found: Mapping[str, Any], address: str | None) -> None:
 
     for name, value in found["software"].items():
         line(name, "unknown" if value is None else value)
-    line("cores", f"{found['cores']} for this process: that many runs at a time by default")
+    line("cores", f"{found['cores']} for this process: by default, as many runs at a time")
     line("memory", f"{found['memory'] / 2**30:.1f} GiB")
     line("native kernels", found["kernels_missing"] or f"{', '.join(found['kernels'])} (the first is used)")
     counts = f"{found['results']}: {found['finished']} runs finished, {found['failed']} failed"

@@ -1,4 +1,4 @@
-"""`clops-sweep export`: a stored model as ONNX or as a safetensors file."""
+"""`clops-sweep export`: writes a stored model as ONNX."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ from clops_sweep.store.run_store import RunStore
 @run_id_argument
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @results_option
-@click.option("--task", type=Number(IntOption(1, ge=1)), help="The model after so many tasks; by default the last.")
+@click.option(
+    "--task", type=Number(IntOption(1, ge=1)), help="The model after this many tasks; by default after the last."
+)
 @plugins_option
 @json_option
 def export(run_id: str, file: Path, results: str, task: int | None, as_json: bool) -> None:
-    """Write a model that --keep models has stored to FILE.onnx. RUN_ID may be any unambiguous prefix.
+    """Write a stored model (--keep models) to FILE.onnx. RUN_ID may be any unambiguous prefix.
 
-    The ONNX model takes `frames`, float32 [batch, channels, samples], and returns `probabilities` [batch, outputs]. It
-    includes the encoder of a run on features, and takes the signals that this takes.
+    The ONNX model takes `frames`, float32 [batch, channels, samples], and returns `probabilities` [batch, outputs]. If
+    the run used an encoder, the model includes it and takes the encoder's input signals.
     """
     from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.learning.models.onnx_export import onnx_bytes
@@ -39,7 +41,7 @@ def export(run_id: str, file: Path, results: str, task: int | None, as_json: boo
     if file.suffix != ".onnx":
         raise UsageError(f"{file}: expected a name that ends in .onnx")
     if file.exists():
-        raise UsageError(f"{file}: exists already; delete it, or give another name")
+        raise UsageError(f"{file}: exists already; delete it or choose another name")
     if not file.parent.is_dir():
         raise UsageError(f"{file}: there is no folder {file.parent}")
     store = RunStore.named(results)

@@ -9,7 +9,7 @@ import click
 from clops_sweep.errors import nearest, shown
 
 _WHOLE = 1000
-"""Longer than any first sentence: click would cut descriptions to the width of the terminal."""
+"""Maximum length of a description, longer than any; click's default cuts them."""
 
 
 class SectionedGroup(click.Group):
@@ -36,7 +36,7 @@ class SectionedGroup(click.Group):
 
     def unknown(self, name: str) -> str:
         """Return the beginning of the sentence about an unknown command."""
-        return f"{shown(name)} is no subcommand"
+        return f"{shown(name)} is not a subcommand"
 
     def _see_help(self, ctx: click.Context) -> str:
         return f"; {ctx.command_path} --help lists them"

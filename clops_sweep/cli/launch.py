@@ -54,7 +54,7 @@ from clops_sweep.search.launch import launch as launched
     metavar="HOST:PORT",
     help="Attach to a Ray cluster (auto or HOST:PORT) instead of starting one here.",
 )
-@click.option("--no-ray", is_flag=True, help="Compute in this process alone, one run after another.")
+@click.option("--no-ray", is_flag=True, help="Compute in this process without Ray, one run after another.")
 @cpus_option
 @gpus_option
 @device_option
@@ -63,7 +63,7 @@ from clops_sweep.search.launch import launch as launched
     type=Number(NICE),
     default=0,
     show_default=True,
-    help="Niceness of workers: on a machine that others use, 10 lets them go first.",
+    help="Niceness of workers; on a shared machine, 10 gives other processes priority.",
 )
 @click.option(
     "--lockstep",
@@ -71,42 +71,49 @@ from clops_sweep.search.launch import launch as launched
     default="auto",
     show_default=True,
     metavar="N|auto",
-    help="Runs computed together in a trial.",
+    help="Number of runs that a trial computes in lockstep.",
 )
-@click.option("--max-retries", type=Number(MAX_RETRIES), default=2, show_default=True)
+@click.option(
+    "--max-retries",
+    type=Number(MAX_RETRIES),
+    default=2,
+    show_default=True,
+    help="Retries of a run that raised an error or whose worker died.",
+)
 @click.option(
     "--checkpoint-every",
     type=Number(CHECKPOINT_EVERY),
     default=0,
     metavar="EPOCHS",
-    help="Beside task ends.",
+    help="Also checkpoint after this many epochs, not only after each task.",
 )
 @click.option(
-    "--epoch-timeout", type=Number(EPOCH_TIMEOUT), metavar="SECONDS", help="End a run whose epoch takes longer."
+    "--epoch-timeout", type=Number(EPOCH_TIMEOUT), metavar="SECONDS", help="Fail a run if an epoch takes longer."
 )
-@click.option("--retry", type=click.Choice(["failed"]), help="Take up failed runs again.")
+@click.option("--retry", type=click.Choice(["failed"]), help="Run failed runs again.")
 @click.option(
     "--observe",
     multiple=True,
     type=NotEmpty(),
     metavar="NAME[:TARGET]",
-    help="Send epochs, tasks and runs to tensorboard, mlflow, wandb or an observer of the file.",
+    help="Send results of epochs, tasks and runs to tensorboard, mlflow, wandb or an observer that the file declares. "
+    "Repeatable.",
 )
 @click.option(
     "--stop-after",
     type=Parsed("duration", seconds_in),
     metavar="DURATION",
-    help="Checkpoint and stop after so long, such as 3h55m, as on SIGTERM.",
+    help="Write checkpoints and stop after this time, such as 3h55m, as on SIGTERM.",
 )
 @click.option(
     "--stop-status",
     type=click.IntRange(1, 255),
     default=EXIT_INTERRUPTED,
     show_default=True,
-    help="Exit status of a launch that was interrupted or stopped by --stop-after.",
+    help="Exit status of a launch that is interrupted or stopped by --stop-after.",
 )
-@click.option("--dry-run", is_flag=True, help="The same as plan.")
-@click.option("--no-report", is_flag=True, help="Do not render the report afterwards.")
+@click.option("--dry-run", is_flag=True, help="Only print what the command plan prints.")
+@click.option("--no-report", is_flag=True, help="Do not render the report at the end.")
 @json_option
 def launch(
     asked: Request,
@@ -128,7 +135,7 @@ def launch(
     no_report: bool,
     as_json: bool,
 ) -> None:
-    """Run what is not yet finished (the default command)."""
+    """Run all requested runs that are not finished (the default command)."""
     from clops_sweep.execution.display.live import SweepDisplay
     from clops_sweep.execution.jobs import Resources
 
@@ -204,7 +211,7 @@ def _say_outcome(asked: Request, outcome: Outcome) -> None:
         click.echo(f"interrupted; resume with: {resume}")
         return
     if outcome.stopped:
-        click.echo(f"clops-sweep: stopped: {outcome.stopped}; once that is mended, resume with: {resume}", err=True)
+        click.echo(f"clops-sweep: stopped: {outcome.stopped}; once this is fixed, resume with: {resume}", err=True)
         return
     plan = outcome.plan
     if plan.asked:
@@ -213,7 +220,7 @@ def _say_outcome(asked: Request, outcome: Outcome) -> None:
         idle = "" if outcome.ran else "nothing can be done: " if plan.of("waiting") else "nothing is pending: "
         click.echo(f"{idle}{counts(plan)}")
         if not outcome.ran and plan.count("failed"):
-            click.echo("--retry failed takes up again what has failed")
+            click.echo("--retry failed runs failed runs again")
     print_searches(outcome.searches)
     print_tuned(tuned_rows(asked))
     click.echo(f"results: {asked.store.files.shown}")
@@ -230,7 +237,7 @@ def under_way_in_words(runs: int, checkpointed: int) -> str:
     if checkpointed:
         parts.append("goes on from its checkpoint" if checkpointed == 1 else "go on from their checkpoints")
     if anew := runs - checkpointed:
-        parts.append(f"{'starts' if anew == 1 else 'start'} anew, without a checkpoint yet")
+        parts.append(f"{'starts' if anew == 1 else 'start'} anew, since no checkpoint exists yet")
     if len(parts) > 1:
         parts = [f"{count} {words}" for count, words in zip((checkpointed, anew), parts, strict=True)]
     return f"{several(runs, 'run')} under way: {'; '.join(parts)}"

@@ -16,7 +16,7 @@ from clops_sweep.store.run_store import RunStore
 @results_option
 @json_option
 def logs(run_id: str, results: str, as_json: bool) -> None:
-    """Print what a run printed, and its error. It looks at launches from this machine.
+    """Print the output of a run and its error. Only launches from this machine are searched.
 
     RUN_ID may be any unambiguous prefix.
     """

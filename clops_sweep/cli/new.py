@@ -17,21 +17,21 @@ from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import shipped_space
 
-FIRST_SPACE = '''"""CLOPS on generated ECG, with little and much stored, by beta and at random; ends within a minute."""
+FIRST_SPACE = '''"""CLOPS on synthetic ECG, storing 10 or 50 % of instances by beta or at random. Takes a minute."""
 
 from clops_sweep import RunConfig, SearchSpace
 
 SPACE = SearchSpace(
     name="first_sweep",
-    # What every run has in common. For recordings of patients, see `clops-sweep data list`.
+    # Settings of all runs. `clops-sweep data list` lists the data sets.
     base=RunConfig(scenario="class_il", dataset="synthetic", strategy="clops", epochs_per_task=4, mc_samples=5),
     axes={
-        # A field of the config and its values.
+        # A config field and its values.
         "storage_fraction": [0.1, 0.5],
-        # A name of your own, and variants that set any number of fields.
+        # A name that you choose, with named variants. A variant sets any number of fields.
         "variant": {"CLOPS": {}, "Random storage": {"storage_order": "random"}},
     },
-    seeds=range(2),  # each with every combination of the axes
+    seeds=range(2),  # every combination of the axes is run with each seed
 )
 '''
 """A search-space file that needs no data."""
@@ -42,18 +42,20 @@ _RECIPES = {
     "slurm_array": ("slurm_array.sh", "sbatch"),
     "kuberay": ("kuberay.yaml", "kubectl create -f"),
 }
-"""The recipe of each flag: its file in the folder `recipes`, and what submits it."""
+"""The recipe of each flag: its file in the folder `recipes`, and the command that submits it."""
 
 
 @click.command()
 @click.argument("name", metavar="FILE", type=NotEmptyPath())
-@click.option("--from", "source", metavar="NAME", help="Copy one that comes along: class_il_grid, paper, ...")
-@click.option("--slurm", is_flag=True, help="Write a Slurm job instead: one Ray cluster on several nodes.")
-@click.option("--slurm-array", is_flag=True, help="Write a Slurm job array instead: one shard a task, without Ray.")
+@click.option(
+    "--from", "source", metavar="NAME", help="Copy a search space of the package, such as class_il_grid or paper."
+)
+@click.option("--slurm", is_flag=True, help="Write a Slurm job instead: a Ray cluster on several nodes.")
+@click.option("--slurm-array", is_flag=True, help="Write a Slurm job array instead: one shard per task, without Ray.")
 @click.option("--kuberay", is_flag=True, help="Write a RayJob for Kubernetes with the KubeRay operator instead.")
 @click.option("--space", metavar="SPACE.py", type=NotEmpty(), help="The search space that the job runs.")
-@click.option("--time", "limit", metavar="HH:MM:SS", help="The time limit of a Slurm job.")
-@click.option("--shards", type=click.IntRange(1), help="How many tasks the job array has. [default: 16]")
+@click.option("--time", "limit", metavar="HH:MM:SS", help="The time limit of the Slurm job.")
+@click.option("--shards", type=click.IntRange(1), help="Number of tasks of the job array. [default: 16]")
 @json_option
 def new(
     name: Path,
@@ -66,9 +68,9 @@ def new(
     shards: int | None,
     as_json: bool,
 ) -> None:
-    """Write a search-space file to begin with, or a job script for a cluster.
+    """Write a first search-space file, or a job script for a cluster.
 
-    The search space is small and explained, or a copy of one that comes along.
+    The search space is a small example with comments or, with --from, a copy of one of the package.
     """
     flags = {"slurm": slurm, "slurm_array": slurm_array, "kuberay": kuberay}
     recipe = _recipe([flag for flag, given in flags.items() if given], source, space, limit, shards)
@@ -91,13 +93,13 @@ def new(
 def _recipe(
     flags: list[str], source: str | None, space: str | None, limit: str | None, shards: int | None
 ) -> str | None:
-    """Return the recipe that is asked for, None for a search space.
+    """Return the requested recipe; None for a search space.
 
     Raises:
-        click.UsageError: two are asked for, or an option that has no effect on it.
+        click.UsageError: several recipes are requested, or an option that does not apply.
     """
     if len(flags) > 1:
-        raise click.UsageError(f"{' and '.join(map(_option, flags))} exclude each other: give one")
+        raise click.UsageError(f"{' and '.join(map(_option, flags))} exclude each other; expected one of them")
     recipe = flags[0] if flags else None
     wrong = {
         "--from": (source, recipe is None, "goes with a search space, not with a job"),
@@ -109,7 +111,7 @@ def _recipe(
         if value is not None and not allowed:
             raise click.UsageError(f"{option} {sentence}")
     if limit is not None and not re.fullmatch(r"(\d+-)?\d+(:\d+){0,2}", limit):
-        raise click.UsageError(f"--time {limit!r}: no time limit of Slurm; expected something like 04:00:00 or 1-12")
+        raise click.UsageError(f"--time {limit!r}: not a time limit of Slurm; expected something like 04:00:00 or 1-12")
     return recipe
 
 
@@ -137,7 +139,7 @@ def _check(path: Path, recipe: str | None) -> None:
         raise UsageError(f"{shorten(path)}: a search-space file needs a name that ends in .py")
     if recipe is not None and path.suffix == ".py":
         raise UsageError(
-            f"{shorten(path)}: a job is no Python file; name it {path.with_suffix('.sh').name}, for example"
+            f"{shorten(path)}: a job script is not a Python file; name it {path.with_suffix('.sh').name}, for example"
         )
     if not path.parent.is_dir():
         raise UsageError(f"{shorten(path)}: there is no folder {shorten(path.parent)}; make it first or name another")
@@ -146,7 +148,7 @@ def _check(path: Path, recipe: str | None) -> None:
 
 
 def _taken(path: Path) -> UsageError:
-    return UsageError(f"{shorten(path)}: it is there already and stays as it is; choose another name")
+    return UsageError(f"{shorten(path)}: exists already and is not replaced; choose another name")
 
 
 def _shipped(name: str) -> bytes:
@@ -160,8 +162,8 @@ def _write(path: Path, content: bytes) -> None:
     """Write a file atomically, without replacing an existing one.
 
     Raises:
-        UsageError: `path` exists, if only as a broken link.
-        OSError: it cannot be written; names `path`.
+        UsageError: `path` exists, even as a broken link.
+        OSError: the file cannot be written; the error names `path`.
     """
     staging = path.with_name(f".{secrets.token_hex(8)}.partial")
     try:

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options and parameter types that several commands share."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class NotEmpty(click.ParamType):  # type: ignore[type-arg]  # generic in the new
 
 
 class NotEmptyPath(click.Path):
-    """A path, where an empty one would mean the current folder."""
+    """A path. An empty one is refused, since it would mean the current folder."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -120,7 +120,7 @@ class Tolerance(click.ParamType):  # type: ignore[type-arg]  # generic in the ne
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number."""
+        """Return the tolerance."""
         try:
             tolerance = float(value)
         except ValueError:
@@ -140,20 +140,26 @@ def _load_plugins(context: click.Context, parameter: click.Parameter, files: tup
             load_plugins(file)
 
 
-cpus_option = click.option("--cpus-per-trial", type=Number(CPUS_PER_TRIAL), default=1, show_default=True)
+cpus_option = click.option(
+    "--cpus-per-trial",
+    type=Number(CPUS_PER_TRIAL),
+    default=1,
+    show_default=True,
+    help="CPUs that Ray reserves for a trial, which computes on one.",
+)
 gpus_option = click.option(
     "--gpus-per-trial",
     type=Number(GPUS_PER_TRIAL),
     default=0,
     metavar="SHARE",
-    help="Share of a GPU, such as 0.25, where its memory cannot be measured: on a cluster that starts GPUs later.",
+    help="GPUs per trial, such as 0.25; chosen automatically, except on a cluster that starts GPU machines later.",
 )
 device_option = click.option(
     "--device",
     type=click.Choice(get_args(Device)),
     default="auto",
     show_default=True,
-    help="Compute on CPUs or GPUs; auto takes the faster ones, and stays with those of finished runs.",
+    help="Compute on CPUs or GPUs; auto takes the device of finished runs, else the faster one.",
 )
 plugins_option = click.option(
     "--plugins",
@@ -162,21 +168,21 @@ plugins_option = click.option(
     metavar="FILE",
     expose_value=False,
     callback=_load_plugins,
-    help="A file, such as a search-space file, that declares data sets or plug-ins; it is executed.",
+    help="A Python file that declares data sets or plug-ins, such as a search-space file; it is executed. Repeatable.",
 )
 data_root_option = click.option(
     "--data-root",
     envvar="CLOPS_DATA_ROOT",
     type=NotEmptyPath(),
     metavar="DIR",
-    help="Folder of the data sets as their publishers ship them (or CLOPS_DATA_ROOT). Never written to.",
+    help="Folder of the data sets as published (or CLOPS_DATA_ROOT); it is only read.",
 )
 prepared_root_option = click.option(
     "--prepared-root",
     envvar="CLOPS_PREPARED_ROOT",
     type=NotEmptyPath(),
     metavar="DIR",
-    help="Folder of the prepared frames (or CLOPS_PREPARED_ROOT); by default in this user's cache.",
+    help="Folder of the prepared frames (or CLOPS_PREPARED_ROOT); by default in the user's cache.",
 )
 
 

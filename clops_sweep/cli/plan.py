@@ -52,8 +52,8 @@ class Facts:
         changed: a sentence for each plug-in whose code changed since finished runs.
         unprepared: data sets that are not prepared on this machine.
         pending: the pending runs, including those that searches may still request.
-        resources: of a trial.
-        device: the device that the pending runs will be computed on, and the reason; None if it was left out.
+        resources: resources of a trial.
+        device: the device that the pending runs will be computed on, and the reason; None if not determined.
     """
 
     searches: list[Standing]
@@ -77,7 +77,7 @@ class Facts:
         Args:
             asked: the request.
             plan: its plan.
-            resources: of a trial, as requested; None leaves out the choice of a device.
+            resources: the requested resources of a trial; None skips the choice of a device.
         """
         check_samplers(asked)
         searches = standings(asked)  # report an invalid sampler first
@@ -105,8 +105,8 @@ def print_plan(asked: Request, resources: Resources, as_json: bool) -> None:
 
     Args:
         asked: the request.
-        resources: of a trial, as requested.
-        as_json: whether as JSON.
+        resources: the requested resources of a trial.
+        as_json: whether to print JSON.
     """
     plan = asked.plan()
     facts = Facts.of(asked, plan, resources)
@@ -131,7 +131,7 @@ def say_kinds(asked: Request, plan: Plan) -> None:
     tuned = Counter(run.config.encoder for run in plan.of("pending", "waiting") if run.config.lora_rank)
     for name, count in tuned.items():
         trains = "trains" if count == 1 else "train"
-        click.echo(f"{several(count, 'run')} {trains} adapters of encoder {name!r}: on frames, not on cached features")
+        click.echo(f"{several(count, 'run')} {trains} adapters of encoder {name!r} and use frames, not cached features")
     if line := models_in_words(asked, plan):
         click.echo(line)
 
@@ -159,7 +159,7 @@ def say_plan(plan: Plan, facts: Facts) -> None:
         which = f"{len(cost.unknown)} of them" if cost.known else of
         click.echo(f"no estimate for {which}: no run of {kind} kind is finished")
     if facts.searches and cost.known:
-        click.echo("runs of searches are taken to be like their base config, and none of them to be pruned")
+        click.echo("the estimate assumes that runs of searches cost as much as their base config and are not pruned")
 
 
 def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def _changed_encoders(asked: Request) -> list[str]:
 
 
 def say_first(plan: Plan) -> None:
-    """Print the number of runs that only others depend on, and whether one of them failed."""
+    """Print the number of runs that are needed only for the task order of others, and whether one of them failed."""
     if again := plan.without_kept:
         are, they = ("is", "it is") if again == 1 else ("are", "they are")
         click.echo(f"{several(again, 'run')} {are} finished without what --keep asks for; {they} computed again")
@@ -224,7 +224,7 @@ def say_first(plan: Plan) -> None:
         has, them = ("has", "it") if failed == 1 else ("have", "them")
         click.echo(
             f"{several(failed, 'run')} not requested {has} failed, and the task order of others waits for "
-            f"{them}; --retry failed takes {them} up again"
+            f"{them}; --retry failed runs {them} again"
         )
 
 
@@ -269,8 +269,8 @@ def _in_words(cost: Estimate, resources: Resources) -> str:
     if unit == "GPU":
         each, there = resources.gpus_per_trial or 1, len(usable_gpus())
     if there and len(cost.devices) == 1:
-        by_clock = max(cost.hours / max(1, int(there / each)), cost.longest)  # nothing ends before its longest run
-        words += f", {_clock(by_clock)} by the clock on {several(there, unit)} without other load"
+        by_clock = max(cost.hours / max(1, int(there / each)), cost.longest)  # no sweep is faster than its longest run
+        words += f", {_clock(by_clock)} of wall-clock time on {several(there, unit)} without other load"
     return f"{words}; from {several(cost.finished, 'finished run')} of the same kind"
 
 

@@ -32,15 +32,15 @@ _LONGEST_NAME, _LONGEST_STEM = 200, 40
 @click.command()
 @request_options(required=False)
 @plugins_option
-@click.option("--axes", help="The two axes of the heatmaps, e.g. storage_fraction,acquisition_fraction.")
+@click.option("--axes", help="The two axes of the heatmaps, such as storage_fraction,acquisition_fraction.")
 @click.option(
     "--metric",
     "metrics",
     multiple=True,
     type=NotEmpty(),
     metavar="NAME",
-    help="A column of runs to show instead of the scenario's headline metrics, the first of which ranks runs. "
-    "Repeatable, or with commas.",
+    help="A column of runs to show instead of the scenario's headline metrics; the first one ranks runs. "
+    "Repeatable, or separated by commas.",
 )
 @click.option(
     "--data-hash",
@@ -48,9 +48,11 @@ _LONGEST_NAME, _LONGEST_STEM = 200, 40
     multiple=True,
     type=NotEmpty(),
     metavar="HASH",
-    help="Show this edition of the data, not the newest; its beginning is enough. Repeatable.",
+    help="Show this edition of the data instead of the newest; a prefix is enough. Repeatable.",
 )
-@click.option("--output", type=NotEmptyPath(), help="Folder of the report: a new one, or that of an earlier report.")
+@click.option(
+    "--output", type=NotEmptyPath(), help="Folder of the report: a new folder, or one with an earlier report."
+)
 @json_option
 def report(
     asked: Request,
@@ -62,7 +64,7 @@ def report(
 ) -> None:
     """Render figures, tables and index.html from the store. The sweep may be unfinished.
 
-    Without a search-space file: of everything in the store.
+    Without a search-space file, the report covers everything in the store.
     """
     if asked.selection.limit or asked.selection.where:
         raise click.UsageError("a report shows whole search spaces: it takes neither --limit nor --where")
@@ -183,6 +185,6 @@ def everything(asked: Request, data_hashes: Sequence[str] = ()) -> tuple[list[Ex
         said = " and ".join(missing) or f"scenario {it.cells[0].config.scenario!r} of {it.cells[0].config.dataset!r}"
         runs_are = f"{len(it.runs)} runs are" if len(it.runs) > 1 else "1 run is"
         click.echo(
-            f"clops-sweep: {runs_are} shown by the names in the store alone: nothing here registers {said}", err=True
+            f"clops-sweep: {runs_are} shown with the names in the store only: {said} is not registered here", err=True
         )
     return experiments, as_stored

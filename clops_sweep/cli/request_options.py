@@ -43,11 +43,20 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
         results_option,
         data_root_option,
         prepared_root_option,
-        click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override the base config."),
-        click.option("--seeds", type=Number(SEEDS), help="Seeds 0 .. N-1 instead of the file's."),
-        click.option("--limit", type=Number(LIMIT), help="Only the first N runs, or trials of a search."),
         click.option(
-            "--where", type=NotEmpty(), metavar="EXPRESSION", help='Only runs such as "storage_fraction == 0.5".'
+            "--set",
+            "settings",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Override a field of the base config. Repeatable.",
+        ),
+        click.option("--seeds", type=Number(SEEDS), help="Number of seeds, from 0, instead of the file's."),
+        click.option("--limit", type=Number(LIMIT), help="At most this many runs, or trials of a search."),
+        click.option(
+            "--where",
+            type=NotEmpty(),
+            metavar="EXPRESSION",
+            help='Only runs that meet a condition, such as "storage_fraction == 0.5".',
         ),
     ]
 
@@ -57,8 +66,8 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
                 "--keep",
                 multiple=True,
                 type=click.Choice(get_args(Keep)),
-                help="Also store the predictions for every test instance after every task, or the trained networks: "
-                "the last of each run, or that after every task.",
+                help="Also store all test predictions after every task, the network after the last task (models), or "
+                "that after every task (models:all). Repeatable.",
             )
         )
         options.append(
@@ -66,7 +75,7 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
                 "--shard",
                 type=Parsed("shard", Shard.parsed),
                 metavar="I/N",
-                help="Only part I of N of the runs, for N processes on one store.",
+                help="Only shard I of N of the runs, so that N processes can share one store.",
             )
         )
 
@@ -94,13 +103,12 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
 
             changes = {"--set": settings, "--seeds": seeds, "--limit": limit, "--where": where}
             if not files and (given := [name for name, value in changes.items() if value]):
-                raise UsageError(
-                    f"{given[0]} changes what a search-space file asks for; expected such a file, SPACE.py"
-                )
+                raise UsageError(f"{given[0]} changes the runs of a search-space file; expected such a file, SPACE.py")
             selection = Selection.of_files(files, settings=_settings(settings), seeds=seeds, limit=limit, where=where)
             for space in selection.left_out:
                 click.echo(
-                    f"left out: search space {space.name!r}, since the data set has no {space.base.scenario}", err=True
+                    f"left out: search space {space.name!r}, since the data set does not support {space.base.scenario}",
+                    err=True,
                 )
             store = RunStore.named(results, keep=keep)
             if files and store.is_from_0_2():
@@ -117,14 +125,14 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
 
 
 def _settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Parse each NAME=VALUE."""
+    """Parse NAME=VALUE texts to a mapping."""
     found: dict[str, Any] = {}
     for text in texts:
         name, separator, value = text.partition("=")
         if not separator or not name:
             raise UsageError(f"--set {shown(text)}: expected NAME=VALUE")
         if name in found:
-            raise UsageError(f"--set {shown(text)}: {name} is set twice; expected it once")
+            raise UsageError(f"--set {shown(text)}: {name} is set twice; expected once")
         found[name] = _value(text, value)
     return found
 
@@ -136,7 +144,7 @@ def _value(text: str, value: str) -> Any:
     except json.JSONDecodeError:
         pass
     except (ValueError, RecursionError):  # an integer with thousands of digits, or deeply nested brackets
-        raise UsageError(f"--set {shown(text)}: no such value can be read; expected text, a number or a list") from None
+        raise UsageError(f"--set {shown(text)}: the value cannot be read; expected text, a number or a list") from None
     if re.fullmatch(r"[+-]?[0-9]{1,4000}", value):
         return int(value)
     if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", value):

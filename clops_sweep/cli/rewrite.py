@@ -19,9 +19,9 @@ _results_argument = click.argument("results", type=NotEmpty(), metavar="RESULTS"
 @plugins_option
 @json_option
 def migrate(results: str, as_json: bool) -> None:
-    """Convert a store of clops-sweep 0.2. Every number stays, and each run gets the id that it has now.
+    """Convert a store of clops-sweep 0.2. Numbers do not change; runs get the ids of this version.
 
-    RESULTS is a folder or s3://... No old part is deleted before the new ones are verified. If the command is
+    RESULTS is a folder or s3://... Old parts are deleted only after the new ones are verified. If the command is
     interrupted, repeat it. Runs of plug-ins that no --plugins file declares keep their ids.
     """
     from clops_sweep.search.run_ids import rename_runs
@@ -35,7 +35,7 @@ def migrate(results: str, as_json: bool) -> None:
         return
     click.echo(
         f"{several(done.runs, 'run')} in {store.files.shown}: {len(done.new_ids)} got a new id, "
-        f"{several(done.parts, 'part')} written again"
+        f"{several(done.parts, 'part')} rewritten"
     )
     for dropped, kept in sorted(done.dropped.items()):
         click.echo(f"dropped {dropped}: the same run as {kept}, which stays")
@@ -50,15 +50,15 @@ def migrate(results: str, as_json: bool) -> None:
     required=True,
     type=NotEmpty(),
     metavar="EXPRESSION",
-    help="The runs to delete, by columns of the table runs, such as \"strategy == 'clops' and status == 'failed'\".",
+    help="Condition on columns of the table runs, such as \"strategy == 'clops' and status == 'failed'\".",
 )
-@click.option("--dry-run", is_flag=True, help="Only say how many runs match.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--dry-run", is_flag=True, help="Only print how many runs match.")
+@click.option("--yes", is_flag=True, help="Delete without asking for confirmation.")
 @json_option
 def delete(results: str, where: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Delete runs from all tables of a store. RESULTS is a folder or s3://...
 
-    If the command is interrupted, repeat it: runs are deleted as a whole or not at all.
+    If the command is interrupted, repeat it: each run is deleted completely or not at all.
     """
     from clops_sweep.store.upkeep.changes import delete_runs, matching
 
@@ -87,7 +87,7 @@ def _confirmed(err: bool) -> bool:
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        raise UsageError("delete: not confirmed, so nothing was deleted; confirm it with y or --yes") from None
+        raise UsageError("delete: not confirmed, so nothing was deleted; confirm with y or --yes") from None
 
 
 @click.command()
@@ -95,9 +95,9 @@ def _confirmed(err: bool) -> bool:
 @click.argument("other", type=NotEmpty(), metavar="OTHER")
 @json_option
 def merge(results: str, other: str, as_json: bool) -> None:
-    """Copy the runs of the store OTHER that RESULTS does not have. Each is a folder or s3://...
+    """Copy the runs of the store OTHER that the store RESULTS lacks. Both are a folder or s3://...
 
-    OTHER stays as it is. If both have a run with different numbers, nothing is copied.
+    OTHER is not changed. If a run has different numbers in the two stores, nothing is copied.
     """
     from clops_sweep.store.upkeep.changes import merge_runs
 

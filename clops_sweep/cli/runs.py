@@ -30,17 +30,17 @@ from clops_sweep.store.upkeep.rewriting import finish_interrupted
 @run_id_argument
 @results_option
 @prepared_root_option
-@click.option("--verify", is_flag=True, help="Compare every number with the stored ones; exit 1 if any differs.")
+@click.option("--verify", is_flag=True, help="Compare all numbers with the stored ones; exit status 1 if any differs.")
 @click.option(
     "--tolerance",
     type=Tolerance(),
     default=0,
-    help="Compare metrics and R alone, and take for equal what is so close: for another device than the run's.",
+    help="Compare only metrics and R, which may differ by this much; for a device other than the run's.",
 )
 @click.option(
     "--device",
     type=click.Choice(["cpu", "cuda"]),
-    help="By default the one that the run was computed on, if it is here.",
+    help="By default the device of the stored run, if it is available here.",
 )
 @plugins_option
 @json_option
@@ -92,7 +92,7 @@ def rerun(
     if not verify:
         return
     if not stored:
-        click.echo("the stored run has failed, and this one has not: there are no numbers to compare with")
+        click.echo("the stored run failed and this one did not: there are no numbers to compare")
         raise Ended(1)
     for difference in found:
         click.echo(printable(str(difference)))
@@ -101,7 +101,7 @@ def rerun(
         where = " ".join(f"{what} {value}" for what, value in of.items() if isinstance(value, str))
         click.echo(f"the stored run was computed {printable(where)}")
         if row["device"] != "cpu" and not tolerance:
-            click.echo("numbers of a GPU are the same but for rounding: see --tolerance")
+            click.echo("numbers computed on a GPU are equal only up to rounding: see --tolerance")
         raise Ended(1)
     equal = f"metrics and R equal the stored ones to {tolerance:g}" if tolerance else None
     click.echo(equal or "every number equals the stored one, bit for bit")
@@ -131,7 +131,7 @@ def _fails(error: Exception, row: dict[str, Any], verify: bool, as_json: bool) -
         raise Ended(0 if verify and alike else 1)
     click.echo(f"the run fails: {printable(said)}")
     if verify:
-        click.echo("the stored run has failed in the same way" if alike else "the stored run did not fail in that way")
+        click.echo("the stored run failed in the same way" if alike else "the stored run did not fail in that way")
     raise Ended(0 if verify and alike else 1)
 
 
@@ -139,7 +139,7 @@ def _fails(error: Exception, row: dict[str, Any], verify: bool, as_json: bool) -
 @results_option
 @json_option
 def compact(results: str, as_json: bool) -> None:
-    """Merge the many small files of finished runs into few. A sweep may run meanwhile."""
+    """Merge the many small files of finished runs into a few. This is safe during a sweep."""
     store = RunStore.named(results)
     store.files.check_is_there()
     store.check_format()
@@ -149,7 +149,7 @@ def compact(results: str, as_json: bool) -> None:
     except OSError as error:
         what = error.strerror or one_line(error)
         raise UsageError(
-            f"{store.files.shown}: cannot be written to ({what}); nothing is lost, and the same command goes on later"
+            f"{store.files.shown}: cannot be written to ({what}); nothing is lost, repeat the command to continue"
         ) from None
     if as_json:
         print_json({"results": store.files.shown, "merged": merged})

@@ -1,4 +1,4 @@
-"""Output about searches."""
+"""Output on the state of searches."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def print_tuned(rows: Sequence[TunedMethod]) -> None:
 
 
 def tuned_as_data(rows: Sequence[TunedMethod]) -> list[dict[str, object]]:
-    """Return the same as data."""
+    """Return the state of the tuning of each method as data for JSON."""
     if not rows:
         return []
     from clops_sweep.analysis.tables.tuning import tuning_as_data
@@ -100,7 +100,7 @@ def best_in_words(record: StudyRecord) -> str:
     first = _value_in_words(record, best[0])
     if len(best) == 1:
         return f"best so far: {first}"
-    return f"{len(best)} trials are bettered by no other in all objectives; the first of them: {first}"
+    return f"{len(best)} trials on the Pareto front, the first of them: {first}"
 
 
 def _value_in_words(record: StudyRecord, trial: TrialRecord) -> str:

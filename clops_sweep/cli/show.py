@@ -37,7 +37,7 @@ _ELSEWHERE = ("run_id", "status", "error", "plugins")
 
 
 class Sections(NamedTuple):
-    """The columns of a run by heading, and the number of config fields and results left out."""
+    """Columns of a run by heading, with the numbers of config fields and results that are left out."""
 
     columns: dict[str, list[str]]
     fields_left_out: int
@@ -48,8 +48,8 @@ class Sections(NamedTuple):
 @run_id_argument
 @results_option
 @plugins_option
-@click.option("--all", "everything", is_flag=True, help="Every column, with all digits.")
-@click.option("--against", metavar="RUN_ID", help="Another run, whose test metrics are subtracted.")
+@click.option("--all", "everything", is_flag=True, help="Show every column, with all digits.")
+@click.option("--against", metavar="RUN_ID", help="Another run; also show test metrics minus those of that run.")
 @json_option
 def show(run_id: str, results: str, everything: bool, against: str | None, as_json: bool) -> None:
     """Print the config, metrics and provenance of one run. RUN_ID may be any unambiguous prefix.
@@ -77,7 +77,7 @@ def show(run_id: str, results: str, everything: bool, against: str | None, as_js
     for line in _tested(store, found, against):
         click.echo(line)
     if row["patients_validation"] == 0:
-        click.echo("the data have no validation set: metrics are of the test set")
+        click.echo("the data have no validation set: metrics are computed on the test set")
     if lines := described(row["plugins"]):
         click.echo("plug-ins:")
         for line in (*lines, *changed_code([row])):
@@ -96,7 +96,7 @@ def show(run_id: str, results: str, everything: bool, against: str | None, as_js
 
 
 def _intervals(store: RunStore, run_id: str, other: str | None = None) -> dict[str, PatientInterval]:
-    """Return test metrics of a run over test patients, minus those of another run if given; empty without predictions.
+    """Return test metrics with intervals over patients, minus those of `other` if given; empty without predictions.
 
     Raises:
         UsageError: one of two runs has no predictions, or they were tested on different instances.
@@ -111,7 +111,7 @@ def _intervals(store: RunStore, run_id: str, other: str | None = None) -> dict[s
 
 
 def _tested(store: RunStore, run_id: str, against: str | None) -> Iterator[str]:
-    """Return intervals of a run's test metrics as lines, and the differences from another run."""
+    """Yield lines with a run's test metrics and intervals, and with the differences from another run."""
     other = None if against is None else store.find(against)
     for heading, found in (
         ("test metrics", _intervals(store, run_id)),
@@ -127,7 +127,7 @@ def _tested(store: RunStore, run_id: str, against: str | None) -> Iterator[str]:
 
 
 def sections(row: Mapping[str, Any], *, everything: bool = False) -> Sections:
-    """Return the columns of a row of `runs` to show: all that have values, or without `everything` the relevant ones.
+    """Return the columns of a row of `runs` to show: the relevant ones or, with `everything`, all that have values.
 
     Relevant config fields are those that the run's numbers depend on. Relevant results are the metrics of the
     scenario's headline measures, headline first, nonzero counters, and columns of plug-ins.

@@ -1,4 +1,4 @@
-"""`clops-sweep update-report`: what changes, and for whom, if one model replaces another."""
+"""`clops-sweep update-report`: reports what changes for which patients when one model replaces another."""
 
 from __future__ import annotations
 
@@ -25,13 +25,23 @@ from clops_sweep.store.run_store import RunStore
 
 @click.command("update-report")
 @run_id_argument
-@click.option("--against", metavar="RUN_ID", help="The run whose last model is replaced.")
+@click.option("--against", metavar="RUN_ID", help="The run whose last model would be replaced.")
 @click.option(
-    "--groups", type=NotEmpty(), metavar="COLUMN,...", help="Columns for subgroups, such as sex,age; see data sets."
+    "--groups",
+    type=NotEmpty(),
+    metavar="COLUMN,...",
+    help="Columns of the data set that define subgroups, such as sex,age.",
 )
-@click.option("--criteria", "criteria_file", type=NotEmptyPath(), metavar="FILE", help="TOML file of limits to keep.")
+@click.option(
+    "--criteria", "criteria_file", type=NotEmptyPath(), metavar="FILE", help="TOML file with acceptance criteria."
+)
 @results_option
-@click.option("--output", type=NotEmptyPath(), metavar="FILE", help="The page; by default report/update-RUN_ID.html.")
+@click.option(
+    "--output",
+    type=NotEmptyPath(),
+    metavar="FILE",
+    help="HTML file to write; by default report/update-RUN_ID.html in the store.",
+)
 @plugins_option
 @data_root_option
 @prepared_root_option
@@ -47,10 +57,10 @@ def update_report(
     prepared_root: Path | None,
     as_json: bool,
 ) -> None:
-    """Report what changes, and for whom, if a model replaces another. RUN_ID may be any unambiguous prefix.
+    """Report what changes for which patients when one model replaces another. RUN_ID may be any unambiguous prefix.
 
-    Without --against, the model of the run after its last task replaces the one before it. Needs predictions (--keep
-    predictions). The exit status is 1 if a criterion does not hold.
+    Without --against, the run's model after the last task is compared with its model before that task. Needs
+    predictions (--keep predictions). The exit status is 1 if a criterion does not hold.
     """
     from clops_sweep.analysis.drawing.style import write_whole
     from clops_sweep.analysis.update.criteria import read_criteria

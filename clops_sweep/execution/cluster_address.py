@@ -34,7 +34,7 @@ def running_cluster(asked: str) -> str:
     address = _automatic() if asked == "auto" else asked
     match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\s\[\]]+):(\d{1,5})", address)
     if match is None or int(match[2]) > 65535:
-        raise UsageError(f"--address {asked}: {address!r} is no address; expected auto or HOST:PORT")
+        raise UsageError(f"--address {asked}: {address!r} is not an address; expected auto or HOST:PORT")
     if match[1] in _LOOPBACK:  # Ray uses the address that other machines know
         address = f"{ray.util.get_node_ip_address()}:{match[2]}"
     if os.environ.get("RAY_USE_TLS", "0") != "1":
@@ -60,7 +60,7 @@ def _automatic() -> str:
     if owner not in (os.getuid(), 0):
         raise UsageError(
             f"--address auto: the cluster of this machine, at {address}, belongs to user {_user(owner)}; "
-            f"if you mean it, say --address {address}"
+            f"to use it, give --address {address}"
         )
     return address
 

@@ -74,12 +74,12 @@ class Job:
         )
 
     def parts(self) -> tuple[Job, ...]:
-        """Its locksteps in order, each as a job."""
+        """Return its locksteps in order, each as a job."""
         ends = list(accumulate(self.locksteps))
         return tuple(self.part(range(first, end)) for first, end in pairwise([0, *ends])) if ends else (self,)
 
     def __hash__(self) -> int:
-        return hash((self.run_ids, self.until))  # of the configs it would take long
+        return hash((self.run_ids, self.until))  # hashing the configs would be slow
 
     def __repr__(self) -> str:
         return f"Job({', '.join(self.run_ids[:2])}{', ...' * (len(self.run_ids) > 2)})"
@@ -110,15 +110,15 @@ _LIMITS: Mapping[str, Limit] = {
     "nice": NICE,
 }
 
-RUNS_ON_A_GPU = 40  # beyond that, a step takes proportionally longer, and the death of a worker costs more
+RUNS_ON_A_GPU = 40  # larger locksteps gain no speed, and more is lost when a worker dies
 
 
 @dataclass(frozen=True)
 class Resources:
-    """The resources of a trial, and where it runs.
+    """Resources of a trial, and the cluster or process that runs it.
 
     Attributes:
-        address: of a running Ray cluster; None starts one on this machine for the time of the sweep.
+        address: address of a running Ray cluster; None starts one on this machine for the duration of the sweep.
         cpus_per_trial: CPUs reserved for a trial, which computes on one.
         gpus_per_trial: share of a GPU reserved for a trial; 0 leaves the device and the share to `devices.choice`.
         lockstep: maximum number of runs computed together; None for 1 on a CPU, where lockstep gains nothing, and 40 on
@@ -220,7 +220,7 @@ class Workplace:
         checkpoint_every: epochs between checkpoints, in addition to those after each task; 0 for none.
         epoch_timeout: time limit of an epoch in seconds; None for no limit.
         datasets: declarations of the search-space file's data sets, so that configs can name them.
-        origins: origin of their code and that of plug-ins, by config field and name.
+        origins: origins of the code of data sets and plug-ins, by config field and name.
         is_observed: whether workers send events for observers.
     """
 

@@ -85,8 +85,8 @@ def packed(what: str, plugin: Plugin) -> PackedPlugin:
         _Packer(file).dump(plugin)  # type: ignore[no-untyped-call]
     except OF_USERS as error:
         raise UsageError(
-            f"{what} cannot be handed to workers ({reason(error)}); make what it holds on to inside of it, when it is "
-            "called"
+            f"{what} cannot be sent to workers ({reason(error)}); create the objects that it uses inside of it, when "
+            "it is called"
         ) from None
     return PackedPlugin(what, file.getvalue())
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 SETTINGS = {
-    # No usage statistics, and no hiding of GPUs from trials that request none.
+    # Disable usage statistics, and keep GPUs visible to trials that request none.
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     # Ray must not deduplicate lines: equal lines of different runs matter.

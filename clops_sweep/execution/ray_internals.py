@@ -118,7 +118,7 @@ def worker_setup(script: str, warn: Warn = warnings.warn) -> AbstractContextMana
     """Make Ray start each worker through this script instead of its own `setup_worker.py`, unless another is set."""
 
     def changes() -> dict[str, Any]:
-        _private("ray._private.workers.setup_worker")  # the script runs it where it cannot fork a worker
+        _private("ray._private.workers.setup_worker")  # the script runs it if it cannot fork a worker
         update_if_absent = _private(name := "ray._private.parameter.RayParams.update_if_absent")
 
         def with_script(params: Any, **defaults: Any) -> None:
@@ -131,7 +131,7 @@ def worker_setup(script: str, warn: Warn = warnings.warn) -> AbstractContextMana
 
 
 def worker_deaths(warn: Warn = warnings.warn) -> AbstractContextManager[bool]:
-    """Make Tune handle every death of a worker as one.
+    """Make Tune recognise every death of a worker, so that the sweep continues.
 
     Ray ends workers if a machine's memory runs out, with an error that Tune does not know and that ends the sweep.
     """

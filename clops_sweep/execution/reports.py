@@ -56,7 +56,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class FoundFinished:
-    """The job's runs were already in the store, or another sweep has recorded them meanwhile (`elsewhere`)."""
+    """The job's runs were already in the store, or another sweep recorded them in the meantime (`elsewhere`)."""
 
     elsewhere: bool
 

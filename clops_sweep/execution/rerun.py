@@ -147,8 +147,8 @@ def differences(result: RunResult, store: RunStore, run_id: str, tolerance: floa
 
     Args:
         result: result of the repeated run.
-        store: the store with the other.
-        run_id: id of both.
+        store: the store with the stored run.
+        run_id: the id of the run.
         tolerance: 0 to compare every number bit for bit. Otherwise the maximum absolute difference of metrics and R
             alone: with other rounding, as on another device, stored and replayed instances may also differ.
     """

@@ -32,7 +32,7 @@ PREQUENTIAL = ("prequential_auc", "prequential_accuracy")
 """Measures of all instances of an online stream, each predicted before the network was trained on it."""
 
 STREAM = "stream"
-"""The task of an online stream's batches, whatever task they are of, in the learning curves."""
+"""Name of the task in the learning curves of an online stream, whose batches may belong to any task."""
 
 PHASES = ("seconds_train", "seconds_acquire", "seconds_evaluate")
 

@@ -117,29 +117,33 @@ class RunConfig(BaseModel):
     task_classes: tuple[tuple[int | str, ...], ...] | None = Field(
         None, description="class_il, class_il_union: the classes of each task, by number or name; by default pairs"
     )
-    domain: str = Field(LEAD, description="domain_il: lead, or the column of the data set that tasks go by")
+    domain: str = Field(LEAD, description="domain_il: lead, or the column of the data set that defines the tasks")
     split_within: Literal["people", "time"] = Field(
-        "people", description="subject_il: other people are held out, or the end of each person's recording"
+        "people", description="subject_il: hold out other people, or the end of each person's recording"
     )
-    people_per_task: PositiveInt | None = Field(None, description="subject_il: by default a tenth of the people")
-    people_order: Seed | None = Field(None, description="subject_il: seed of a shuffle; by default by enrolment")
+    people_per_task: PositiveInt | None = Field(None, description="subject_il: by default a tenth of all people")
+    people_order: Seed | None = Field(
+        None, description="subject_il: seed of a shuffle; by default in order of enrolment"
+    )
 
     task_order: Literal["sequential", "curriculum", "anti_curriculum"] | Seed | tuple[int, ...] = Field(
         "sequential",
-        description="as the scenario has them, a seed for a shuffle, a permutation from 0, or by difficulty",
+        description="default order, seed of a shuffle, permutation counted from 0, or by difficulty",
     )
     blurry: ShareOrNone = Field(
-        0.0, description="share of each task's training instances that come with the tasks before and after it"
+        0.0, description="share of each task's training instances that are moved to the tasks before and after it"
     )
     stream: Literal["epochs", "online"] = Field(
-        "epochs", description="online: one pass, task-free; every batch is predicted, then trained on"
+        "epochs", description="online: one pass without task boundaries; each batch is predicted, then trained on"
     )
     steps_per_batch: PositiveInt = Field(1, description="online: gradient steps on each batch")
     prequential_window: PositiveInt = Field(
-        500, description="online: the curves are of so many instances before each point"
+        500, description="online: number of latest instances behind each point of the curves"
     )
 
-    first_tasks: PositiveInt | None = Field(None, description="only so many tasks, the first of the order")
+    first_tasks: PositiveInt | None = Field(
+        None, description="number of tasks to train on, the first ones in the order; by default all"
+    )
 
     epochs_per_task: PositiveInt = Field(
         default_factory=lambda data: (
@@ -158,13 +162,14 @@ class RunConfig(BaseModel):
         0.0, description="adds weight_decay * x to the gradient by x; adamw subtracts learning_rate * weight_decay * x"
     )
     schedule: Literal["constant", "cosine", "step"] = Field(
-        "constant", description="of the learning rate over the epochs of each task"
+        "constant", description="learning rate over the epochs of each task"
     )
     precision: Literal["float32", "bfloat16"] = Field(
-        "float32", description="of training passes: bfloat16 computes matrix products and convolutions in 16 bits"
+        "float32", description="precision of training; bfloat16 computes matrix products and convolutions in 16 bits"
     )
     early_stopping: PositiveInt | None = Field(
-        None, description="epochs without a lower validation loss after which a task ends and its best epoch is kept"
+        None,
+        description="patience: epochs without a lower validation loss, after which a task ends with its best epoch",
     )
     normalize: Normalization = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].normalize if "dataset" in data else "none"
@@ -176,14 +181,14 @@ class RunConfig(BaseModel):
         description="whether an instance is one lead of a recording or all of them at once",
     )
     encoder: str | None = Field(
-        None, description="a frozen encoder, or run:RUN_ID; its features, computed once, take the place of the signals"
+        None, description="frozen encoder, or run:RUN_ID; its features, computed once, replace the signals"
     )
     lora_rank: NonNegativeInt = Field(
-        0, description="of trainable adapters on the encoder, which then sees the frames in every step; 0 for none"
+        0, description="rank of trainable adapters on the encoder, which then runs in every step; 0 for none"
     )
     network: str = PAPER_NETWORK
     norm: Literal["batch", "layer", "group", "none"] = Field(
-        "batch", description="what replaces the network's batch norm layers; batch leaves the network as it is declared"
+        "batch", description="replacement of the network's batch norm layers; batch keeps them"
     )
     head: Literal["linear", "cosine", "per_class"] = Field(
         "linear",
@@ -194,21 +199,22 @@ class RunConfig(BaseModel):
     class_weights: Literal["balanced"] | None = Field(
         None, description="balanced: a loss is weighted by n / (C n_c), n_c training instances of its class in its task"
     )
-    augment: str | None = Field(None, description="how training frames are changed at random before each pass")
-    weight_seed: Seed | None = Field(None, description="seed of the initial weights alone; by default the run's seed")
+    augment: str | None = Field(None, description="random augmentation of training frames in each pass")
+    weight_seed: Seed | None = Field(None, description="seed of the initial weights only; by default the run's seed")
     split: str | None = Field(
         None,
         description="fold:i/k: part i of the people is the test set, part i + 1 validation, the rest training",
     )
     validation: Share | None = Field(
-        None, description="share of the training people that is for validation, where the publisher has none for it"
+        None,
+        description="share of the training people used for validation, if the publisher provides no validation set",
     )
     curves: Literal["test"] | None = Field(
-        None, description="test: learning curves of the test set, where a data set has no validation set"
+        None, description="test: learning curves on the test set, for a data set without a validation set"
     )
 
     _aside: dict[str, Any] = PrivateAttr(default_factory=dict)
-    """Options that were given and that no plug-in of this config uses."""
+    """Given options that no plug-in of this config uses."""
 
     def __init__(self, **values: Any) -> None:
         self._fill(values)

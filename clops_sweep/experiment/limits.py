@@ -32,7 +32,7 @@ Keep = Literal["predictions", "models", "models:all"]
 """Optional results of a run, in addition to the four tables."""
 
 Device = Literal["auto", "cpu", "gpu"]
-"""What a launch may be told to compute on."""
+"""Devices that a launch may use."""
 
 SEEDS = IntOption(5, ge=1, le=100_000)
 LIMIT = IntOption(1, ge=1)
@@ -53,7 +53,7 @@ def seconds_in(duration: object) -> float:
     """Return the seconds of a duration such as "3h55m", "90min" or "1.5h"; a number is seconds.
 
     Raises:
-        ValueError: no duration, or not more than 0; the message says what is expected.
+        ValueError: the text is not a duration above 0; the message says what is expected.
     """
     seconds = 0.0
     if isinstance(duration, str) and _DURATION.fullmatch(duration):

@@ -204,7 +204,7 @@ def headline_of(names: object) -> tuple[str, ...]:
     for name in names:
         column = of_measure(name, measure) if measure is not None and str(name) in _BY_NAME else name
         if not isinstance(column, str) or column not in METRICS:
-            raise ValueError(f"{name!r} is no metric; expected some of {', '.join((*MEASURES, *_BY_NAME))}")
+            raise ValueError(f"{name!r} is not a metric; expected some of {', '.join((*MEASURES, *_BY_NAME))}")
         measure = METRICS[column].measure if column in MEASURES else measure
         if measure is None:
             raise ValueError(f"{name!r}: expected one of {', '.join(MEASURES)} first, by which runs are ranked")

@@ -1,4 +1,4 @@
-"""What the paper's network asks of frames, and which networks are tried before a launch."""
+"""Checks that frames fit a network, and the networks that are tried before a launch."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK
 
 
 def is_tried(config: RunConfig) -> bool:
-    """Whether a network may turn out to be unfit: it is the user's, or layers are replaced that it may not have."""
+    """Return whether to try a network before a launch: it is custom, or some of its layers are to be replaced."""
     replaced = config.norm != "batch" or config.head == "cosine"
     return config.network in NETWORKS.added or replaced or config.lora_rank > 0
 
 
 def check_frames(config: RunConfig, frames: FrameSet) -> None:
-    """Sees whether the config's network takes such frames.
+    """Check that frames fit the network and the encoder of a config.
 
     Raises:
-        UsageError: it is the paper's, and they are not 1 x 2,500; or the frames are not features of the config's
-            encoder.
+        UsageError: the network is the paper's and the frames are not 1 x 2,500, or the frames are not features of the
+            config's encoder.
     """
     encoded = frames.encoded
     encoder, adapted = (None, False) if encoded is None else (encoded.encoder, encoded.module is not None)

@@ -17,7 +17,7 @@ class Sealed:
     """The content of a seal.
 
     Attributes:
-        path: its file.
+        path: path of the file.
         content: `sealed_at`, `claims` by key, `space` (SHA-256 of the identities of the runs), `runs` (their number)
             and `data` (content hashes of the data).
     """
@@ -38,9 +38,9 @@ class Sealed:
             f"claim {key} was edited" for key in sorted(before.keys() & after.keys()) if before[key] != after[key]
         ]
         if was["space"] != now["space"]:
-            found.append(f"the search space asks for other runs ({now['runs']:,} instead of {was['runs']:,})")
+            found.append(f"the search space requests other runs ({now['runs']:,} instead of {was['runs']:,})")
         if not set(now["data"]) <= set(was["data"]):
-            found.append("the data are others")
+            found.append("the data differ")
         return found
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ def sealed(asked: Request) -> Sealed | None:
         content = {}
     digest = content.pop("sha256", None) if isinstance(content, dict) else None
     if digest is None or digest != sha256(content):
-        raise DamagedStore(f"{path}: was edited after it was sealed; put back the file as it was written")
+        raise DamagedStore(f"{path}: was edited after it was sealed; restore the original file")
     return Sealed(path, content)
 
 

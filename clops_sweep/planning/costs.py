@@ -12,7 +12,7 @@ Fields = Mapping[str, Any]
 """Values of a config by field name."""
 
 _USUAL_TASKS = 5
-"""Where only the data can tell how many tasks there are; runs of one kind have the same number."""
+"""Assumed number of tasks if only the data determine it. It has no effect: runs of one kind have equally many."""
 
 
 Settings = tuple[str | int | None, ...]

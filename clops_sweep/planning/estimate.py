@@ -23,7 +23,7 @@ _OF_HOURS, _OF_RUNS = 0.2, 0.25
 finished runs."""
 
 _MOST_READ = 200
-"""Most finished runs read of one kind."""
+"""Maximum number of finished runs that are read per kind."""
 
 
 class Estimate(NamedTuple):
@@ -83,7 +83,7 @@ def estimate(
 
 
 def _deviation(rows: Sequence[_Known], costs: Costs, pending: int) -> float:
-    """Return the standard deviation of log(total), from the hour, the mean of finished runs, and the pending runs."""
+    """Return the standard deviation of log(total): variation between hours, of finished runs, and of pending runs."""
     off = [math.log(row.seconds / (costs.seconds(row.kind) or row.seconds)) for row in rows]
     of_runs = math.sqrt(sum(each**2 for each in off) / (len(off) - 1)) if len(off) > 2 else _OF_RUNS
     return math.sqrt(_OF_HOURS**2 + of_runs**2 * (1 / len(off) + 1 / pending))

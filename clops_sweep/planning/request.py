@@ -34,7 +34,7 @@ class Request:
         shard: the part of the runs to compute; None for all.
 
     Raises:
-        UsageError: a shard of a search.
+        UsageError: a shard is requested for a search, whose trials depend on each other.
     """
 
     selection: Selection

@@ -143,7 +143,7 @@ def configs_of(space: SearchSpace) -> list[RunConfig]:
 
 
 def tasks_of(asked: Request, configs: Iterable[RunConfig]) -> list[tuple[Scenario, FrameSet]]:
-    """Return the distinct tasks of some configs with their frames, as far as the data are prepared here."""
+    """Return the distinct tasks of some configs with their frames; configs whose data are not prepared are skipped."""
     prepared = [config for config in configs if asked.data_hash(config) is not None]
     found = {(config.data_key, config.task_order, *config.tasks_key): config for config in prepared}
     kept = [(in_order(config), asked.data.frames(config.data_key)) for config in found.values()]

@@ -97,7 +97,7 @@ class SearchFeed:
         self._held: list[tuple[OpenTrial, dict[str, RunConfig]]] = []
         self._jobs: dict[Job, _Trial] = {}
         self.error: str | None = None
-        """What ended the search early: its database could not be written to, say."""
+        """The error that ended the search early, such as a database that could not be written to."""
 
     def begin(self) -> None:
         """Take over the trials that an earlier driver left running."""

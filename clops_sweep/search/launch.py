@@ -42,7 +42,7 @@ MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
 """Creates a display, a context manager that shows progress."""
 
 Starting = Callable[[Plan, Sequence[PlannedRun], "Resources"], None]
-"""Called with the plan, the runs that are about to start and what they take, before Ray starts."""
+"""Called before Ray starts, with the plan, the runs that are about to start, and their resources."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _launch_once(
     starting: Starting,
     warn: Callable[[str], None],
 ) -> Outcome:
-    """Run what can be asked for by now, first the grids, then the searches."""
+    """Compute the runs that are known by now: first those of grids, then those of searches."""
     _check(asked, resources)
     finish_interrupted(asked.store)
     plan = _plan_without_damage(asked, warn)

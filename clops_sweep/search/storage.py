@@ -170,7 +170,7 @@ def only_driver(space: SearchSpace, work_folder: Path) -> Iterator[None]:
         if alone is False:
             raise UsageError(
                 f"search space {space.name!r} is being run by another driver on the same results; "
-                "one is enough, it takes all that its cluster has"
+                "a single one uses its whole cluster"
             )
         yield
 

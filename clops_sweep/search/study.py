@@ -125,7 +125,7 @@ class SearchStudy:
                 self._study.set_user_attr(DEFINITION, definition(space, data_hashes))
 
     def close(self) -> None:
-        """Lets go of the database."""
+        """Close the database."""
         close(self._storage)
 
     @property
@@ -240,7 +240,7 @@ def check_definition(space: SearchSpace, study: optuna.Study, data_hashes: Mappi
     if DEFINITION not in attributes:
         if study.get_trials(deepcopy=False):
             raise UsageError(
-                f"study {space.name!r} in {where} was made by something else; give the search space another name"
+                f"study {space.name!r} in {where} was created by another program; give the search space another name"
             )
         return
     then, now = attributes[DEFINITION], definition(space, data_hashes)

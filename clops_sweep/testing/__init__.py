@@ -1,4 +1,4 @@
-"""Contract suites for plug-ins: a third party's tests import one and call it on their own member.
+"""Contract suites for plug-ins. The tests of a custom plug-in import a suite and call it on the plug-in.
 
 Example::
 
@@ -7,8 +7,8 @@ Example::
     def test_contract():
         check_acquisition_function(least_confident)
 
-Each suite runs on tiny generated frames, in seconds, and in all three kinds of output where it is not about a scenario
-itself. It raises `ContractViolation` with a sentence that says what is wrong, and needs nothing beside the package.
+Each suite runs in seconds on tiny generated frames, with all three kinds of output (a scenario has its own kind). It
+raises `ContractViolation` with a sentence that says what is wrong. It needs no test framework and no data.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every acquisition function must do."""
+"""Contract suite of acquisition functions."""
 
 from __future__ import annotations
 
@@ -24,15 +24,22 @@ _COUNTERS = (1, 0, 0)
 
 
 def check_acquisition_function(function: AcquisitionFunction) -> None:
-    """Runs the contract suite of acquisition functions on one of them.
+    """Check an acquisition function against its contract.
 
-    In each scenario kind, for networks in mid-training: scores are finite, of shape [S, m] and the same when asked
-    again; network, running statistics, optimiser and rows stay as they are, bit for bit; no generator but the named
-    streams is drawn from; no other frames are looked at; a run's scores do not depend on what it is stacked with.
-    Then whole runs of CLOPS with the function pass the suite of strategies.
+    With each kind of output, on networks that have been trained for an epoch:
+
+    - Scores are finite, have the shape [S, m], and are equal in a second call.
+    - The function does not change network, running statistics, optimiser or rows, not even by a bit.
+    - It draws random numbers only from named streams and reads only the given frames.
+    - The scores of a run do not depend on the other runs in lockstep.
+
+    Then complete runs of CLOPS with the function must pass `check_strategy`'s suite.
+
+    Args:
+        function: from (AcquisitionContext, rows int64 [S, m]) to scores [S, m].
 
     Raises:
-        ContractViolation: with a sentence that says what is wrong.
+        ContractViolation: the function breaks the contract; the message says how.
     """
     with one_thread():
         for scenario in SCENARIO_KINDS:
@@ -53,25 +60,26 @@ def _check_scores(function: AcquisitionFunction, scenario: ScenarioName) -> None
     require(isinstance(scores, torch.Tensor), f"{scenario}: scores are a tensor, not a {type(scores).__name__}")
     require(scores.shape == rows.shape, f"{scenario}: scores of shape {list(scores.shape)} for rows {list(rows.shape)}")
     require(scores.is_floating_point(), f"{scenario}: scores are {scores.dtype}, not floating point")
-    require(not scores.requires_grad, f"{scenario}: scores hang on to a graph; score without gradients")
+    require(not scores.requires_grad, f"{scenario}: scores require gradients; compute them under torch.no_grad()")
     require(scores.isfinite().all(), f"{scenario}: a score is not finite")
     require(same_bits(rows, rows_before), f"{scenario}: scoring changed the rows")
     changed = difference(before, context.learner.state(), "learner")
     require(changed is None, f"{scenario}: scoring changed {changed}")
     foreign = looks.take() - set(rows.flatten().tolist())
-    require(not foreign, f"{scenario}: scoring looked at frames it was not asked about: rows {sorted(foreign)}")
+    require(not foreign, f"{scenario}: scoring read frames other than the given ones: rows {sorted(foreign)}")
     with global_randomness(2, f"the acquisition function in {scenario}"):
-        require(same_bits(function(context, rows), scores), f"{scenario}: scores differ when asked again")
+        require(same_bits(function(context, rows), scores), f"{scenario}: scores differ in a second call")
     for run, seed in enumerate(_SEEDS):
         alone, _ = networks_in_training(scenario, (seed,))
         own = function(alone, rows[run : run + 1])
         require(
-            same_bits(own[0], scores[run]), f"{scenario}: scores differ between a run alone and the same run stacked"
+            same_bits(own[0], scores[run]),
+            f"{scenario}: scores differ between a run alone and the same run in lockstep",
         )
 
 
 def networks_in_training(scenario: ScenarioName, seeds: tuple[int, ...]) -> tuple[AcquisitionContext, torch.Tensor]:
-    """Networks after one epoch on the first task, and rows of it to score, other ones for each run: int64 [S, m]."""
+    """Return networks after one epoch on the first task, and rows of it to score, drawn for each run: int64 [S, m]."""
     config, frames = tiny_config(scenario), tiny_frames(scenario)
     tasks = scenario_of(config, frames)
     bank = FrameBank(frames, torch.device("cpu"))

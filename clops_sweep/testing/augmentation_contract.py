@@ -1,4 +1,4 @@
-"""What every augmentation must do."""
+"""Contract suite of augmentations."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _SHAPES = ((7, 3, 400), (1, 3, 400), (5, 2, 50))
 
 
 def check_augmentation(function: Callable[..., Any], *, whole_runs: bool = True, **options: Any) -> None:
-    """Runs the contract suite of augmentations on one of them.
+    """Check an augmentation against its contract.
 
-    Frames of several shapes come back in their shape and type, finite, from the given generator alone, and those that
-    were given stay what they are. Then whole runs of CLOPS and GEM on frames of one channel pass the suite of
-    strategies.
+    For frames of several shapes, the result has the same shape and type, is finite, and depends only on the frames and
+    the given generator. The given frames are not modified. Then complete runs of CLOPS and GEM on single-channel frames
+    must pass `check_strategy`'s suite.
 
     Args:
-        function: from frames, float32 [n, channels, samples], and a `numpy.random.Generator` to such frames.
-        whole_runs: False leaves out the runs, for a function that needs several channels.
-        options: its own.
+        function: from frames, float32 [n, channels, samples], and a `numpy.random.Generator` to augmented frames.
+        whole_runs: False skips the runs, for a function that needs several channels.
+        options: values of the function's options.
 
     Raises:
-        ContractViolation: with a sentence that says what is wrong.
+        ContractViolation: the function breaks the contract; the message says how.
     """
     with AUGMENTATIONS.temporarily("augmentation_under_test", function, AUGMENTATIONS.declaration_of(function)):
         try:
@@ -42,9 +42,9 @@ def check_augmentation(function: Callable[..., Any], *, whole_runs: bool = True,
                 for _ in range(2):
                     with global_randomness(number, "the augmentation"):
                         found.append(Augmenter("augmentation_under_test", [3], options)(frames))
-                    require(same_bits(frames, before), "the augmentation changes the frames that it is given")
+                    require(same_bits(frames, before), "the augmentation modifies the given frames")
                 require(bool(found[0].isfinite().all()), f"frames {list(shape)}: a sample is not finite")
-                require(same_bits(*found), f"frames {list(shape)}: the same generator gives other frames")
+                require(same_bits(*found), f"frames {list(shape)}: equal generators give different frames")
             for strategy in ("clops", "gem") if whole_runs else ():
                 given = {"augment": "augmentation_under_test", "strategy": strategy}
                 check_named_strategy(tiny_config("class_il", **given, **options), tiny_frames("class_il"))

@@ -1,4 +1,4 @@
-"""Plug-ins as they are called where a config says nothing of their options."""
+"""Plug-ins with the default values of their options."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from clops_sweep.experiment.plugins.registry import Registry
 
 
 def with_defaults(registry: Registry, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that gets its options, if it is registered with some, as they are by default."""
+    """Return the function with its registered options, if any, set to their defaults."""
     options = default_options(registry, function)
     return partial(function, **options) if options else function
 
 
 def default_options(registry: Registry, function: Callable[..., Any]) -> dict[str, Any]:
-    """The options of a function by name, if it is registered with some, as the config of generated data has them."""
+    """Return the registered options of a function by name, with their values in the default config."""
     config = RunConfig()
     return {name: getattr(config, name) for name in registry.declaration_of(function).options}

@@ -14,10 +14,10 @@ from clops_sweep.data.frames import FRAME_LENGTH, TEST, TRAINING, VALIDATION, Fr
 from clops_sweep.experiment.config import RunConfig
 
 SCENARIO_KINDS: tuple[ScenarioName, ...] = ("class_il", "time_il", "domain_il")
-"""One sigmoid, a softmax, several sigmoids."""
+"""Scenarios with the three kinds of output: one sigmoid, a softmax, several sigmoids."""
 
 _RECORDINGS = {TRAINING: (5, 3), VALIDATION: (3, 2), TEST: (3, 2)}
-"""Recordings per class, elsewhere and in time_il."""
+"""Recordings per class and split: in other scenarios than time_il, and in time_il (per term)."""
 
 _LEADS = ("I", "II", "III", "aVR", "aVL", "aVF")
 
@@ -27,21 +27,23 @@ _GAIN, _OFFSET = 1e-3, 0.05
 def tiny_frames(
     scenario: ScenarioName, *, tasks: int = 3, seed: int = 0, group: int = 2, channels: int = 1
 ) -> FrameSet:
-    """A frame set for one scenario: every class is a frequency of its own in noise, every task has a gain of its own.
+    """Return a frame set for a scenario: each class has its own frequency, each task its own gain, and there is noise.
 
-    class_il, class_il_union: `tasks` groups of classes, 5 training, 3 validation and 3 test instances a class. time_il:
-    three terms (whatever `tasks` says) of four classes, 12, 8 and 8 instances each. domain_il: `tasks` leads of
-    recordings that carry any subset of three labels, 10, 6 and 6 instances each. Of a user's own scenario as class_il.
+    - class_il, class_il_union and custom scenarios: `tasks` groups of classes; per class 5 training, 3 validation and 3
+      test instances.
+    - time_il: always three terms with four classes; per term 12 training, 8 validation and 8 test instances.
+    - domain_il: `tasks` leads of recordings with any subset of three labels; per lead 10 training, 6 validation and 6
+      test instances.
 
-    Every recording has a patient of its own, in one split only, and one of two sites (a column of `domains`). Frames
-    are stored as int16 with gain and offset.
+    Each recording has its own patient, who is in one split, and one of two sites (``domains["site"]``). Frames are
+    stored as int16 with gain and offset.
 
     Args:
-        scenario: which scenario the set is for.
-        tasks: number of tasks in class_il, class_il_union and domain_il.
-        seed: of the noise.
-        group: classes of a task in class_il and class_il_union; 12 in all at most.
-        channels: with more than one, instances are of so many leads at once.
+        scenario: the scenario.
+        tasks: number of tasks, except in time_il.
+        seed: seed of the noise.
+        group: classes per task in class_il and class_il_union; at most 12 classes in total.
+        channels: number of leads per instance.
     """
     codes, split, place, site = _recordings(scenario, tasks, group)
     kind = SCENARIO_KINDS.index(scenario) if scenario in SCENARIO_KINDS else 0
@@ -54,7 +56,7 @@ def tiny_frames(
     labels: NDArray[Any] = codes.astype(np.uint8) if multi_label else codes.argmax(1).astype(np.int64)
     terms = np.array(["2018-06-01", "2019-06-01", "2020-06-01"], dtype="datetime64[s]")
     rows = np.arange(recordings * leads, dtype=np.int64).reshape(recordings, leads)
-    instances = leads if channels == 1 else 1  # of a recording
+    instances = leads if channels == 1 else 1  # per recording
     return FrameSet(
         name="synthetic",
         frames=frames,
@@ -76,7 +78,7 @@ def tiny_frames(
 
 
 def tiny_config(scenario: ScenarioName, **changes: Any) -> RunConfig:
-    """A config to go with `tiny_frames`: two epochs a task, few samples, a last batch that is not full."""
+    """Return a config for `tiny_frames`: two epochs per task, few Monte-Carlo samples, an incomplete last batch."""
     settings: dict[str, Any] = {
         "scenario": scenario,
         "dataset": "synthetic",
@@ -94,7 +96,7 @@ def tiny_config(scenario: ScenarioName, **changes: Any) -> RunConfig:
 def _recordings(
     scenario: ScenarioName, tasks: int, group: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Multi-hot labels [n, C], split [n], place (group or term) [n] and site [n] of every recording, in mixed order."""
+    """Return multi-hot labels [n, C], split, place (group or term) and site, each [n], of shuffled recordings."""
     rows: list[tuple[list[int], int, int, int]] = []
     for split, counts in _RECORDINGS.items():
         for number in range(counts[scenario == "time_il"]):
@@ -117,7 +119,7 @@ def _recordings(
 def _frames(
     scenario: ScenarioName, tasks: int, group: int, seeds: tuple[int, ...], leads: int
 ) -> tuple[NDArray[np.int16], str]:
-    """What is stored of all leads of the recordings, read-only as a file's, and its hash."""
+    """Return the stored frames of all leads, read-only like mapped files, and their hash."""
     codes, _, place, _ = _recordings(scenario, tasks, group)
     stream = np.random.default_rng(seeds)
     signals = [_signal(row, 1 + 0.5 * number, stream) for row, number in zip(codes, place, strict=True)]
@@ -130,7 +132,7 @@ def _frames(
 
 
 def _signal(labels: NDArray[np.int64], gain: float, stream: np.random.Generator) -> NDArray[np.float64]:
-    """The sum of the frequencies of the classes that are present, at random phases."""
+    """Return the sum of the sine waves of the present classes, with random phases."""
     time = np.arange(FRAME_LENGTH) / FRAME_LENGTH
     waves = [np.sin(2 * np.pi * (8 * (code + 1) * time + stream.uniform())) for code in np.flatnonzero(labels)]
     return gain * np.sum(waves, axis=0) if waves else np.zeros(FRAME_LENGTH)

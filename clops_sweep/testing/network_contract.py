@@ -1,4 +1,4 @@
-"""What every network must do."""
+"""Contract suite of networks."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from clops_sweep.testing.strategy_contract import check_named_strategy
 from clops_sweep.testing.watch import ContractViolation
 
 _STRATEGIES = ("gem", "mir")
-"""Those that ask a network for what CLOPS does not: gradients on a memory, losses after a virtual step."""
+"""Strategies with further demands on a network: gradients on a memory (GEM), losses after a virtual step (MIR)."""
 
 
 def check_network(network: Callable[[int, int, int], Any], *, channels: int = 3, samples: int = 400) -> None:
-    """Runs the contract suite of networks on one of them.
+    """Check a network against its contract.
 
-    What a launch tries before it starts: shapes, gradients by every parameter, nothing kept between calls, nothing
-    drawn but from the global generators. Then whole runs of CLOPS with Monte-Carlo dropout in each scenario kind, and
-    of GEM and MIR in one, pass the suite of strategies: all numbers finite, and bit for bit the same when repeated,
-    stacked with others, and resumed from a checkpoint after each epoch.
+    First the checks of a launch: output shape, a gradient for each parameter, no state between calls, and random
+    numbers only from the global generators. Then complete runs of CLOPS with each kind of output, and of GEM and MIR
+    with one, must pass `check_strategy`'s suite: all numbers are finite, and bit-equal if the run is repeated, trained
+    in lockstep, or resumed from a checkpoint after each epoch.
 
     Args:
-        network: a function (channels, samples, outputs), or a class, that makes a `torch.nn.Module`.
-        channels: of the frames that it is tried on.
-        samples: of these, 2,500 at most.
+        network: a function of (channels, samples, outputs), or a class, that returns a `torch.nn.Module`.
+        channels: number of channels of the frames.
+        samples: samples per channel, at most 2,500.
 
     Raises:
-        ContractViolation: with a sentence that says what is wrong.
+        ContractViolation: the network breaks the contract; the message says how.
     """
     with NETWORKS.temporarily("network_under_test", network):
         for scenario in SCENARIO_KINDS:
             frames = of_shape(tiny_frames(scenario, tasks=2), channels, samples)
             for strategy in ("clops", *_STRATEGIES) if scenario == "class_il" else ("clops",):
-                settings = {"domain": "site"} if scenario == "domain_il" else {}  # all channels belong to one instance
+                # Leads are channels of an instance here, so they cannot be the domains.
+                settings = {"domain": "site"} if scenario == "domain_il" else {}
                 _check(tiny_config(scenario, strategy=strategy, network="network_under_test", **settings), frames)
 
 

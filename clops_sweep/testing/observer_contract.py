@@ -1,4 +1,4 @@
-"""What every observer must do."""
+"""Contract suite of observers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _NAME = "observer_under_test"
 
 
 def check_observer(member: Any, target: str | None = None, *, seconds: float = SECONDS) -> None:
-    """Run the contract suite of observers on one of them, in a thread as in a sweep.
+    """Check an observer against its contract, in a thread as in a sweep.
 
-    It must take all events of a whole run that another launch resumes after its first task, and of a run that fails,
-    none of them in more than so many seconds.
+    It must accept all events of a complete run that a second launch resumes after the first task, and of a failed run.
+    No call may take longer than `seconds`.
 
     Args:
-        member: a function of an event, or a class that is made with target and folder.
-        target: the text behind the colon of `--observe NAME:TARGET`.
-        seconds: longest time for an event.
+        member: a function of an event, or a class that is instantiated with target and folder.
+        target: the text after the colon of `--observe NAME:TARGET`.
+        seconds: maximum duration of a call.
 
     Raises:
-        ContractViolation: with a sentence that says what is wrong.
+        ContractViolation: the observer breaks the contract; the message says how.
     """
     config, frames = tiny_config("class_il"), tiny_frames("class_il", tasks=2)
     run_id, failed_id = config.run_id(frames.data_hash), config.replace(seed=config.seed + 1).run_id(frames.data_hash)

@@ -1,4 +1,4 @@
-"""What every scenario must do."""
+"""Contract suite of scenarios."""
 
 from __future__ import annotations
 
@@ -22,36 +22,38 @@ _PARTS = ("train", "validation", "test")
 
 
 def check_scenario(function: ScenarioFunction, frames: FrameSet, **options: Any) -> None:
-    """Runs the contract suite of scenarios on the function of one, and on frames that it is made for.
+    """Check a scenario against its contract, on a suitable frame set.
 
-    What it returns can be trained on (see `ScenarioTasks`): names that differ, targets of zeros and ones of the kind
-    that it says, instances in every split, no patient in two of them (see `people_recur`). It leaves the frame set as
-    it is, draws from no global generator, and gives the same when asked again, and the same instances to the same tasks
-    whatever their order in the set. Where each task has classes of its own, the headline metrics that it is registered
-    with are not those of AUC alone, which cannot see forgetting between tasks. Where the frames are those of the
-    paper's network, whole runs of one epoch pass the suite of strategies, on one task after another and on all tasks at
-    once.
+    - Its tasks can be trained on (see `ScenarioTasks`): distinct names, targets of zeros and ones of the declared kind,
+      instances in every split, and no patient in two splits (see `people_recur`).
+    - It does not modify the frame set and draws from no global generator.
+    - A second call gives the same tasks, and so does a frame set with its instances in another order.
+    - If each task has its own classes, the registered headline metrics are not the default AUC metrics, because AUC
+      within tasks cannot show forgetting between them.
+
+    If the frames fit the paper's network, complete runs of one epoch must pass `check_strategy`'s suite: with CLOPS, on
+    one task after another, and with multitask training, on all tasks at once.
 
     Args:
-        function: as `clops_sweep.scenario` decorates it.
-        frames: a frame set with what the scenario needs, such as one of `tiny_frames`.
-        options: config fields, and options not by default, that it takes as keyword arguments.
+        function: the scenario, decorated with `clops_sweep.scenario` or not.
+        frames: a frame set with the data that the scenario needs, such as one of `tiny_frames`.
+        options: config fields, and values of options other than the defaults, passed as keyword arguments.
 
     Raises:
-        ContractViolation: with a sentence that says what is wrong.
+        ContractViolation: the scenario breaks the contract; the message says how.
     """
     options = default_options(SCENARIOS, function) | options
     arrays = {name: value.copy() for name, value in vars(frames).items() if isinstance(value, np.ndarray)}
     with global_randomness(1, "the scenario"):
         built = _built(function, frames, options)
     for name, before in arrays.items():
-        require(np.array_equal(before, getattr(frames, name)), f"the scenario changes the frame set's {name}")
+        require(np.array_equal(before, getattr(frames, name)), f"the scenario modifies the frame set's {name}")
     found = _difference(built, _built(function, frames, options), np.arange(len(frames)))
-    require(found is None, f"{found} differs when the scenario is asked again")
+    require(found is None, f"{found} differs when the scenario is called again")
     blind = SCENARIOS.declaration_of(function).headline == PAPER and function in SCENARIOS.values()
     require(
         not (blind and built.has_own_classes),
-        "its tasks have classes of their own, and AUC within a task cannot show forgetting between them; declare "
+        "each task has its own classes, and AUC within a task cannot show forgetting between tasks; declare "
         'headline=("balanced_accuracy", "forgetting")',
     )
     order = np.random.default_rng(3).permutation(len(frames))
@@ -69,7 +71,7 @@ def _built(function: ScenarioFunction, frames: FrameSet, options: dict[str, Any]
 
 
 def _difference(one: Scenario, other: Scenario, order: np.ndarray[Any, np.dtype[np.int64]]) -> str | None:
-    """What differs between two, the second on a set whose instance i is instance order[i] of the first's."""
+    """Return the first difference between two scenarios; instance i of the second set is order[i] of the first."""
     if (one.kind, one.outputs, one.by_position) != (other.kind, other.outputs, other.by_position):
         return "the kind of output"
     if [(it.name, it.title) for it in one.tasks] != [(it.name, it.title) for it in other.tasks]:
@@ -95,7 +97,7 @@ def _reordered(frames: FrameSet, order: np.ndarray[Any, np.dtype[np.int64]]) -> 
         "recordings": None if frames.recordings is None else frames.recordings[order],
         "start": None if frames.start is None else frames.start[order],
     }
-    if frames.members is None:  # instance i is row i, so the rows move
+    if frames.members is None:  # instance i is stored in row i, so rows are reordered too
         rows = members[order, 0]
         return replace(
             frames, **changed, frames=frames.frames[rows], gain=frames.gain[rows], offset=frames.offset[rows]

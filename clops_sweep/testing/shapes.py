@@ -1,4 +1,4 @@
-"""The tiny frame sets in other shapes than 1 x 2,500."""
+"""Tiny frame sets with shapes other than 1 x 2,500."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _LATER = 17
 
 
 def of_shape(frames: FrameSet, channels: int, samples: int) -> FrameSet:
-    """The instances of a set of single leads in another shape.
+    """Return a single-lead frame set with instances of another shape.
 
     Args:
-        frames: one row an instance.
-        channels: of an instance; each further one is its row, later by some samples.
-        samples: of a channel, from the beginning of the row.
+        frames: a frame set with one row per instance.
+        channels: number of channels; each additional one is the first, shifted in time.
+        samples: number of samples, from the beginning of each row.
     """
     rows, count = frames.frames[:, :samples], len(frames)
     return replace(

@@ -1,4 +1,4 @@
-"""What every storage function must do."""
+"""Contract suite of storage functions."""
 
 from __future__ import annotations
 
@@ -22,15 +22,22 @@ _FRACTIONS = (0.01, 0.29, 0.5, 1.0)
 
 
 def check_storage_function(function: StorageFunction) -> None:
-    """Runs the contract suite of storage functions on one of them.
+    """Check a storage function against its contract.
 
-    For trajectories of beta of several shapes [S, tau, n]: s is float64 [S, n] and finite, the same when asked again;
-    the trajectories stay as they are; s of an instance depends on its own trajectory alone, not on its place or its
-    company; exactly max(1, floor(b n)) distinct instances are stored. Then whole runs of CLOPS with the function
-    pass the suite of strategies in each scenario kind.
+    For trajectories of beta of several shapes [S, tau, n]:
+
+    - s is float64 [S, n], finite, and equal in a second call.
+    - The trajectories are not modified.
+    - s of an instance depends only on its own trajectory, not on its position or on other instances and runs.
+    - Exactly max(1, floor(b n)) distinct instances are stored.
+
+    Then complete runs of CLOPS with the function must pass `check_strategy`'s suite with each kind of output.
+
+    Args:
+        function: from trajectories [S, tau, n] to s.
 
     Raises:
-        ContractViolation: with a sentence that says what is wrong.
+        ContractViolation: the function breaks the contract; the message says how.
     """
     generator = torch.Generator().manual_seed(5)
     for shape in _SHAPES:
@@ -54,16 +61,16 @@ def _check_values(function: StorageFunction, trajectories: torch.Tensor, permuta
     require(s.shape == (runs, instances), f"s has the shape {list(s.shape)} {of}")
     require(s.dtype == torch.float64, f"s is {s.dtype}, not torch.float64")
     require(s.isfinite().all(), f"s is not finite {of}")
-    require(same_bits(trajectories, before), "the storage function changed the trajectories")
-    require(same_bits(function(trajectories), s), "s differs when asked again")
+    require(same_bits(trajectories, before), "the storage function modified the trajectories")
+    require(same_bits(function(trajectories), s), "s differs in a second call")
     require(
         torch.allclose(function(trajectories[:, :, permutation]), s[:, permutation], rtol=1e-12),
-        "s of an instance depends on its place among the others",
+        "s of an instance depends on its position among the others",
     )
     for run in range(runs):
         require(
             same_bits(function(trajectories[run : run + 1])[0], s[run]),
-            "s differs between a run alone and the same run stacked",
+            "s differs between a run alone and the same run in lockstep",
         )
     for fraction in _FRACTIONS:
         count = count_of(fraction, instances)

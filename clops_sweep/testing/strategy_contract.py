@@ -1,4 +1,4 @@
-"""What every strategy must do."""
+"""Contract suite of strategies."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from clops_sweep.testing.watch import (
 )
 
 Stores = Literal["a share", "anything"]
-"""Nothing or the share `storage_fraction` of every task, for good; or what it likes, to be lost again when it likes."""
+"""What a strategy stores of each task. "a share": nothing, or `storage_fraction` for good. "anything": no rule."""
 
 TrainsOn = Literal["the task", "anything"]
-"""Every epoch on each instance of the current task at least; or on any of the tasks so far."""
+"""What an epoch trains on. "the task": at least all its instances. "anything": any instances of the tasks so far."""
 
 
 def check_strategy(
@@ -45,26 +45,27 @@ def check_strategy(
     trains_on: TrainsOn = "the task",
     **settings: Any,
 ) -> None:
-    """Runs the contract suite of strategies on one of them.
+    """Check a strategy against its contract, with complete runs in each scenario.
 
-    In each scenario, for whole runs: every epoch trains on each instance of the current task; no frame is looked
-    at in training, replay or storage but training frames of the current and past tasks; a task stores
-    nothing or exactly max(1, floor(b N)) distinct instances of its own; nothing is replayed that is not stored; all
-    numbers are finite and the same in every execution; runs stacked in lockstep give the numbers that they give
-    alone, bit for bit; so does a run that is resumed from a checkpoint after each epoch.
+    - Every epoch trains on all instances of the current task.
+    - Training, replay and storage read only training frames of the current and earlier tasks.
+    - From each task of N instances, nothing or exactly max(1, floor(b N)) distinct instances are stored. Only stored
+      instances are replayed.
+    - All numbers are finite. They are bit-equal if the run is repeated, trained in lockstep with another, or resumed
+      from a checkpoint after each epoch.
 
     Args:
         strategy: the class.
-        scenarios: those that it can do.
-        stores: "anything" for a method whose memory loses instances again, and whose size is not `storage_fraction`.
-        trains_on: "anything" for a method that trains on a memory alone.
-        settings: config fields to try it with, beside those of `tiny_config`.
+        scenarios: the scenarios that it supports.
+        stores: "anything" for a method whose memory evicts instances or has another size than `storage_fraction`.
+        trains_on: "anything" for a method that trains only on a memory.
+        settings: config fields to set in addition to those of `tiny_config`.
 
     Raises:
-        ContractViolation: with a sentence that says what is wrong.
+        ContractViolation: the strategy breaks the contract; the message says how.
     """
     known = isinstance(strategy, type) and issubclass(strategy, LockstepStrategy)
-    require(known, f"a strategy is a subclass of LockstepStrategy, and {strategy!r} is not")
+    require(known, f"{strategy!r} is not a subclass of Strategy or LockstepStrategy")
     with STRATEGIES.temporarily("strategy_under_test", strategy):
         for scenario in scenarios:
             config = tiny_config(scenario, **(settings | {"strategy": "strategy_under_test"}))
@@ -74,7 +75,7 @@ def check_strategy(
 def check_named_strategy(
     config: RunConfig, frames: FrameSet, *, stores: Stores = "a share", trains_on: TrainsOn = "the task"
 ) -> None:
-    """The suite on the strategy, and with all other settings, of one config; arguments as in `check_strategy`."""
+    """Check the strategy that a config names, with the config's settings; see `check_strategy` for the arguments."""
     where = config.scenario
     checkpoints, result = _uninterrupted(config, frames)
     _check_result(config, result, stores)
@@ -92,7 +93,7 @@ def check_named_strategy(
     for other, beside in zip(of_both, found, strict=True):
         expected = result if other is config else ContinualRun(other, frames).run()
         differs = result_difference(expected, beside, ignore=("run_id", "strategy", "lockstep"))
-        how = "beside another" if alone else "stacked"
+        how = "beside another" if alone else "in lockstep"
         require(differs is None, f"{where}: {differs} differs between a run alone and the same run {how}")
 
 
@@ -102,7 +103,7 @@ def _in_lockstep(configs: Sequence[RunConfig], frames: FrameSet) -> list[RunResu
 
 
 def _by_turns(configs: Sequence[RunConfig], frames: FrameSet) -> list[RunResult]:
-    """Runs in one process, an epoch of each in turn."""
+    """Train several runs in one process, alternating after each epoch."""
     runs = [ContinualRun(config, frames) for config in configs]
     while not runs[0].finished:
         for run in runs:
@@ -111,7 +112,7 @@ def _by_turns(configs: Sequence[RunConfig], frames: FrameSet) -> list[RunResult]
 
 
 def _uninterrupted(config: RunConfig, frames: FrameSet) -> tuple[list[bytes], RunResult]:
-    """A run's checkpoints, before each epoch and at the end, and its result."""
+    """Return a run's checkpoints (before each epoch and at the end) and its result."""
     run = ContinualRun(config, frames)
     checkpoints = []
     with global_randomness(1, f"the strategy in {config.scenario}"):
@@ -126,8 +127,8 @@ def _uninterrupted(config: RunConfig, frames: FrameSet) -> tuple[list[bytes], Ru
 
 
 def _check_resuming(config: RunConfig, frames: FrameSet, checkpoints: Sequence[bytes], result: RunResult) -> None:
-    """Each epoch, begun from a checkpoint alone, leads to the next checkpoint: so any resumed run ends the same."""
-    before: ContinualRun | None = None  # resumed from the last checkpoint, an epoch ago
+    """Check that each epoch, resumed from a checkpoint, leads to the next one: then any resumed run ends the same."""
+    before: ContinualRun | None = None  # resumed from the previous checkpoint and trained for an epoch
     for number, checkpoint in enumerate(checkpoints):
         state = loaded(checkpoint)
         found = None if before is None else difference(state, before.state(), "state")
@@ -144,8 +145,8 @@ def _check_resuming(config: RunConfig, frames: FrameSet, checkpoints: Sequence[b
 def _check_result(config: RunConfig, result: RunResult, stores: Stores) -> None:
     where = config.scenario
     for name in ("auc", "test_auc"):
-        require(result.runs[name].between(0, 1).all(), f"{where}: {name} is no number between 0 and 1")
-    require(result.r_matrix["auc"].between(0, 1).all(), f"{where}: R has an entry that is no AUC")
+        require(result.runs[name].between(0, 1).all(), f"{where}: {name} is not a number between 0 and 1")
+    require(result.r_matrix["auc"].between(0, 1).all(), f"{where}: R has an entry that is not an AUC")
     require(result.curves["loss"].notna().all(), f"{where}: a loss is not finite")
     for task, record in result.instances.groupby("task", sort=False):
         stored, expected = int(record["stored"].sum()), count_of(config.storage_fraction, len(record))
@@ -154,11 +155,11 @@ def _check_result(config: RunConfig, result: RunResult, stores: Stores) -> None:
         if stores == "anything":
             continue
         require(stored in (0, expected), f"{where}: task {task} stores {stored} instances instead of {expected}")
-        require((times[~record["stored"]] == 0).all(), f"{where}: task {task} replays what is not stored")
+        require((times[~record["stored"]] == 0).all(), f"{where}: task {task} replays instances that are not stored")
 
 
 def _watched(strategy: type[LockstepStrategy], trains_on: TrainsOn) -> type[LockstepStrategy]:
-    """The same strategy, looking over its shoulder at every instance and frame that it touches."""
+    """Return a subclass of the strategy that checks which instances and frames it uses."""
 
     class Watched(strategy):  # type: ignore[misc, valid-type]
         not_state = (*getattr(strategy, "not_state", ()), "_looks", "_rows", "_current")
@@ -171,7 +172,7 @@ def _watched(strategy: type[LockstepStrategy], trains_on: TrainsOn) -> type[Lock
 
         def begin_task(self, task: int) -> None:
             self._current = task
-            self._looks.take()  # an evaluation's
+            self._looks.take()  # discard frames read by evaluation
             super().begin_task(task)
             self._check_frames("beginning a task")
 
@@ -181,7 +182,7 @@ def _watched(strategy: type[LockstepStrategy], trains_on: TrainsOn) -> type[Lock
             self._check_frames("choosing what to replay")
             if replay is not None:
                 rows = set(replay.instances.rows.flatten().tolist())
-                require(rows <= set().union(*self._rows[:task]), "replays instances that belong to no past task")
+                require(rows <= set().union(*self._rows[:task]), "replays instances that belong to no earlier task")
                 require(replay.factors.isfinite().all(), "replays with factors that are not finite")
             return replay
 
@@ -197,14 +198,14 @@ def _watched(strategy: type[LockstepStrategy], trains_on: TrainsOn) -> type[Lock
             self._check_frames("ending an epoch")
 
         def end_task(self, task: int) -> None:
-            self._looks.take()  # an evaluation's
+            self._looks.take()  # discard frames read by evaluation
             super().end_task(task)
             self._check_frames("ending a task")
             require(self.training.learner.parameters.flat.isfinite().all(), "a parameter is not finite")
 
         def _check_frames(self, doing: str) -> None:
             foreign = self._looks.take() - set().union(*self._rows[: self._current + 1])
-            require(not foreign, f"{doing} looks at frames outside the training sets so far: rows {sorted(foreign)}")
+            require(not foreign, f"{doing} reads frames outside the training sets so far: rows {sorted(foreign)}")
 
     class WatchedLoss(Watched):
         def loss(self, batch: FrameBatch) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What the contract suites look with: recorded frame look-ups, exact comparison, random states that must not matter."""
+"""Tools of the contract suites: recording of frame accesses, exact comparison, and guards of global generators."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from clops_sweep.learning.networks.module_probe import same_bits
 from clops_sweep.learning.result import RunResult
 
 MEASURED = frozenset({"seconds", "seconds_train", "seconds_acquire", "seconds_evaluate", "cpu_seconds", "started_at"})
-"""What differs between two executions of the same run."""
+"""Columns that may differ between two executions of a run."""
 
 
 class ContractViolation(AssertionError):
-    """A plug-in breaks the contract of its kind; the message says how."""
+    """A plug-in breaks its contract; the message says how."""
 
 
 def require(condition: object, message: str) -> None:
-    """Raises ContractViolation unless the condition holds."""
+    """Raise ContractViolation unless the condition holds."""
     if not condition:
         raise ContractViolation(message)
 
 
 class RecordingBank(FrameBank):
-    """The same frames as another bank, and a note of the rows that were asked for."""
+    """A frame bank that shares the frames of another bank and records the requested rows."""
 
     def __init__(self, bank: FrameBank) -> None:
         vars(self).update(vars(bank))
         self.asked: set[int] = set()
 
     def gather(self, rows: torch.Tensor) -> torch.Tensor:
-        """As the other bank's, noted."""
+        """Record the rows, and return their frames."""
         self.asked.update(rows.flatten().tolist())
         return super().gather(rows)
 
 
 class Looks:
-    """Which frames a learner looks at, whatever it computes with.
+    """Records the frames that a learner reads, whichever backend computes it.
 
     Args:
-        learner: from now on notes the rows of every call; its numbers stay what they are.
+        learner: the learner; its methods are replaced by recording ones, which compute the same numbers.
     """
 
     def __init__(self, learner: Learner) -> None:
@@ -60,22 +60,22 @@ class Looks:
         names = ("gradient", "backpropagate", "logits", "losses", "probabilities", "dropout_probabilities")
         for name in names:
             setattr(learner, name, self._noting(getattr(learner, name)))
-        for name in ("train_by_logits", "train_along"):  # step by step, by the methods that are noted
+        for name in ("train_by_logits", "train_along"):  # the base class calls the recording methods
             setattr(learner, name, partial(getattr(Learner, name), learner))
         learner.train_epoch = self._noting_epoch(learner.train_epoch)  # type: ignore[method-assign]
 
     def take(self) -> set[int]:
-        """The distinct rows looked at since the last call."""
+        """Return the distinct rows read since the last call."""
         asked, self._bank.asked = self._bank.asked, set()
         return asked
 
     def take_trained(self) -> set[int]:
-        """The distinct rows that a gradient in training mode was computed on since the last call."""
+        """Return the distinct rows of gradients computed in training mode since the last call."""
         trained, self._trained = self._trained, set()
         return trained
 
     def trained_on(self, batch: FrameBatch) -> None:
-        """Note the rows of a batch whose loss is differentiated."""
+        """Record the rows of a batch whose loss is differentiated."""
         self._trained |= set(batch.steps.instances.rows[0][batch.index].tolist())
 
     def _noting(self, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,7 +102,7 @@ class Looks:
 
 
 def difference(one: Any, other: Any, path: str = "") -> str | None:
-    """Where two nested states differ in anything but what is measured, None if they are equal bit for bit."""
+    """Return the path of the first difference between two nested states; None if bit-equal. `MEASURED` is ignored."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         if one.keys() != other.keys():
             return f"{path}: keys {sorted(map(str, one.keys() ^ other.keys()))}"
@@ -119,7 +119,7 @@ def difference(one: Any, other: Any, path: str = "") -> str | None:
 
 
 def result_difference(one: RunResult, other: RunResult, ignore: Sequence[str] = ()) -> str | None:
-    """The first table and column in which two results differ in anything but what is measured."""
+    """Return the first table and column in which two results differ, or None. `MEASURED` is ignored."""
     if len(one.columns) != len(other.columns):
         return f"runs: {len(one.columns)} and {len(other.columns)} rows"
     for tables, others in zip(one.columns.values(), other.columns.values(), strict=True):
@@ -133,7 +133,7 @@ def result_difference(one: RunResult, other: RunResult, ignore: Sequence[str] = 
 
 
 def _same_values(one: Any, other: Any) -> bool:
-    """Whether columns are equal in type, length and every value, nan being equal to nan."""
+    """Return whether columns are equal in type, length and values; nan equals nan."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         alike = one.dtype == other.dtype or one.dtype.kind == other.dtype.kind == "U"
         return alike and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
@@ -141,25 +141,25 @@ def _same_values(one: Any, other: Any) -> bool:
 
 
 def saved(state: Any) -> bytes:
-    """A state as the content of a file."""
+    """Return a state as the bytes of a file."""
     file = io.BytesIO()
     torch.save(state, file)
     return file.getvalue()
 
 
 def loaded(content: bytes) -> Any:
-    """What stands in a file that may hold nothing but data."""
+    """Return the state in the bytes of a file, which may contain only data, no code."""
     return torch.load(io.BytesIO(content), weights_only=True)
 
 
 def saved_and_loaded(state: Any) -> Any:
-    """A state after its way through a file."""
+    """Return a state after saving and loading it."""
     return loaded(saved(state))
 
 
 @contextmanager
 def global_randomness(seed: int, who: str) -> Iterator[None]:
-    """Seeds the global generators of Python, NumPy and PyTorch inside, and requires that nothing draws from them."""
+    """Seed the global generators of Python, NumPy and PyTorch, and require that the block does not draw from them."""
     before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002

@@ -1,12 +1,11 @@
-"""How often verdicts on claims are wrong: from simulated studies to the table of docs/claims.md.
+"""Error rates of verdicts on claims, from simulated studies: the table at the end of docs/claims.md.
 
-python docs/claims/simulation.py          the table, which docs/claims.md ends with (some minutes)
+python docs/claims/simulation.py          writes the table (some minutes)
 
-A study compares methods that are equally good by symmetry: each is the same learner on features of its own, drawn from
-the same distribution. A person i has a label y_i = ±1 and, for each method, a mean x_i ~ N(y_i mu, I) of D features.
-The learner takes the mean w of y_i x_i over the training people; the accuracy on the frames of person i, which lie
-about x_i with a standard deviation of 1, is Phi(y_i w.x_i / |w|). So people matter in training and in evaluation, as
-much as learning makes them matter.
+A study compares methods that are equally good: each is the same learner on its own features, drawn from the same
+distribution. Person i has a label y_i = ±1 and, for each method, a mean x_i ~ N(y_i mu, I) of D features. The learner
+computes the mean w of y_i x_i over the training people. The frames of person i have mean x_i and standard deviation 1,
+so the accuracy on them is Phi(y_i w.x_i / |w|). People thus affect both training and evaluation.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ RUNS = ClaimRuns(CLAIM, "simulated", (ContrastRuns(CLAIM.contrasts[0], {}),), ""
 
 @dataclass(frozen=True)
 class Design:
-    """How many people a study has and how they are divided: random 60/20/20 splits, or repeated folds."""
+    """Number of people in a study, and their partition: random 60/20/20 splits, or repeated folds."""
 
     people: int
     splits: int = 0
@@ -43,7 +42,7 @@ class Design:
     repeats: int = 1
 
     def parts(self, rng: np.random.Generator) -> dict[Split, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Training and test people of every split."""
+        """Return the training and test people of each split."""
         found: dict[Split, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         for split in range(self.splits):
             order = rng.permutation(self.people)
@@ -70,7 +69,7 @@ DESIGNS = (
 def study(
     rng: np.random.Generator, design: Design, claims: int, features: int = FEATURES
 ) -> tuple[NDArray[np.float64], dict[Split, Partition]]:
-    """Differences in accuracy of pairs of equally good methods, [claims, splits], and the partitions."""
+    """Return accuracy differences of pairs of equally good methods, [claims, splits], and the partitions."""
     label = np.where(rng.permutation(design.people) % 2, 1.0, -1.0)
     people = rng.normal(size=(2 * claims, design.people, features))
     people[..., 0] += SEPARATION * label
@@ -86,24 +85,24 @@ def study(
 
 
 ASKED: tuple[tuple[Outcome, float], ...] = (("holds", 0.0), ("does not hold", MATTERS), ("holds", GAIN))
-"""Outcomes and true differences: two that are wrong, and one that is right."""
+"""Verdicts with true differences: two wrong verdicts and a right one."""
 
 
 def shares(
     design: Design, *, studies: int = STUDIES, claims: int = CLAIMS, features: int = FEATURES, seed: int = 0
 ) -> NDArray[np.float64]:
-    """How often studies come to the verdicts in `ASKED`.
+    """Return how often studies reach the verdicts in `ASKED`.
 
     Args:
-        design: of the studies.
-        studies: how many.
-        claims: of a study, corrected for each other.
-        features: of each method.
-        seed: of the simulation.
+        design: design of the studies.
+        studies: number of studies.
+        claims: number of claims per study, with Holm's correction.
+        features: number of features of each method.
+        seed: seed of the simulation.
 
     Returns:
-        [asked, rule, 2], the rules being the ordinary t-test over splits and the corrected one: the share of studies
-        in which any claim has the outcome, and the share of claims that have it.
+        [asked, rule, 2]. The rules are the ordinary and the corrected t-test over splits. The last axis has the share
+        of studies in which any claim has the verdict, and the share of claims with it.
     """
     rng = np.random.default_rng(seed)
     found = np.zeros((len(ASKED), 2, 2))
@@ -120,7 +119,7 @@ def shares(
 
 
 def table(studies: int = STUDIES) -> str:
-    """The table of docs/claims.md, in Markdown."""
+    """Return the table of docs/claims.md in Markdown."""
     lines = [
         "| people | units | false holds | before | false does not hold | before | power | before |",
         "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -135,7 +134,7 @@ def table(studies: int = STUDIES) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """What the command line asks for."""
+    """Run the command line."""
     if arguments:
         sys.exit(__doc__)
     above, _, below = DOCUMENT.read_text().partition(HEADING)

@@ -1,7 +1,7 @@
-"""Why layer norm helps replay in one benchmark and not in another, on UCI-HAR: docs/closed_form.md.
+"""A study on UCI-HAR of why layer norm helps replay in only some benchmarks: see docs/closed_form.md.
 
-Replay with the task's batch and the replayed batch in one forward pass, or in two, as benchmarks often write it: batch
-norm then takes other statistics from each. The memory has equally many instances of each class.
+The task's batch and the replayed batch share a forward pass, or have one each, as in many benchmarks. With two passes,
+batch norm uses separate statistics. The memory is balanced by class.
 """
 
 import torch

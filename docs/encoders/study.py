@@ -1,7 +1,7 @@
-"""The study of encoders: from a store to `runs.parquet`, and from that file to the figure and the tables.
+"""The study of encoders: collects its runs from a store, and makes figure and tables from the collected runs.
 
-python docs/encoders/study.py                   the figure, and the tables of docs/encoders.md
-python docs/encoders/study.py collect RESULTS   the runs of `encoders_cinc2017` in RESULTS, into runs.parquet
+python docs/encoders/study.py                   draws the figure and prints the tables of docs/encoders.md
+python docs/encoders/study.py collect RESULTS   writes the runs of `encoders_cinc2017` in RESULTS to runs.parquet
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ENCODERS = {
 
 
 def collect(results: str) -> None:
-    """Keep the runs of the study, with the name of what their encoder was pretrained on."""
+    """Write the runs of the study to runs.parquet, with the name of the pretraining data of their encoder."""
     runs = read(results, "runs")
     pretrained = runs.set_index("run_id")["dataset"].map({"ptbxl": "PTB-XL", "cinc2017_pretrained": "CinC 2017"})
 
@@ -47,7 +47,7 @@ def collect(results: str) -> None:
 
 
 def difference(runs: pd.DataFrame, ours: tuple[str, str], theirs: tuple[str, str]) -> PairedDifference:
-    """The corrected difference between two methods on two encoders, over the splits of the people."""
+    """Return the corrected difference between two methods on two encoders, over patient splits."""
     sides = [runs[(runs["strategy"] == method) & (runs["encoder"] == of)] for method, of in (ours, theirs)]
     both = sides[0].merge(sides[1], on=["split_seed", "seed"])
     known = partitions(runs)
@@ -56,7 +56,7 @@ def difference(runs: pd.DataFrame, ours: tuple[str, str], theirs: tuple[str, str
 
 
 def tables(runs: pd.DataFrame) -> str:
-    """Means ± standard deviations by method and encoder, and the differences that the page speaks of."""
+    """Return means ± standard deviations by method and encoder, and the differences named on the page."""
     found = runs.groupby(["strategy", "encoder"])[MEASURE].agg(["mean", "std"])
     lines = [f"| | {' | '.join(ENCODERS)} |", f"| --- |{' ---: |' * len(ENCODERS)}"]
     for method, title in METHODS.items():
@@ -83,7 +83,7 @@ def tables(runs: pd.DataFrame) -> str:
 
 @styled
 def draw(runs: pd.DataFrame) -> bytes:
-    """Means and standard deviations over splits, a row for each method."""
+    """Draw means and standard deviations over splits, with a row per method."""
     figure = new_figure(6.5, 3.6)
     axes = figure.add_subplot()
     found = runs.groupby(["strategy", "encoder"])[MEASURE].agg(["mean", "std"])

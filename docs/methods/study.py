@@ -1,9 +1,9 @@
-"""The study of methods: from a store to `runs.parquet`, and from that file to the tables, choices and figure.
+"""The study of methods: collects its runs from a store, and makes figures and tables from the collected runs.
 
-python docs/methods/study.py                   the figures, and the tables, which docs/methods.md ends with
-python docs/methods/study.py chosen            what the tuning chose
-python docs/methods/study.py collect RESULTS   what the search spaces ask for and RESULTS has, into runs.parquet
-python docs/methods/study.py measure           processor seconds of one run of each method, into seconds.parquet
+python docs/methods/study.py                   writes the figures, and the tables at the end of docs/methods.md
+python docs/methods/study.py chosen            prints the options that the tuning chose
+python docs/methods/study.py collect RESULTS   writes the requested runs in RESULTS to runs.parquet
+python docs/methods/study.py measure           writes processor seconds of a run of each method to seconds.parquet
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ PARTS = ("ER, beta, easiest", "ER, beta, hardest", "ER, BALD", "ER, beta and BAL
 
 @dataclass(frozen=True)
 class Study:
-    """What a study is judged by: columns for the value and for what is forgotten, and what counts as one pair."""
+    """The measures of a study: columns for performance and forgetting, and the unit of pairing."""
 
     title: str
     measure: str
@@ -73,7 +73,7 @@ STUDIES = {
 
 @dataclass(frozen=True)
 class Row:
-    """A method beside a baseline on the test split. A split is one value, the mean over its seeds."""
+    """A method compared with a baseline on the test split. The value of a patient split is the mean over its seeds."""
 
     method: str
     value: Estimate
@@ -83,13 +83,14 @@ class Row:
 
 
 def collected(results: Path) -> pd.DataFrame:
-    """A row for every finished run that the search spaces ask for, under the name of its method there."""
+    """Return a row for each finished run that the search spaces request, with the name of its method there."""
     matrix = read(results, "r_matrix")
     lost = forgetting(matrix[matrix["split"] == "test"])
     columns = ["split_seed", "seed", *MEASURES, *(f"test_{it}" for it in MEASURES), "run_id", "data_hash", *PEOPLE]
     rows = []
     experiments = [it for file in FILES for it in open_sweep(shipped_space(file), results)]
-    for experiment in (it for it in experiments if it.name != f"{FILES[0]}_memory_selection"):  # the runs of another
+    # The tuning of `memory` shares its runs with another experiment.
+    for experiment in (it for it in experiments if it.name != f"{FILES[0]}_memory_selection"):
         finished = experiment.runs[experiment.runs["status"] == "finished"]
         cells = [experiment.cells[cell] for cell in finished["cell"]]
         method, memory = [it.labels["method"] for it in cells], [it.config.storage_fraction for it in cells]
@@ -99,7 +100,7 @@ def collected(results: Path) -> pd.DataFrame:
 
 
 def forgetting(matrix: pd.DataFrame) -> pd.Series:
-    """The mean over tasks j < N of max over i < N of a[i][j] - a[N][j], a being accuracies (Chaudhry et al., 2018)."""
+    """Return the mean over tasks j < N of max over i < N of a[i][j] - a[N][j], with accuracies a (Chaudhry, 2018)."""
     last = matrix.groupby("run_id")["trained_on"].max().rename("last")
     earlier = matrix.join(last, on="run_id").query("evaluated_on < last")
     by_task = ["run_id", "evaluated_on"]
@@ -109,7 +110,7 @@ def forgetting(matrix: pd.DataFrame) -> pd.Series:
 
 
 def chosen(runs: pd.DataFrame, space: str) -> dict[str, dict[str, float]]:
-    """The value of each method's option with the highest mean on the validation split of the selection's runs."""
+    """Return the value of each method's option with the highest mean over the tuning runs, on the validation split."""
     tried = runs[runs["space"] == f"{space}_selection"]
     means = tried.groupby("method", sort=False)[STUDIES[space].measure].mean().sort_values(ascending=False)
     found: dict[str, dict[str, float]] = {}
@@ -122,14 +123,14 @@ def chosen(runs: pd.DataFrame, space: str) -> dict[str, dict[str, float]]:
 def compared(
     runs: pd.DataFrame, space: str, baseline: str, methods: Sequence[str] = (), memory: float | None = None
 ) -> list[Row]:
-    """Methods minus a baseline, paired by split and seed; p-values corrected by Holm over these methods.
+    """Return methods minus a baseline, paired by split and seed; p-values are corrected by Holm over these methods.
 
     Args:
-        runs: the study's.
-        space: which of `STUDIES`.
+        runs: the runs of the study.
+        space: a key of `STUDIES`.
         baseline: a method, with the same memory if it has one.
-        methods: by default all of the study but the baseline.
-        memory: their share of the training instances; by default that of the study.
+        methods: the methods; by default all methods of the study except the baseline.
+        memory: memory as a share of the training instances; by default that of the study.
     """
     study = STUDIES[space]
     here = runs[runs["space"].isin([space, f"{space}_memory"])].set_index(["split_seed", "seed"])
@@ -147,7 +148,7 @@ def compared(
 
 
 def performances(runs: pd.DataFrame) -> dict[str, Performance]:
-    """Methods over all settings, by the scores that `compared` shows: one for each split, or seed of UCI-HAR."""
+    """Return methods over all studies, from the scores of `compared`: one per split, or per seed on UCI-HAR."""
     scores: dict[str, list[pd.Series]] = {}
     for space, study in STUDIES.items():
         for name, of_method in runs[runs["space"] == space].groupby("method", sort=False):
@@ -156,7 +157,7 @@ def performances(runs: pd.DataFrame) -> dict[str, Performance]:
 
 
 def tables(runs: pd.DataFrame, cost: pd.Series) -> Iterator[str]:
-    """The tables of docs/methods.md, in Markdown."""
+    """Yield the tables of docs/methods.md in Markdown."""
     for space, study in STUDIES.items():
         options = chosen(runs, space)
         finetuning = {row.method: row for row in compared(runs, space, FINETUNING)}
@@ -203,7 +204,7 @@ def _less(row: Row | None) -> tuple[str, str]:
 
 @styled
 def figure(runs: pd.DataFrame) -> Figure:
-    """A panel per study, a row per method: its difference from fine-tuning, filled where p < 0.05 after correction."""
+    """Draw a panel per study with a row per method: difference from fine-tuning, filled if the corrected p < 0.05."""
     panels = {space: compared(runs, space, FINETUNING) for space in STUDIES}
     methods = list(dict.fromkeys(row.method for rows in panels.values() for row in rows))
     drawn = new_figure(9.2, 0.24 * len(methods) + 1.0)
@@ -226,12 +227,12 @@ def figure(runs: pd.DataFrame) -> Figure:
 
 
 def seconds() -> pd.Series:
-    """Processor seconds by method, as they were measured."""
+    """Return the measured processor seconds by method."""
     return pd.read_parquet(SECONDS).set_index("method")["seconds"]
 
 
 def measured() -> pd.DataFrame:
-    """Processor seconds of one run of each method on MIT-BIH, the frames mapped before."""
+    """Measure the processor seconds of a run of each method on MIT-BIH, without opening the frames."""
     space, *_ = load_spaces(shipped_space(FILES[0]))
     options = chosen(pd.read_parquet(RUNS), space.name)
     reported = space.reported({it.name: options.get(it.name, {}) for it in space.methods if not it.like})
@@ -248,7 +249,7 @@ def measured() -> pd.DataFrame:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """What the command line asks for."""
+    """Run the command line."""
     match arguments:
         case ["collect", results]:
             collected(Path(results)).to_parquet(RUNS, index=False, compression="zstd")

@@ -1,7 +1,7 @@
-"""The study of streams: from a store to the files beside this one, and from these to the figure and the tables.
+"""The study of streams: collects its runs from a store, and makes figure and tables from the collected runs.
 
-python docs/streams/study.py                   the figure, and the tables of docs/streams.md
-python docs/streams/study.py collect RESULTS   what the search spaces of `FILES` ask for and RESULTS has
+python docs/streams/study.py                   draws the figure and prints the tables of docs/streams.md
+python docs/streams/study.py collect RESULTS   copies the runs that `FILES` request from RESULTS
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MEASURES = (*AFTER, *STREAM)
 OF_PEOPLE = ("worst", "spread", "gain", "retention")
 BASELINE = "Fine-tuning"
 DRAWN = (BASELINE, "ER", "CLOPS", "SLDA")
-TABLES = {  # title: space, condition, measure that is compared with fine-tuning, further columns
+TABLES = {  # title: space, condition, measure to compare with fine-tuning, further columns
     "MIT-BIH, epochs, later recordings": (FILES[0], "split_within == 'time'", AFTER[0], (*AFTER[2:], *OF_PEOPLE)),
     "MIT-BIH, epochs, other people": (FILES[0], "split_within == 'people'", AFTER[0], AFTER[1:2]),
     "CinC 2017, epochs, other people": (FILES[1], "blurry == 0", AFTER[0], AFTER[1:2]),
@@ -39,7 +39,7 @@ TABLES = {  # title: space, condition, measure that is compared with fine-tuning
 
 
 def collected(results: Path) -> pd.DataFrame:
-    """A row for every finished run of the study, with the accuracy of its people."""
+    """Return a row for each finished run of the study, with accuracies over people."""
     runs, people = read(results, "runs"), read(results, "people")
     of_run = people[people["evaluated_on"] > 0].groupby("run_id")
     by_person = of_run["accuracy"].agg(worst="min", spread="std").join(of_run[["gain", "retention"]].mean())
@@ -54,7 +54,7 @@ def collected(results: Path) -> pd.DataFrame:
 
 
 def table(runs: pd.DataFrame, title: str) -> str:
-    """One of `TABLES` in Markdown: means and standard deviations over splits, and paired differences."""
+    """Return one of `TABLES` in Markdown: means and standard deviations over splits, and paired differences."""
     space, condition, measure, more = TABLES[title]
     here = runs[runs["space"] == space].query(condition).set_index(["split_seed", "seed"])
     methods, known = dict(list(here.groupby("method", sort=False))), partitions(here.reset_index())
@@ -79,12 +79,12 @@ def table(runs: pd.DataFrame, title: str) -> str:
 
 
 def tables(runs: pd.DataFrame) -> Iterator[str]:
-    """All tables of docs/streams.md."""
+    """Return all tables of docs/streams.md."""
     return (table(runs, title) for title in TABLES)
 
 
 def draw(runs: pd.DataFrame, curves: pd.DataFrame) -> bytes:
-    """The prequential accuracy of some methods on MIT-BIH."""
+    """Draw the prequential accuracy of some methods on MIT-BIH."""
     shown = runs[(runs["space"] == FILES[2]) & (runs["blurry"] == 0)].groupby("method")["run_id"]
     of_methods = {name: curves[curves["run_id"].isin(shown.get_group(name))] for name in DRAWN}
     return as_png(draw_learning_curves([learning_curves(it, name, "accuracy") for name, it in of_methods.items()]))

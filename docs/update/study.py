@@ -1,7 +1,7 @@
-"""The study of updates: from a store to `updates.csv`, and from that file to the tables of docs/update_report.md.
+"""The study of updates: collects update reports from a store, and makes the tables of docs/update_report.md.
 
-python docs/update/study.py collect RESULTS   update reports of search_spaces/updates.py in RESULTS, into updates.csv
-python docs/update/study.py                   the tables
+python docs/update/study.py collect RESULTS   writes the update reports of search_spaces/updates.py to updates.csv
+python docs/update/study.py                   prints the tables
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MEASURES = {
 
 
 def collected(results: str) -> pd.DataFrame:
-    """A row for each finished run with predictions: what its update report says of all instances."""
+    """Return a row for each finished run with predictions: the results of its update report on all instances."""
     store, rows = RunStore(results), []
     there = store.parts["predictions"].finished()
     for experiment in collect(load_spaces(shipped_space("updates")), read(results)):
@@ -56,7 +56,7 @@ def collected(results: str) -> pd.DataFrame:
 
 
 def table(runs: pd.DataFrame) -> str:
-    """A row for each method: means over splits, and the difference to fine-tuning with its corrected interval."""
+    """Return a row per method: means over splits, and the difference from fine-tuning with its corrected interval."""
     known, by_method = partitions(runs), dict(list(runs.groupby("method", sort=False)))
     shown = {name: title for name, title in MEASURES.items() if runs[name].notna().any()}
     lines = ["| method | " + " | ".join(shown.values()) + " |", "|---|" + "---:|" * len(shown)]

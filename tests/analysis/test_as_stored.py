@@ -102,9 +102,9 @@ def test_the_report_of_the_whole_store(store: RunStore, tmp_path: Path) -> None:
     done = CliRunner().invoke(command, ["report", *options], catch_exceptions=False)
     assert done.exit_code == 0
     assert [line for line in done.stderr.splitlines() if line.startswith("clops-sweep: ")] == [
-        "clops-sweep: 2 runs are shown by the names in the store alone: nothing here registers acquisition 'mine'",
-        "clops-sweep: 4 runs are shown by the names in the store alone: nothing here registers strategy 'my_ewc'",
-        "clops-sweep: 2 runs are shown by the names in the store alone: nothing here registers scenario 'by_ward'",
+        "clops-sweep: 2 runs are shown with the names in the store only: acquisition 'mine' is not registered here",
+        "clops-sweep: 4 runs are shown with the names in the store only: strategy 'my_ewc' is not registered here",
+        "clops-sweep: 2 runs are shown with the names in the store only: scenario 'by_ward' is not registered here",
     ]
     page = (Path(store.uri) / "report" / "everything" / "index.html").read_text("utf-8")
     for name in (

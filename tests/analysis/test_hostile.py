@@ -189,7 +189,7 @@ def test_a_report_does_not_go_into_a_store(
 def test_a_folder_of_somebody_else_is_left_alone(one: tuple[list[SearchSpace], RunStore], tmp_path: Path) -> None:
     (tmp_path / "own" / "figures").mkdir(parents=True)
     (tmp_path / "own" / "index.html").write_text("<p>my page</p>")
-    with pytest.raises(UsageError, match=r"^report folder '.*own': it holds files that are of no report"):
+    with pytest.raises(UsageError, match=r"^report folder '.*own': it contains files that are not from a report"):
         write_report(*one, tmp_path / "own")
     assert sorted(path.name for path in (tmp_path / "own").iterdir()) == ["figures", "index.html"]
 

@@ -94,7 +94,7 @@ def test_of_nothing_nothing_is_said(folder: Path, prepared_root: Path) -> None:
     [
         (["--results", "nowhere"], "nowhere"),
         (["space.py", "--limit", "3"], "takes neither --limit nor --where"),
-        (["--seeds", "3"], "--seeds changes what a search-space file asks for"),
+        (["--seeds", "3"], "--seeds changes the runs of a search-space file"),
         (["nothing.py"], "no such search-space file"),
     ],
 )
@@ -120,7 +120,7 @@ def test_claims_on_own_data_are_shown_when_they_are_asked_for(
     RunStore(folder / "results").write_finished(config.run_id("1234"), tables)  # type: ignore[arg-type]
     unasked = told("--json", prepared_root=prepared_root)
     assert {it["dataset"] for it in json.loads(unasked.stdout)["claims"]} == {"synthetic"}
-    assert unasked.stderr == "left out: claims on data of your own (of_her_own); see them with --own-data\n"
+    assert unasked.stderr == "left out: claims on your own data sets (of_her_own); include them with --own-data\n"
     asked = told("--json", "--own-data", prepared_root=prepared_root)
     assert {it["dataset"] for it in json.loads(asked.stdout)["claims"]} == {"synthetic", "of_her_own"}
     assert asked.stderr == ""
@@ -150,7 +150,7 @@ def test_declared_claims_are_decided_and_the_seal_is_told(folder: Path, prepared
     (folder / "new.py").write_text((folder / "new.py").read_text().replace('"above"', '"higher"').replace("(4)", "(5)"))
     data = json.loads(told("new.py", "--json", prepared_root=prepared_root).stdout)
     assert data["seal"].endswith(
-        "changed since: claim higher was added, claim above was removed, the search space asks for other runs "
+        "changed since: claim higher was added, claim above was removed, the search space requests other runs "
         "(10 instead of 8)"
     )
     seal = folder / "results" / "claims" / "new.json"

@@ -311,14 +311,14 @@ def test_plan_counts_what_is_asked_for(
         first, _, second = after.stdout.splitlines()
         assert first == "12 runs asked for, 1 finished, 10 pending, 1 failed"
         assert re.fullmatch(
-            r"about \d+ core-seconds \(90% interval: \d+ to \d+\), \d+ (s|min) by the clock on \d+ cores? "
+            r"about \d+ core-seconds \(90% interval: \d+ to \d+\), \d+ (s|min) of wall-clock time on \d+ cores? "
             "without other load; from 1 finished run of the same kind",
             second,
         ), second
     assert clops_sweep("status").stdout.splitlines() == [
         f"1 run finished, 1 failed in {tmp_path}/results",
         f"  failed {failed.run_id(content)}: ValueError: no",
-        "see what a run printed with: clops-sweep logs RUN_ID",
+        "print the output of a run with: clops-sweep logs RUN_ID",
     ]
     named = clops_sweep("status", space.name).stdout.splitlines()[-2]
     assert named == f"  failed {failed.run_id(content)}: ValueError: no  (storage_fraction 0.5, mc_samples 5, seed 0)"
@@ -370,7 +370,7 @@ def test_a_store_that_is_not_there_does_not_pass_for_an_empty_one(command: Comma
 
 
 def test_help_and_version(clops_sweep: Command) -> None:
-    assert "\n  clops-sweep SPACE.py [options]   runs what is asked for" in clops_sweep("--help").stdout
+    assert "\n  clops-sweep SPACE.py [options]   run all requested runs" in clops_sweep("--help").stdout
     options = clops_sweep("launch", "--help").stdout
     for name in ("--data-root", "--results", "--set", "--seeds", "--limit", "--where", "--address", "--lockstep"):
         assert name in options

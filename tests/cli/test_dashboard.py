@@ -24,8 +24,8 @@ Tables = Callable[..., dict[str, pa.Table]]
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--limit", "3"], "--limit changes what a search-space file asks for"),
-        (["--set", "seed=3"], "--set changes what a search-space file asks for"),
+        (["--limit", "3"], "--limit changes the runs of a search-space file"),
+        (["--set", "seed=3"], "--set changes the runs of a search-space file"),
         (["--port", "70000"], "70000 is not in the range"),
         (["nowhere.py"], "nowhere.py"),
     ],

@@ -111,8 +111,8 @@ def test_skipped_records_beyond_twenty_are_only_counted(tmp_path: Path) -> None:
 def test_verify_real_records(mitbih: PreparedSet, data_root: Path) -> None:
     shown = _run("verify", "mitbih", "--prepared-root", mitbih.folder.parent, "--data-root", data_root)
     assert shown.exit_code == 0
-    assert "48 records are whole" in shown.output
-    assert "the prepared frames are whole and of these files" in shown.output
+    assert "48 records are intact" in shown.output
+    assert "the prepared frames are intact and match these files" in shown.output
 
 
 @pytest.mark.usefixtures("in_one_process")
@@ -125,7 +125,7 @@ def test_prepare_says_which_options_the_set_that_is_there_has(tmp_path: Path, wr
     there = _run("prepare", "mitbih", *where).output
     says = (
         "options: window_seconds=10.0, frames_per_patient_and_class=60, frames_per_class=420; not the default "
-        "window_seconds=5.0, which 'clops-sweep data prepare mitbih --option window_seconds=5.0' makes again\n"
+        "window_seconds=5.0, which 'clops-sweep data prepare mitbih --option window_seconds=5.0' restores\n"
     )
     assert says in made
     assert says in there
@@ -200,7 +200,7 @@ def test_verify_names_dead_leads_and_lists_problems_in_order(tmp_path: Path) -> 
         f"{folder / 'A0002.mat'}: lead aVL is nothing but flat line; repair the record",
         f"{folder / 'A0004.mat'}: lead aVL is nothing but missing samples; repair the record",
     ]
-    assert str(found.exception) == "physionet2020: 2 problems, listed above; mend them and verify it again"
+    assert str(found.exception) == "physionet2020: 2 problems, listed above; fix them and verify again"
 
 
 @pytest.mark.usefixtures("in_one_process")
@@ -274,7 +274,7 @@ def test_declared_data_are_prepared_listed_verified_and_counted(tmp_path: Path) 
     assert _state_of_wearable(_run("list", *plugins, *roots)) == "raw"
     assert "80 frames in" in _run("prepare", "wearable", *plugins, *roots).output
     assert _state_of_wearable(_run("list", *plugins, *roots)) == "prepared"
-    assert "80 records are whole" in _run("verify", "wearable", *plugins, *roots).output
+    assert "80 records are intact" in _run("verify", "wearable", *plugins, *roots).output
     forget()
     shown = _run("counts", "wearable", "--prepared-root", tmp_path / "prepared").output
     assert "wearable, class_il: frames (patients) per task" in shown

@@ -44,8 +44,8 @@ def test_no_description_is_cut_at_80_columns(group: click.Group, arguments: list
             ["nothing"],
             "'nothing' is neither a search-space file (*.py) nor a subcommand; clops-sweep --help lists them",
         ),
-        (["data", "lst"], "'lst' is no subcommand (did you mean 'list'?)"),
-        (["data", "nothing"], "'nothing' is no subcommand; clops-sweep data --help lists them"),
+        (["data", "lst"], "'lst' is not a subcommand (did you mean 'list'?)"),
+        (["data", "nothing"], "'nothing' is not a subcommand; clops-sweep data --help lists them"),
     ],
 )
 def test_an_unknown_subcommand_gets_the_nearest(arguments: list[str], sentence: str) -> None:

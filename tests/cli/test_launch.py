@@ -106,4 +106,4 @@ def test_a_store_that_is_damaged_meanwhile_is_no_wrong_input(
     told = capsys.readouterr().err
     assert "clops-sweep: stopped: " in told
     assert DAMAGED in told
-    assert "once that is mended, resume with: clops-sweep" in told
+    assert "once this is fixed, resume with: clops-sweep" in told

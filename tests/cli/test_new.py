@@ -111,23 +111,23 @@ def test_every_file_of_the_folder_comes_along() -> None:
         ([".py"], ".py: a search-space file needs a name that ends in .py"),
         (["nowhere/space.py"], "nowhere/space.py: there is no folder nowhere; make it first or name another"),
         (["file.py/space.py"], "file.py/space.py: there is no folder file.py; make it first or name another"),
-        (["file.py"], "file.py: it is there already and stays as it is; choose another name"),
-        (["file.py", "--from", "paper"], "file.py: it is there already"),
-        (["folder.py"], "folder.py: it is there already"),
-        (["link.py"], "link.py: it is there already"),
+        (["file.py"], "file.py: exists already and is not replaced; choose another name"),
+        (["file.py", "--from", "paper"], "file.py: exists already"),
+        (["folder.py"], "folder.py: exists already"),
+        (["link.py"], "link.py: exists already"),
         ([f"{'long' * 100}.py"], "longlong"),
         (
             ["space.py", "--from", "class_il_gird"],
             "--from 'class_il_gird': no search-space file of that name comes with",
         ),
-        (["job.sh", "--slurm", "--kuberay"], "--slurm and --kuberay exclude each other: give one"),
+        (["job.sh", "--slurm", "--kuberay"], "--slurm and --kuberay exclude each other; expected one of them"),
         (["job.sh", "--slurm", "--from", "paper"], "--from goes with a search space, not with a job"),
         (["space.py", "--space", "other.py"], "--space needs --slurm, --slurm-array or --kuberay"),
         (["job.yaml", "--kuberay", "--time", "1:00"], "--time needs --slurm or --slurm-array"),
         (["job.sh", "--slurm", "--shards", "3"], "--shards needs --slurm-array"),
-        (["job.sh", "--slurm", "--time", "soon"], "--time 'soon': no time limit of Slurm"),
-        (["job.py", "--slurm"], "job.py: a job is no Python file; name it job.sh, for example"),
-        (["file.py", "--slurm"], "file.py: a job is no Python file"),
+        (["job.sh", "--slurm", "--time", "soon"], "--time 'soon': not a time limit of Slurm"),
+        (["job.py", "--slurm"], "job.py: a job script is not a Python file; name it job.sh, for example"),
+        (["file.py", "--slurm"], "file.py: a job script is not a Python file"),
         (["space.py", "--from", "__init__"], "--from '__init__': no search-space file of that name comes with"),
         (["space.py", "--from", ""], "--from '': no search-space file of that name comes with"),
         ([], "Missing argument 'FILE'"),
@@ -155,7 +155,7 @@ def test_a_file_that_comes_meanwhile_is_not_written_over(
     new: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_check", lambda path, recipe: path.write_text("mine"))
-    _refused(new("space.py"), "space.py: it is there already")
+    _refused(new("space.py"), "space.py: exists already")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 

@@ -57,13 +57,13 @@ def test_migrate_says_what_it_does(tmp_path: Path, finished_tables: Tables, monk
     assert done.exception is None
     kept = new_id(RunConfig(seed=0))
     assert done.output.splitlines() == [
-        f"9 runs in {tmp_path}: 8 got a new id, 26 parts written again",
+        f"9 runs in {tmp_path}: 8 got a new id, 26 parts rewritten",
         f"dropped {'f' * 24}: the same run as {kept}, which stays",
         "1 run kept the old id: strategy 'mine' not registered",
     ]
     assert run_ids(tmp_path) == [[new_id(config)] for config in configs]
     again = ask("migrate", tmp_path).output.splitlines()
-    assert again[0] == f"8 runs in {tmp_path}: 0 got a new id, 0 parts written again"
+    assert again[0] == f"8 runs in {tmp_path}: 0 got a new id, 0 parts rewritten"
 
 
 def test_a_store_that_is_not_there_is_not_migrated(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_delete_asks_before_it_deletes(store: RunStore) -> None:
     where = ("delete", store.uri, "--where", "seed > 0")
     said = f"2 runs of 3 in {store.uri} match, 0 of them failed\n"
     assert ask(*where, "--dry-run").output == said
-    assert refused(*where) == "delete: not confirmed, so nothing was deleted; confirm it with y or --yes"
+    assert refused(*where) == "delete: not confirmed, so nothing was deleted; confirm with y or --yes"
     assert ask(*where, typed="n\n").output == f"{said}Delete them? [y/N]: n\nnothing was deleted\n"
     assert len(store.statuses()) == 3
     assert ask(*where, typed="y\n").output == f"{said}Delete them? [y/N]: y\n2 runs deleted\n"

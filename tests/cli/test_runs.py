@@ -66,7 +66,7 @@ def test_a_failed_run_can_be_repeated(ask: Callable[..., Result], tmp_path: Path
     plain = ask("rerun", run_id)
     assert (plain.exit_code, plain.output) == (1, f"the run fails: {said}\n")
     alike = ask("rerun", run_id, "--verify")
-    assert (alike.exit_code, alike.output) == (0, f"{plain.output}the stored run has failed in the same way\n")
+    assert (alike.exit_code, alike.output) == (0, f"{plain.output}the stored run failed in the same way\n")
     write_failed(RunStore(tmp_path), diverging, "OSError: no space left", prepared_root)
     other = ask("rerun", run_id, "--verify")
     assert (other.exit_code, other.output) == (1, f"{plain.output}the stored run did not fail in that way\n")
@@ -173,7 +173,7 @@ def test_numbers_of_another_device_are_compared_to_a_tolerance(
     rows, most = len(result.curves), float((result.curves["loss"] * (1 - 1 / 1.1)).max())
     assert loss.startswith(f"curves.loss: differs in {rows} of {rows} rows, by {most:.3g} at most{where}")
     assert loss.endswith(f" here, {row['loss']:.9g} stored")
-    assert exact.output.endswith("\nnumbers of a GPU are the same but for rounding: see --tolerance\n")
+    assert exact.output.endswith("\nnumbers computed on a GPU are equal only up to rounding: see --tolerance\n")
     close = ask("rerun", run_id, "--verify", "--device", "cpu", "--tolerance", "0.001")
     assert (close.exit_code, close.output.splitlines()[-1]) == (0, "metrics and R equal the stored ones to 0.001")
     far = ask("rerun", run_id, "--verify", "--device", "cpu", "--tolerance", "0.00001")
@@ -224,7 +224,7 @@ def test_compacting_a_store_that_cannot_be_written_to_is_one_sentence(
     refused = ask("compact")
     assert isinstance(refused.exception, UsageError)
     assert str(refused.exception).endswith(
-        "cannot be written to (Read-only file system); nothing is lost, and the same command goes on later"
+        "cannot be written to (Read-only file system); nothing is lost, repeat the command to continue"
     )
     monkeypatch.undo()
     assert ask("compact").exit_code == 0

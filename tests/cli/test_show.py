@@ -126,7 +126,7 @@ def test_a_run_without_a_validation_set_is_said_to_be_judged_by_the_test_set(
     RunStore(tmp_path).write_finished("a" * 24, tables)
     shown = CliRunner().invoke(command, ["show", "aaa", "--results", str(tmp_path)], standalone_mode=False)
     assert shown.exit_code == 0, shown.exception
-    assert ("no validation set: metrics are of the test set" in shown.output) == said
+    assert ("no validation set: metrics are computed on the test set" in shown.output) == said
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_a_run_without_a_validation_set_is_said_to_be_judged_by_the_test_set(
     [
         (1, 1, "1 run under way: goes on from its checkpoint"),
         (3, 3, "3 runs under way: go on from their checkpoints"),
-        (3, 2, "3 runs under way: 2 go on from their checkpoints; 1 starts anew, without a checkpoint yet"),
-        (2, 1, "2 runs under way: 1 goes on from its checkpoint; 1 starts anew, without a checkpoint yet"),
-        (2, 0, "2 runs under way: start anew, without a checkpoint yet"),
+        (3, 2, "3 runs under way: 2 go on from their checkpoints; 1 starts anew, since no checkpoint exists yet"),
+        (2, 1, "2 runs under way: 1 goes on from its checkpoint; 1 starts anew, since no checkpoint exists yet"),
+        (2, 0, "2 runs under way: start anew, since no checkpoint exists yet"),
     ],
 )
 def test_what_becomes_of_the_runs_that_an_interrupt_ends(runs: int, checkpointed: int, words: str) -> None:

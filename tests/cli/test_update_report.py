@@ -123,14 +123,14 @@ def test_the_same_from_python(made: tuple[Path, list[str]]) -> None:
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        ("[min_sensitivity]\nAF = 0.9", "min_sensitivity: 'AF' is no class .* rest, walk"),
+        ("[min_sensitivity]\nAF = 0.9", "min_sensitivity: 'AF' is not a class .* rest, walk"),
         ("max_group_flips = 0.1", "max_group_flips: there are no subgroups"),
-        ("max_flip = 0.1", "'max_flip' is no criterion .did you mean 'max_flips'"),
+        ("max_flip = 0.1", "'max_flip' is not a criterion .did you mean 'max_flips'"),
         ("max_flips = 2", "max_flips: expected a number from 0 to 1, not 2"),
         ("min_sensitivity = 0.9", "min_sensitivity: expected a limit by class"),
         ("[min_sensitivity]", "min_sensitivity: expected a limit by class"),
-        ("max_flips", "is no TOML file"),
-        ("", "has no criterion"),
+        ("max_flips", "not a TOML file"),
+        ("", "no criterion found"),
     ],
 )
 def test_bad_criteria(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path, limits: str, said: str) -> None:
@@ -145,7 +145,7 @@ def test_bad_criteria(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path, li
     [
         (0, ["--groups", "age"], "prepared without a column 'age'; it has sex"),
         (0, ["--groups", "sex,"], "expected names of columns with commas"),
-        (2, [], "predictions are not kept; .* --keep predictions"),
+        (2, [], "predictions were not stored; .* --keep predictions"),
         (0, ["--criteria", "nowhere.toml"], "nowhere.toml"),
         (0, ["--against", "nothing"], "no run of"),
     ],

@@ -55,9 +55,7 @@ def test_the_contract_suite_is_where_the_page_says() -> None:
 
 def test_one_that_cannot_be_handed_to_workers_is_named() -> None:
     lock = threading.Lock()
-    sentence = (
-        r"^network 'mine' cannot be handed to workers \(TypeError: cannot pickle '_thread.lock' object\); make what"
-    )
+    sentence = r"^network 'mine' cannot be sent to workers \(TypeError: cannot pickle '_thread.lock' object\); create"
     with (
         NETWORKS.temporarily("mine", lambda channels, samples, outputs: lock),
         pytest.raises(UsageError, match=sentence),

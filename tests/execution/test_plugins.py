@@ -218,8 +218,8 @@ def test_one_that_cannot_be_handed_to_workers_is_refused_before_any_starts(
     sweep = launch("locked.py", "--no-report", script=forked)
     assert sweep.wait() == 2
     assert sweep.errors.splitlines()[-1] == (
-        "clops-sweep: acquisition 'locked' cannot be handed to workers (TypeError: cannot pickle '_thread.lock' "
-        "object); make what it holds on to inside of it, when it is called"
+        "clops-sweep: acquisition 'locked' cannot be sent to workers (TypeError: cannot pickle '_thread.lock' "
+        "object); create the objects that it uses inside of it, when it is called"
     )
     assert "Traceback" not in sweep.errors
     assert not (tmp_path / "results" / ".work" / "logs").exists()
@@ -303,6 +303,6 @@ def test_a_lock_is_named_where_it_is_packed() -> None:
     lock = threading.Lock()
     with (
         ACQUISITION_FUNCTIONS.temporarily("mine", lambda context, rows: lock),
-        pytest.raises(UsageError, match=r"^acquisition 'mine' cannot be handed to workers \(TypeError: cannot pickle"),
+        pytest.raises(UsageError, match=r"^acquisition 'mine' cannot be sent to workers \(TypeError: cannot pickle"),
     ):
         packed_plugins()

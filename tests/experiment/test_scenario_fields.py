@@ -103,7 +103,7 @@ def test_they_can_be_set_varied_and_asked_for() -> None:
     (request,) = Selection((pairs,), settings={"task_classes": [[0, 1, 2], [3, 4, 5]]}).requests
     assert request.config.task_classes == ((0, 1, 2), (3, 4, 5))
     assert Where("domain == 'lead'")(request.config)
-    with pytest.raises(UsageError, match=r"'domain' is nothing to search over: results on different tasks cannot be"):
+    with pytest.raises(UsageError, match=r"'domain' cannot be searched over: results on different tasks cannot be"):
         SearchSpace("s", RunConfig(), search=OptunaSearch({"domain": ["lead", "site"]}, n_trials=1))
 
 

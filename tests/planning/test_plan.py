@@ -147,7 +147,7 @@ def test_a_run_that_others_wait_for_and_that_has_failed_is_said(
     assert (plan.first[0].state, plan.count("failed"), len(plan.of("failed"))) == ("failed", 0, 1)
     say_first(plan)
     assert capsys.readouterr().out == (
-        "1 run not requested has failed, and the task order of others waits for it; --retry failed takes it up again\n"
+        "1 run not requested has failed, and the task order of others waits for it; --retry failed runs it again\n"
     )
 
 

@@ -384,7 +384,7 @@ def test_a_study_that_something_else_made_is_refused(world: Any) -> None:
     it = space()
     url = study_url(it, world.store)
     optuna.create_study(study_name="it", storage=url).add_trial(optuna.create_trial(value=1.0))
-    with pytest.raises(UsageError, match="was made by something else; give the search space another name"):
+    with pytest.raises(UsageError, match="was created by another program; give the search space another name"):
         SearchStudy(it, world.store, world.data)
 
 

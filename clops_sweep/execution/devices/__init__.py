@@ -1,1 +1,1 @@
-"""CPU or GPU: what a network gains from a GPU, and what a launch computes on."""
+"""The choice between CPU and GPU for a launch."""

@@ -1,4 +1,4 @@
-"""Which kind of device a launch computes on and why; on GPUs, how many runs go into a lockstep and onto a GPU."""
+"""Choose CPUs or GPUs for a launch and, on GPUs, the runs per lockstep and the trials per GPU."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from clops_sweep.store.run_store import RunStore
 
 _CONTEXT = 2**30
-"""GPU memory that a process takes before it computes anything, in bytes."""
+"""GPU memory of a CUDA context, in bytes: each process takes it before it computes anything."""
 
 _MARGIN = 1.5
-"""Replayed instances and acquisition take memory beside the training step that was measured."""
+"""Factor on the measured memory of a run; replayed instances and acquisition need more than a plain step."""
 
 _MOST_READ = 200
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a launch computes on.
+    """The device of a launch.
 
     Attributes:
-        resources: with the share of a GPU and the lockstep.
-        words: what it is and why, and which GPUs stay idle.
+        resources: the resources with GPUs per trial and runs per lockstep filled in.
+        words: the device, the reason and the number of idle GPUs, as text.
     """
 
     resources: Resources
@@ -41,7 +41,7 @@ class Choice:
 
 
 class _Kind(NamedTuple):
-    """Runs whose networks are equally fast: how many there are; their speed is None before it was measured."""
+    """Runs with the same network, batch size and shape of frames; `speed` is None until measured."""
 
     runs: int
     batch_size: int
@@ -52,17 +52,19 @@ class _Kind(NamedTuple):
 def choose(
     asked: Request, resources: Resources, finished: Collection[str], runs: int, *, may_measure: bool = True
 ) -> Choice:
-    """Choose between CPUs and GPUs: what is asked for, else as finished runs, else what takes less time.
+    """Choose between CPUs and GPUs.
+
+    The requested device comes first, then the device of finished runs, then the faster one.
 
     Args:
-        asked: the runs.
-        resources: as they are asked for.
+        asked: the requested runs.
+        resources: the requested resources.
         finished: ids of the finished runs of the same search spaces.
-        runs: how many are about to run.
-        may_measure: whether networks of unknown speed are timed; `plan` only looks at what is known.
+        runs: number of pending runs.
+        may_measure: whether to time networks of unknown speed; `plan` does not.
 
     Raises:
-        UsageError: the finished runs were computed on the other kind of device, or there is no GPU to go on with.
+        UsageError: the finished runs were computed on the other kind of device, or on GPUs and this machine has none.
     """
     gpus, count = usable_gpus(), gpus_of_driver()
     wanted = "gpu" if resources.gpus_per_trial else None if resources.device == "auto" else resources.device
@@ -75,20 +77,20 @@ def choose(
     if before == "gpu" and not (gpus or resources.is_elsewhere):
         raise UsageError(
             f"the finished runs of this search space in {asked.store.files.shown} were computed on GPUs, and PyTorch "
-            f"{installed_version('torch')} can use none here; expected a machine with a GPU, or other --results"
+            f"{installed_version('torch')} cannot use a GPU here; expected a machine with a GPU, or other --results"
         )
     kind = wanted or before
-    because = "as asked for" if wanted else "as for the finished runs"
+    because = "as requested" if wanted else "as the finished runs"
     if kind == "cpu" and (wanted or count):
         return Choice(resources, f"cpu, {because}" + (f"; {_stay_idle(count)}" if count else ""))
     if not gpus and kind == "gpu":
         return _on_gpus(resources, [], runs, because)
     if not gpus:
-        unusable = f"{_stay_idle(count)}: PyTorch {installed_version('torch')} can use none"
+        unusable = f"{_stay_idle(count)}: PyTorch {installed_version('torch')} cannot use any"
         return Choice(resources, f"cpu; {unusable if count else 'this machine has no GPU'}")
     try:
         kinds = _kinds(asked, may_measure)
-    except RuntimeError as error:  # others hold its memory, or this PyTorch has no code for it
+    except RuntimeError as error:  # out of memory, or a GPU that this PyTorch does not support
         if kind == "gpu":
             raise UsageError(f"the GPU cannot be used: {one_line(error)}") from None
         return Choice(resources, f"cpu; {_stay_idle(count)}: not usable ({one_line(error)})")
@@ -115,7 +117,7 @@ def _times(factor: float) -> str:
 
 
 def _places(resources: Resources) -> int:
-    """Return how many trials the cores of this machine hold."""
+    """Return how many trials fit on the cores of this machine."""
     return 1 if resources.no_ray else max(1, int(available_cores() // resources.cpus_per_trial))
 
 
@@ -125,14 +127,14 @@ def _count(resources: Resources) -> int:
 
 
 def _computed_on(store: RunStore, finished: Collection[str]) -> str | None:
-    """Return what computed most finished runs: cpu or gpu, or None without any."""
+    """Return the device of most finished runs, "cpu" or "gpu"; None without finished runs."""
     rows = store.rows("runs", ["device"], sorted(finished)[:_MOST_READ]) if finished else []
     counts = Counter("gpu" if str(row["device"]).startswith(GPU) else "cpu" for row in rows)
     return counts.most_common(1)[0][0] if counts else None
 
 
 def _kinds(asked: Request, may_measure: bool) -> list[_Kind]:
-    """Return the runs asked for by network, batch size and shape of frames, as far as their data are prepared."""
+    """Group the requested runs by `speed_key`; runs whose data are not prepared are left out."""
     configs = [config for config in asked.selection.configs if asked.data_hash(config) is not None]
     frames = {key: asked.data.frames(key) for key in {config.data_key for config in configs}}
     names = [speed_key(config, frames[config.data_key]) for config in configs]
@@ -151,13 +153,13 @@ def _kinds(asked: Request, may_measure: bool) -> list[_Kind]:
 
 
 def _seconds(kinds: Collection[_Kind], *, on_gpu: bool) -> float:
-    """Return the seconds that all runs take for an instance each, one run after another."""
+    """Return the seconds to train every run on one instance, one run after another."""
     of_kinds = ((it.runs / it.batch_size, it.speed) for it in kinds)
     return sum(share * (speed.gpu if on_gpu else speed.cpu) for share, speed in of_kinds if speed is not None)
 
 
 def _on_gpus(resources: Resources, kinds: Collection[_Kind], runs: int, because: str) -> Choice:
-    """Fit locksteps and trials into the memory of a GPU, so that all GPUs have something to do."""
+    """Choose runs per lockstep and trials per GPU that fit into GPU memory and keep all GPUs busy."""
     gpus, places = usable_gpus()[: _count(resources)], _places(resources)
     speeds = [it.speed for it in kinds if it.speed is not None]
     lockstep, share = resources.lockstep or RUNS_ON_A_GPU, resources.gpus_per_trial or 1.0

@@ -1,4 +1,4 @@
-"""What a network gains from a GPU: training steps are timed once per network, batch size and machine, and cached."""
+"""Speed of a network on CPU and GPU: training steps, timed once per network, batch size and machine, and cached."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 GPU = "cuda"
 _FILE = ".speeds.json"
 _IN_LOCKSTEP = 8
-"""Runs that are timed together on a GPU. More gain more, but it takes longer to find out."""
+"""Runs that are timed in lockstep on a GPU. Larger locksteps are faster per run, but take longer to measure."""
 
 _STEPS, _SECONDS = 8, 0.3
-"""Steps of a timed epoch, and how long such epochs are repeated. The first does not count."""
+"""Steps of a timed epoch, and the seconds for which epochs are repeated, without the first (warm-up)."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast a network is trained.
+    """Time and memory of a training step.
 
     Attributes:
-        cpu: seconds of a training step of one run on one core.
-        gpu: seconds of a step of one run on a GPU, beside the other runs of its lockstep.
-        run_bytes: GPU memory that a run takes beside the frames.
+        cpu: seconds per step of one run on one core.
+        gpu: seconds per step and run on a GPU: the step of a lockstep, divided by its runs.
+        run_bytes: GPU memory of a run without the frames, which all runs share.
     """
 
     cpu: float
@@ -49,23 +49,23 @@ class Speed:
 
 
 def _one_at_a_time(config: RunConfig) -> bool:
-    """Return whether runs are computed one after another, within a lockstep too."""
+    """Return whether runs are computed one after another, even within a lockstep."""
     return is_alone(config) or config.augment is not None
 
 
 def speed_key(config: RunConfig, frames: FrameSet) -> str:
-    """Return the name of what is timed, such as "clops_cnn, batch 16, 1 x 2500"."""
+    """Return the cache key of a speed, such as "clops_cnn, batch 16, 1 x 2500"."""
     options = [f"{name}={value}" for name, value in sorted(config.network_options.items())]
     if frames.encoded is not None and config.lora_rank:
         options += [f"encoder={frames.encoded.encoder_hash[:8]}", f"lora_rank={config.lora_rank}"]
     shape = f"batch {config.batch_size}, {frames.channels} x {frames.samples}"
     more = [config.precision] * (config.precision != "float32") + ["one run at a time"] * _one_at_a_time(config)
-    origin = ORIGINS.get(("network", config.network))  # a network of the user's whose code changes is another one
+    origin = ORIGINS.get(("network", config.network))  # a user's network is timed again after its code changes
     return ", ".join([config.network, *options, shape, *more, *([f"code {str(origin.code)[:8]}"] if origin else [])])
 
 
 def known_speeds(prepared_root: Path) -> dict[str, Speed]:
-    """Return the speeds that were measured on this machine, by `speed_key`; none if the file cannot be read."""
+    """Return the speeds measured on this machine, by `speed_key`; empty if the cache file cannot be read."""
     of_machine = _machine()
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
         found = json.loads((prepared_root / _FILE).read_text())
@@ -74,7 +74,10 @@ def known_speeds(prepared_root: Path) -> dict[str, Speed]:
 
 
 def keep_speeds(prepared_root: Path, speeds: Mapping[str, Speed]) -> None:
-    """Add speeds of this machine to those of others. A folder that cannot be written to keeps none."""
+    """Write speeds of this machine to the cache file; entries of other machines stay.
+
+    Nothing is written if the folder is read-only.
+    """
     path, everything = prepared_root / _FILE, {}
     with contextlib.suppress(OSError, ValueError):
         everything = dict(json.loads(path.read_text()))
@@ -91,7 +94,7 @@ def _machine() -> str:
 
 
 def measure(config: RunConfig, frames: FrameSet, device: str) -> Speed:
-    """Time training steps of a config's network on a core and on a device; this takes seconds.
+    """Time training steps of a config's network on one core and on a device. This takes some seconds.
 
     Raises:
         RuntimeError: the device cannot be used; PyTorch says why.
@@ -108,7 +111,7 @@ def measure(config: RunConfig, frames: FrameSet, device: str) -> Speed:
 def _step(
     config: RunConfig, frames: FrameSet, scenario: Scenario, device: torch.device, runs: int
 ) -> tuple[float, int]:
-    """Return the seconds of a training step of so many runs in lockstep, and the GPU memory that each of them takes."""
+    """Return the seconds of a training step of `runs` runs in lockstep, and the GPU memory of each run in bytes."""
     import torch
 
     from clops_sweep.learning import streams
@@ -139,10 +142,10 @@ def _step(
                 torch.cuda.synchronize(device)
             return time.perf_counter()
 
-        ends = [epoch()]  # the first one does not count
+        ends = [epoch()]  # warm-up
         while ends[-1] - ends[0] < _SECONDS:
             ends.append(epoch())
-        learner.logits(task.rows)  # evaluation takes memory as well
+        learner.logits(task.rows)  # evaluation may need more memory than training
         taken = torch.cuda.max_memory_allocated(device) - before if on_gpu else 0
     steps = (len(ends) - 1) * -(-count // config.batch_size)
     return (ends[-1] - ends[0]) / steps, taken // runs

@@ -31,7 +31,7 @@ def own_output() -> IO[str]:
     """
     try:
         descriptor = sys.stdout.fileno()
-    except (OSError, ValueError, AttributeError):  # io.UnsupportedOperation is both of the first
+    except (OSError, ValueError, AttributeError):  # in a notebook, or without standard output
         descriptor = -1
     return os.fdopen(os.dup(descriptor), "w", buffering=1) if descriptor in (1, 2) else sys.stdout
 

@@ -123,7 +123,7 @@ class SweepDisplay:
         self._best = BestCell()
         self._best_trial = ""
         self._met: set[tuple[str, ...]] = set()
-        """Jobs that have got somewhere in this sweep: it is no news when they go on from a checkpoint."""
+        """Jobs with progress in this sweep; when they resume from a checkpoint, no line is printed."""
         self._progress = Progress(
             TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn(), expand=True
         )
@@ -168,7 +168,7 @@ class SweepDisplay:
         self._interrupted = value
 
     def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
-        """The sweep starts."""
+        """Start with a number of pending runs; print it and the path of the log."""
         self._pending, self._of_search = len(runs), bool(of)
         self._time_left = TimeLeft(runs) if self._is_live else None
         self._progress.update(self._bar, total=self._pending)
@@ -180,18 +180,18 @@ class SweepDisplay:
             self._print(f"{to_do}; log: {log}")
 
     def finished_before(self, results: Results) -> None:
-        """Earlier launches have finished runs; off a terminal no best cell is shown, and they are not read."""
+        """Add runs that earlier launches finished to the best cell. Without a terminal, none is shown or read."""
         for name, values in results() if self._is_live else ():
             self._best.add((name,), {column: (value,) for column, value in values.items()})
 
     def starting(self, what: str) -> None:
-        """Something that takes seconds starts."""
+        """Show a slow step before the first job starts."""
         self._doing = what
         if not self._is_live:
             self._print(what)
 
     def started(self, job: Job) -> None:
-        """A trial has started."""
+        """Show that a worker started a job."""
         self._doing = self._doing if self.interrupted else ""
         self._running[job.run_ids] = (job, None)
         self._unfinished.setdefault(job.run_ids, job)
@@ -199,7 +199,7 @@ class SweepDisplay:
             self._time_left.started(job, time.monotonic())
 
     def report(self, job: Job, report: Report | WorkerDied) -> None:
-        """A job has reported."""
+        """Show a report of a job."""
         self._look_at_time(job, report)
         match report:
             case Running():
@@ -245,7 +245,7 @@ class SweepDisplay:
             self._print(ended(job, report, self._status))
 
     def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
-        """A trial of a search has ended."""
+        """Show the end of a trial of a search."""
         self._left_out += len(left_out)
         for run_ids in [run_ids for run_ids in self._unfinished if set(run_ids) <= set(left_out)]:
             del self._unfinished[run_ids]
@@ -257,12 +257,12 @@ class SweepDisplay:
         self._print(text)
 
     def stopping(self) -> None:
-        """The sweep is stopping."""
+        """Show that the sweep is stopping."""
         self._doing = "stopping"
         self._print("stopping: running trials are being checkpointed (Ctrl-C again stops at once)")
 
     def warn(self, text: str) -> None:
-        """Says something on a line of its own."""
+        """Print a warning on a separate line."""
         self._print(text)
 
     def unfinished(self) -> list[Job]:
@@ -276,7 +276,7 @@ class SweepDisplay:
     def _on_interrupt(self, number: int, frame: Any) -> None:
         del number, frame
         at_once = self._interrupted or not self.stops_in_order
-        self._interrupted = True  # also for a sweep that swallows the exception while it starts
+        self._interrupted = True  # Ray may swallow the exception while the sweep starts
         if at_once:
             raise KeyboardInterrupt
 
@@ -292,7 +292,7 @@ class SweepDisplay:
         return self._finished + self._failed + self._left_out
 
     def _render(self) -> RenderableType:
-        if not self._pending:  # it has not begun
+        if not self._pending:  # before `begin`
             return ""
         jobs = list(self._running.values())
         running = sum(len(job.run_ids) for job, _ in jobs)

@@ -19,7 +19,7 @@ from clops_sweep.store.run_store import RunStore
 SECONDS = 30.0
 """Target duration of a job in seconds: a hundred times the overhead of its start and end."""
 
-_FEWEST_AHEAD = 4  # on a cluster without a machine yet
+_FEWEST_AHEAD = 4  # on a cluster that has no machine yet
 
 _JOBS_A_PLACE = 2
 """Jobs per place that should remain, so that the last workers end at about the same time."""
@@ -36,7 +36,7 @@ class Feed(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether there are no more jobs, and none is under way."""
+        """Whether there are no more jobs and no job is running."""
 
     def next_job(self, places: int) -> Job | None:
         """Return the next job, for one of `places` concurrent jobs; None if no job is ready."""
@@ -117,7 +117,7 @@ class GridFeed:
         return job
 
     def _next_free(self, elsewhere: frozenset[str]) -> Job | None:
-        """The next lockstep that no other launch computes; those before it come after all others."""
+        """Return the next lockstep that no other launch computes; skipped ones move to the end of the queue."""
         for _ in range(len(self._waiting)):
             part = self._waiting.popleft()
             if elsewhere.isdisjoint(part.run_ids):
@@ -165,7 +165,7 @@ class GridFeed:
         return None if found is None else found * len(lockstep.configs)
 
     def _left_of(self, job: Job) -> list[Job]:
-        """The parts of an ended job that were not reported as ended."""
+        """Return the parts of an ended job that were not reported as ended."""
         self._under_way.remove(job)
         if self._leases:
             self._leases.give_back(job)
@@ -175,7 +175,7 @@ class GridFeed:
         return left
 
     def _after_death(self, part: Job, death: WorkerDied) -> list[Job]:
-        """The runs of a dead worker that are retried."""
+        """Return the runs of a dead worker that are retried."""
         found = self._retries.after_death(part, death)
         if isinstance(found, list):
             return found

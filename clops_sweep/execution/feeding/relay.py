@@ -23,8 +23,8 @@ class Relay:
     """Passes reports on to display, feed, compaction, observers and the file of runs under way.
 
     Attributes:
-        observers: the observers, which the loop of the sweep has to `look` at.
-        store_error: the error of recording runs, once it has occurred for several runs in a row.
+        observers: the observers; the loop of the sweep must call their `look` regularly.
+        store_error: the error of recording runs, set after it occurred for several runs in a row.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Relay:
                 self._compaction.recorded(len(parts[index].run_ids))
 
     def _as_seen_here(self, report: Unrecorded) -> Unrecorded:
-        """Return the report; if the folder of results has gone, that is the reason, whatever a worker sees of it."""
+        """Return the report; if the results folder is missing, with this as the reason of an error."""
         try:
             with storing(self._store):
                 return report

@@ -18,7 +18,7 @@ class RunsUnderWay:
     """Follows the reports of a sweep while entered. A thread writes the file, so that no sweep waits for a slow disk.
 
     Args:
-        store: where the file goes.
+        store: the store that contains the file.
         shard: see `UnderWayFile`.
     """
 
@@ -48,24 +48,24 @@ class RunsUnderWay:
         """Tell other launches that a worker gets a job, so that they postpone its runs."""
         with self._lock:
             self._taken.update(job.run_ids)
-        if self._file.is_local:  # before the worker begins; a request over a network would keep others waiting
+        if self._file.is_local:  # remote stores are written by the thread, so that jobs do not wait for the network
             self._write()
         else:
             self._changed.set()
 
     def give_back(self, job: Job) -> None:
-        """A job has ended."""
+        """Release the runs of a job that has ended."""
         with self._lock:
             self._taken.difference_update(job.run_ids)
 
     def started(self, job: Job) -> None:
-        """A worker has taken a job."""
+        """Record that a worker started a job."""
         with self._lock:
             self._runs[job.run_ids] = UnderWay(job.run_ids, called(job))
             self._since.pop(job.run_ids, None)
 
     def report(self, job: Job, report: Report | WorkerDied, now: float | None = None) -> None:
-        """A job has reported. The first report is not timed, because it includes imports."""
+        """Record a report of a job. The time before its first report is ignored, because it includes imports."""
         now = time.time() if now is None else now
         with self._lock:
             known = self._runs.get(job.run_ids)

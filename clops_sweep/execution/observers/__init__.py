@@ -1,1 +1,1 @@
-"""Experiment trackers: which observers a launch requests, the thread that calls them, and the built-in ones."""
+"""Experiment trackers: requested observers, the thread that calls them, and built-in observers."""

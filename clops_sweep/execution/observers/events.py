@@ -1,4 +1,4 @@
-"""The events of a job's runs. No torch, no Ray."""
+"""The events of a job's runs. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 

@@ -20,12 +20,12 @@ _AT_ONCE = 100
 
 
 class MLflow:
-    """An MLflow run for each run, of its id, in the experiment `MLFLOW_EXPERIMENT_NAME` names, else `clops-sweep`.
+    """Logs each run as an MLflow run in the experiment `MLFLOW_EXPERIMENT_NAME`, by default `clops-sweep`.
 
-    A resumed run continues its MLflow run, which is found by its tag `clops_sweep.run_id`.
+    The tag `clops_sweep.run_id` identifies the MLflow run, so that a resumed run continues it.
 
     Args:
-        target: the tracking URI; None for that of MLFLOW_TRACKING_URI.
+        target: the tracking URI; None for MLFLOW_TRACKING_URI.
         folder: not used.
     """
 

@@ -1,4 +1,4 @@
-"""Which observers a launch requests, with `--observe NAME[:TARGET]`. No torch, no Ray."""
+"""Observers that a launch requests with `--observe NAME[:TARGET]`. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RequestedObserver:
     Attributes:
         name: its name in the registry.
         target: the text behind the colon; None without one.
-        folder: a folder of its own beside the logs of the store; the observer makes it if it needs it.
+        folder: a folder for this observer beside the logs of the store; the observer creates it if needed.
     """
 
     name: str
@@ -31,7 +31,7 @@ class RequestedObserver:
     folder: str
 
     def made(self) -> Callable[[Event], Any]:
-        """Return the function as it is, or a new object of the class."""
+        """Return the observer: a function unchanged, or a new instance of a class."""
         member = OBSERVERS[self.name]
         observer: Callable[[Event], Any] = member(self.target, self.folder) if isinstance(member, type) else member
         return observer
@@ -41,8 +41,8 @@ def check_observers(texts: Sequence[str]) -> None:
     """Check that every requested observer exists.
 
     Raises:
-        UsageError: no such observer, one requested twice, a missing package or target, or a target for a function that
-            takes none.
+        UsageError: an observer is unknown or requested twice, its package or target is missing, or it is a function and
+            has a target.
     """
     if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(it, str) for it in texts):
         example = texts if isinstance(texts, str) else "tensorboard"
@@ -54,9 +54,9 @@ def check_observers(texts: Sequence[str]) -> None:
             known = f"no such observer{nearest_or_all(name, OBSERVERS)}"
             raise UsageError(f"--observe {shown(text)}: {known}")
         if name in seen:
-            raise UsageError(f"--observe {name} is there twice; expected it once")
+            raise UsageError(f"--observe {name} is given twice; expected once")
         if colon and not target:
-            raise UsageError(f"--observe {shown(text)}: nothing stands behind the colon; expected {name}:TARGET")
+            raise UsageError(f"--observe {shown(text)}: nothing follows the colon; expected {name}:TARGET")
         if name not in OBSERVERS.added:
             if importlib.util.find_spec(name) is None:
                 raise UsageError(f"--observe {name} needs the package {name}: pip install {name}")

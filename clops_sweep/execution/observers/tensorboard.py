@@ -17,7 +17,7 @@ from clops_sweep.experiment.events import Event, RunEnd
 
 
 class TensorBoard:
-    """Scalars over epochs, and the config as hyperparameters: `tensorboard --logdir FOLDER`.
+    """Writes scalars over epochs, and the config as hyperparameters, for `tensorboard --logdir FOLDER`.
 
     Args:
         target: the folder, with a subfolder per run id.

@@ -13,23 +13,23 @@ from clops_sweep.execution.observers.requested import RequestedObserver
 from clops_sweep.experiment.events import EpochEnd, Event, number
 
 SECONDS = 60.0
-"""Longest call of an observer, and longest wait for all of them at the end of a launch."""
+"""Maximum seconds of a call of an observer, and of the wait for all observers at the end of a launch."""
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _MOST_WAITING = 5_000
-"""Calls in the queue at which epoch events are dropped; each takes a few kilobytes."""
+"""Length of the queue above which epoch events are dropped; an event takes a few kilobytes."""
 
 
 class Observers:
     """Calls observers from a separate thread; nothing else waits for them.
 
-    The thread is a daemon. An observer that hangs keeps it, and a new thread goes on without that observer. Only `look`
-    and `close` call `warn`, so no observer can disturb the display.
+    The thread is a daemon. If an observer hangs in it, a new thread serves the other observers. Only `look` and `close`
+    call `warn`, so no observer can disturb the display.
 
     Args:
         requested: the observers; each is made in the thread, before its first event.
-        warn: called with each sentence that the user should read.
-        seconds: longest call.
+        warn: called with each warning, from the caller's thread.
+        seconds: maximum duration of a call.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Observers:
             self._warn(note)
 
     def close(self, seconds: float) -> None:
-        """Wait until the queue is empty, at most so many seconds, and end the thread unless an observer hangs."""
+        """Wait until the queue is empty, for a limited time, and end the thread unless an observer hangs."""
         until = time.monotonic() + seconds
         while self._is_busy(until):
             self.look()
@@ -139,7 +139,7 @@ class Observers:
 
 
 class _Observer:
-    """A requested observer, and what is known of it."""
+    """A requested observer with its state."""
 
     def __init__(self, requested: RequestedObserver) -> None:
         self._requested, self.name = requested, requested.name

@@ -14,10 +14,10 @@ from clops_sweep.experiment.events import Event, RunEnd
 
 
 class WeightsAndBiases:
-    """A W&B run for each run, with its id, so that resumed runs continue.
+    """Logs each run as a W&B run with the same id, so that a resumed run continues it.
 
-    With WANDB_MODE=offline it is written to a folder, `WANDB_DIR` or one beside the logs; `wandb sync` uploads it
-    later.
+    With WANDB_MODE=offline, runs are written to the folder `WANDB_DIR`, by default one beside the logs. `wandb sync`
+    uploads them later.
 
     Args:
         target: the project, or entity and project; None for WANDB_PROJECT, else `clops-sweep`.

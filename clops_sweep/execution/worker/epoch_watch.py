@@ -1,4 +1,4 @@
-"""Time limit of an epoch, which ends the worker process whatever it hangs in."""
+"""Time limit of an epoch; it ends the worker process even if compiled code hangs."""
 
 from __future__ import annotations
 

@@ -287,7 +287,7 @@ class LockstepRunner:
         if not self._workplace.on_gpu:
             return torch.device("cpu")
         if not torch.cuda.is_available():
-            raise UsageError(f"this worker has a GPU, and PyTorch {torch.__version__} on its machine can use none")
+            raise UsageError(f"this worker has a GPU, and PyTorch {torch.__version__} on its machine cannot use it")
         return torch.device("cuda")
 
     def _new_run(self, device: torch.device) -> ContinualRun:
@@ -332,7 +332,7 @@ class LockstepRunner:
         return Finished(values, seconds)
 
     def stop(self) -> None:
-        """Keeps what has been trained so far, for the next launch to go on with."""
+        """Write a checkpoint, from which the next launch continues."""
         if self._run is not None and not self._run.finished:
             self._save()
 

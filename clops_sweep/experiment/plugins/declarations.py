@@ -124,9 +124,9 @@ SHARED: Mapping[str, Option] = {
     "beta_learning_rate": FloatOption(1e-4, gt=0),  # eta
     "beta_penalty": FloatOption(10.0, ge=0),  # lambda
     "perturbation_std": FloatOption(_perturbation_std, gt=0),  # sigma, in the unit of the frames
-    "memory_fraction": FloatOption(0.25, gt=0, le=1),  # of the training instances of all tasks together
-    "memory_size": IntOption(None, ge=1, le=LARGEST),  # instances, in place of memory_fraction
-    "projection_size": IntOption(1000, ge=1, le=LARGEST),  # M: random features that a head without gradients sees
+    "memory_fraction": FloatOption(0.25, gt=0, le=1),  # share of the training instances of all tasks
+    "memory_size": IntOption(None, ge=1, le=LARGEST),  # number of instances, instead of memory_fraction
+    "projection_size": IntOption(1000, ge=1, le=LARGEST),  # M: number of random features of a head without gradients
     "acil_ridge": FloatOption(0.1, gt=0, log=True),  # gamma: ridge penalty
     "memory_division": ChoiceOption("reservoir", choices=("reservoir", "task_balanced", "class_balanced")),
 }
@@ -146,13 +146,13 @@ def _without(options: Values, *names: str) -> Values:
 
 
 def _clops(options: Values) -> Values:
-    if options["storage_order"] == "random":  # needs no beta, nor anything that goes with it
+    if options["storage_order"] == "random":  # it uses neither beta nor its options
         if options["weight_replay"]:
             raise ValueError("weight_replay needs beta, which storage_order 'random' does without")
         options = _without(options, "storage_function", "beta_learning_rate", "beta_penalty", "weight_replay")
     elif options["storage_fraction"] == 1:
-        options = options | {"storage_order": "top"}  # everything is stored, in one order
-    if options["acquisition_fraction"] == 1:  # everything is replayed and nothing scored
+        options = options | {"storage_order": "top"}  # everything is stored: the order has no effect
+    if options["acquisition_fraction"] == 1:  # everything is replayed: nothing is scored
         options = _without(options, "acquisition", "acquire_every")
     return options
 
@@ -262,9 +262,9 @@ STRATEGIES: Mapping[str, Declaration] = {
     "acil": _with_own_head(_using("projection_size", "acil_ridge")),
     "ts_acl": _with_own_head(_using("projection_size", "acil_ridge")),
 }
-"""Defaults are the authors': of Kirkpatrick et al. those for Atari games, of Zenke et al. those for split MNIST.
+"""Defaults are those of the authors: for Atari games (Kirkpatrick et al.) and split MNIST (Zenke et al.).
 
-The decay of EWC's online form is a usual one.
+The decay of online EWC is a common choice.
 """
 
 BY_LOSS: Mapping[str, Declaration] = {
@@ -319,5 +319,7 @@ def checked_lockstep(lockstep: object, options: Options, known: Options) -> Coll
         raise UsageError(f"lockstep = {lockstep!r}: expected a list of options")
     for name in lockstep:
         if name not in options and name not in known:
-            raise UsageError(f"lockstep: {name!r} is no option; expected some of {', '.join(options) or 'its options'}")
+            raise UsageError(
+                f"lockstep: {name!r} is not an option; expected some of {', '.join(options) or 'its options'}"
+            )
     return lockstep

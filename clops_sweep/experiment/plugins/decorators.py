@@ -97,7 +97,7 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
     """Check that an object has the interface of a strategy.
 
     Raises:
-        UsageError: it has not.
+        UsageError: a method is missing.
     """
     checked_lockstep(declaration.lockstep, declaration.options, OPTIONS)
     expected = f"strategy {name!r}: expected a subclass of clops_sweep.Strategy"

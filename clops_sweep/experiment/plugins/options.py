@@ -95,10 +95,10 @@ class _NumberOption(Option):
         return float(value) + 0.0  # -0.0 becomes 0.0
 
     def checked(self, value: Any) -> Any:
-        """The value as it is stored.
+        """Return the value as it is stored.
 
         Raises:
-            ValueError: it is no finite number, or out of bounds; says what is expected.
+            ValueError: it is not a finite number, or is out of bounds; says what is expected.
         """
         if value is None and self.default is None:
             return None
@@ -153,7 +153,7 @@ class FloatOption(_NumberOption):
     kind: ClassVar[type] = float
 
     def distribution(self) -> BaseDistribution:
-        """What a search samples it from.
+        """Return the default distribution of a search.
 
         Raises:
             ValueError: bounds are missing.
@@ -175,10 +175,10 @@ class IntOption(_NumberOption):
     kind: ClassVar[type] = int
 
     def checked(self, value: Any) -> Any:
-        """The value as it is stored.
+        """Return the value as it is stored.
 
         Raises:
-            ValueError: it is no whole number, or out of bounds; says what is expected.
+            ValueError: it is not an integer, or is out of bounds; says what is expected.
         """
         if isinstance(value, int) and abs(value) >= _MOST:
             raise ValueError("expected a whole number below 2**63")
@@ -201,7 +201,7 @@ class IntOption(_NumberOption):
         return None if bound is None else bound - 1
 
     def distribution(self) -> BaseDistribution:
-        """What a search samples it from.
+        """Return the default distribution of a search.
 
         Raises:
             ValueError: bounds are missing.
@@ -217,7 +217,7 @@ class BoolOption(Option):
     """True or false.
 
     Raises:
-        UsageError: the default is neither.
+        UsageError: the default is neither True nor False.
     """
 
     default: bool | Callable[[Any], bool]
@@ -227,17 +227,17 @@ class BoolOption(Option):
         _store_default(self)
 
     def checked(self, value: Any) -> bool:
-        """The value as it is stored.
+        """Return the value as it is stored.
 
         Raises:
-            ValueError: it is neither.
+            ValueError: it is neither True nor False.
         """
         if type(value).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
             raise ValueError(f"expected true or false, not {kind_in_words(value)}")
         return bool(value)
 
     def distribution(self) -> BaseDistribution:
-        """What a search samples it from."""
+        """Return the default distribution of a search."""
         from optuna.distributions import CategoricalDistribution
 
         return CategoricalDistribution((False, True))
@@ -264,7 +264,7 @@ class ChoiceOption(Option):
         _store_default(self)
 
     def checked(self, value: Any) -> str:
-        """The value as it is stored.
+        """Return the value as it is stored.
 
         Raises:
             ValueError: it is not one of the choices.
@@ -274,7 +274,7 @@ class ChoiceOption(Option):
         return str.__str__(value)  # a member of a string enumeration becomes its text
 
     def distribution(self) -> BaseDistribution:
-        """What a search samples it from."""
+        """Return the default distribution of a search."""
         from optuna.distributions import CategoricalDistribution
 
         return CategoricalDistribution(self.choices)
@@ -293,10 +293,10 @@ class PluginOption(Option):
     registry: str
 
     def checked(self, value: Any) -> str:
-        """The name as it is stored; `RunConfig` checks that it is registered.
+        """Return the name as it is stored; `RunConfig` checks that it is registered.
 
         Raises:
-            ValueError: it is no text.
+            ValueError: it is not text.
         """
         if not isinstance(value, str):
             raise ValueError("expected the name of a plug-in")
@@ -419,7 +419,7 @@ class DeclaredOptions(Mapping[str, Option]):
         others = self._owners.get(name, set()) - {owner}
         if others and self._options[name] != option:
             raise UsageError(
-                f"{owner}: option {name!r} is defined otherwise by {min(others)}: {self._options[name]}; list it by "
+                f"{owner}: option {name!r} is defined differently by {min(others)}: {self._options[name]}; list it by "
                 "name alone, or give it another name"
             )
 

@@ -58,7 +58,7 @@ class Contrast:
 
     @property
     def sides(self) -> tuple[Side | None, Side | None]:
-        """Ours and theirs."""
+        """The two sides: `ours`, then `theirs`."""
         return self.ours, self.theirs
 
 

@@ -1,4 +1,4 @@
-"""GridSearch: every combination of some values, of which the best is reported. Plain data."""
+"""GridSearch: tries all combinations of values; the best one is reported. Plain data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clops_sweep.experiment.spaces.tuning import Method, TuningSet, check_compar
 
 @dataclass(frozen=True)
 class GridSearch:
-    """A choice among all combinations of some values, which is then run on the axes and seeds of the search space.
+    """Chooses the best of all combinations of values, which is then run on the axes and seeds of the search space.
 
     ::
 
@@ -27,17 +27,17 @@ class GridSearch:
             ),
         )
 
-    The best combination has the best mean of the objective over all runs while tuning, on validation data; of equal
-    ones, the first. A method with one combination alone is not run while tuning.
+    The best combination has the best mean of the objective over all tuning runs, on validation data; among equal ones,
+    the first. A method with a single combination has no tuning runs.
 
     Args:
-        parameters: from config fields to lists of values, or from names to named variants.
-        methods: instead of parameters, methods that are each tuned by themselves, see `OptunaSearch`.
-        tune_on: what the configuration is chosen on.
+        parameters: config field to a list of values, or a free name to named variants.
+        methods: instead of `parameters`, methods that are tuned separately; see `OptunaSearch`.
+        tune_on: the tuning data: "same", or a `TuneOn`.
         objectives: one numeric column of `runs` to "maximize" or "minimize"; by default the first headline metric.
 
     Raises:
-        UsageError: nothing to vary, an unknown column, a value that is no list, or a field that cannot be tuned.
+        UsageError: there is nothing to vary, a column is unknown, values are not a list, or a field cannot be tuned.
     """
 
     parameters: Mapping[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
@@ -54,10 +54,10 @@ class GridSearch:
 
 
 def combinations(method: Method) -> Iterator[dict[str, Any]]:
-    """Yield the combinations of a method's values, by their labels; the last parameter varies fastest.
+    """Yield the combinations of a method's values as labels by parameter; the last parameter varies fastest.
 
     Raises:
-        UsageError: a parameter has no list of values and no named variants.
+        UsageError: a parameter has neither a list of values nor named variants.
     """
     values = []
     for name, it in method.parameters.items():

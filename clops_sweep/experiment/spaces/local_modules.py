@@ -16,11 +16,11 @@ _INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib
 
 @contextmanager
 def importable(folder: Path) -> Iterator[None]:
-    """While a file is executed, search its folder first for modules.
+    """Make modules in a folder importable in the block, in which a search-space file of that folder is executed.
 
-    Afterwards `sys.modules` has none of the modules imported from there, so another folder may have modules of the same
-    names. Objects that were imported stay valid, and are pickled by value: workers need not have the files. Files must
-    therefore import their modules at the top, and not in a function that is called later.
+    On exit, these modules are removed from `sys.modules`, so that another folder may have modules of the same names.
+    Imported objects stay valid and are pickled by value, so workers do not need the files. Files must therefore import
+    such modules at the top, not in a function that is called later.
     """
     folder = folder.resolve()
     offered = {name for name in _names_in(folder) if _is_replaceable(name)}
@@ -29,7 +29,7 @@ def importable(folder: Path) -> Iterator[None]:
     before = set(sys.modules)
     place = str(folder)
     sys.path.insert(0, place)
-    importlib.invalidate_caches()  # a module may have been written a moment ago
+    importlib.invalidate_caches()  # otherwise, modules written a moment ago are not found
     try:
         yield
     finally:
@@ -41,7 +41,7 @@ def importable(folder: Path) -> Iterator[None]:
 
 
 def _names_in(folder: Path) -> Iterator[str]:
-    """The names of the modules and packages in a folder."""
+    """Yield the names of the modules and packages in a folder."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -54,7 +54,7 @@ def _names_in(folder: Path) -> Iterator[str]:
 
 
 def _is_replaceable(name: str) -> bool:
-    """Whether a module of the name has been imported that is not installed: what is installed keeps its name."""
+    """Return whether a module of this name is imported and not an installed one, which keeps its name."""
     module = sys.modules.get(name)
     if name in ("clops_sweep", "__main__") or name in sys.stdlib_module_names or module is None:
         return False
@@ -63,7 +63,7 @@ def _is_replaceable(name: str) -> bool:
 
 
 def _imported(folder: Path, before: set[str]) -> list[str]:
-    """The modules that have been imported from a folder meanwhile, those of packages in it as well."""
+    """Return the modules imported from a folder since `before`, including submodules of packages."""
     packages = {name: name.partition(".")[0] for name in sys.modules.keys() - before}
     roots = {
         name for name in set(packages.values()) - before if name in sys.modules and _place(sys.modules[name]) == folder
@@ -72,7 +72,7 @@ def _imported(folder: Path, before: set[str]) -> list[str]:
 
 
 def _place(module: ModuleType) -> Path | None:
-    """The folder in which a module that is no part of a package, or the folder of a package, lies."""
+    """Return the folder that contains a top-level module or package; None if it has no file."""
     spec = getattr(module, "__spec__", None)
     locations = getattr(spec, "submodule_search_locations", None)
     file = next(iter(locations), None) if locations else getattr(module, "__file__", None)

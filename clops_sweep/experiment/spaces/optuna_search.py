@@ -35,35 +35,35 @@ SAMPLERS: Mapping[str, str] = {
     "nsga2": "NSGAIISampler",
     "nsga3": "NSGAIIISampler",
 }
-"""How samplers are called here, and in `optuna.samplers`.
+"""Samplers by name, with their class in `optuna.samplers`.
 
-CMA-ES is not among them: Optuna's keeps its state as a pickle in the study, and opening a results folder would
-execute code that others put there.
+CMA-ES is missing because Optuna's implementation pickles its state into the study. Opening another person's results
+folder would then execute code from it.
 """
 
 _MOST_CHOICES = 10_000
-"""Values of one parameter: each is checked before anything starts."""
+"""Maximum number of values of a parameter, which are all checked before anything starts."""
 
 MAX_COMBINATIONS = 2_000
-"""Up to so many combinations of categories are checked beforehand; of more, every category by itself."""
+"""Maximum number of combinations of categories that are checked in advance; beyond, each category is checked once."""
 
 _LIMITS = {"sampler_seed": IntOption(0, ge=0), "max_concurrent": IntOption(1, ge=1)}
 
 
 @dataclass(frozen=True)
 class SuccessiveHalving:
-    """Pruning between tasks by asynchronous successive halving (ASHA; Li et al., 2020), the resource being tasks.
+    """Pruning between tasks by asynchronous successive halving (ASHA; Li et al., 2020), with tasks as the resource.
 
-    After min_resource * reduction_factor ** i tasks (i = 0, 1, ...) a trial goes on only if its value is among the best
-    1 / reduction_factor of those that have got as far; the value is the average of the objective over the tasks seen so
-    far, averaged over seeds. The first trial to get there always goes on.
+    Decisions are made after min_resource * reduction_factor ** i tasks (i = 0, 1, ...), the rungs. A trial continues
+    only if its value is among the best 1 / reduction_factor of the trials that have reached the rung. The value is the
+    objective, averaged over the tasks so far and over seeds. The first trial on a rung always continues.
 
     Args:
-        min_resource: after how many tasks it is first decided.
-        reduction_factor: how many trials compete for one place.
+        min_resource: number of tasks before the first decision.
+        reduction_factor: number of trials that compete for one place on the next rung.
 
     Raises:
-        UsageError: a number that is too small.
+        UsageError: a number is too small.
     """
 
     min_resource: int = 1
@@ -75,16 +75,16 @@ class SuccessiveHalving:
         )
 
     def rungs(self) -> Iterator[int]:
-        """After how many tasks it is decided, ascending and without end."""
+        """Return the numbers of tasks after which decisions are made: ascending, without end."""
         return (self.min_resource * self.reduction_factor**rung for rung in itertools.count())
 
 
 @dataclass(frozen=True)
 class OptunaSearch:
-    """A search by Optuna over config fields, instead of a search space's axes.
+    """A search over config fields with Optuna, instead of axes.
 
-    A trial is one choice of the parameters, run once with every seed of the search space; its values are the means over
-    seeds of the objectives. Every one of these runs is an ordinary run with an ordinary row in the store::
+    A trial is one choice of the parameters. It is run with each seed of the search space, and its values are the means
+    of the objectives over seeds. These runs are stored like any others::
 
         SearchSpace(
             name="tuned",
@@ -103,33 +103,34 @@ class OptunaSearch:
             seeds=range(3),
         )
 
-    A trial of which a run has failed, after its retries, fails and has no value; the runs of it that have not been
-    started yet are not started. It counts as one of the `n_trials`.
+    If a run fails after its retries, its trial fails: it has no value, its pending runs are not started, and it counts
+    as one of the `n_trials`.
 
     Args:
-        parameters: from a config field to a distribution of Optuna's or a list of its values, or from a free name to
-            named variants, each of which sets any number of fields. None stands for the distribution that follows from
-            an option's definition.
-        n_trials: how many trials the study is to have in all, whatever became of them.
-        objectives: from numeric columns of the table `runs` to "maximize" or "minimize"; by default the first headline
+        parameters: name of a config field to an Optuna distribution or a list of values, or a free name to named
+            variants, each of which sets any number of fields. None means the default distribution of an option.
+        n_trials: total number of trials of the study, including failed and pruned ones.
+        objectives: numeric columns of the table `runs` to "maximize" or "minimize"; by default the first headline
             metric of the scenario, maximized.
         sampler: tpe, random, gp, nsga2 or nsga3.
-        sampler_seed: a trial's suggestion follows from it, the trial's number and the trials known by then.
+        sampler_seed: seed of the suggestions. A suggestion depends only on it, the trial's number and the trials known
+            at that time.
         sampler_options: further arguments of the sampler's class in `optuna.samplers`.
-        pruning: whether trials that fall behind are stopped between two tasks; only with one objective, a
+        pruning: whether to stop trials that fall behind, between two tasks. It requires a single objective, which is a
             measure such as auc or balanced_accuracy.
-        max_concurrent: how many trials are under way at once; None for as many as the cluster holds. With 1, the same
-            search gives the same trials.
-        storage: URL of the study's database, as SQLAlchemy and Optuna understand it; by default `optuna.db` in the
-            folder of results.
-        tune_on: what the configuration is chosen on; it is then run on the axes and seeds of the search space.
-        methods: instead of parameters, methods that are each tuned by a study of their own: from a label to config
-            fields. Lists, mappings and distributions are tuned, other values are fixed. ``like`` names another method
-            whose settings and choice it takes over.
-        trials_each: how many trials each of the methods gets, instead of `n_trials`.
+        max_concurrent: maximum number of concurrent trials; None for as many as the cluster holds. With 1, repeating
+            the search gives the same trials.
+        storage: URL of the study's database, as in SQLAlchemy and Optuna; by default `optuna.db` in the results folder.
+        tune_on: the tuning data: "same", or a `TuneOn`. The chosen configuration is then run on the axes and seeds of
+            the search space.
+        methods: instead of `parameters`, label of a method to config fields; each method is tuned in its own study.
+            Lists, mappings and distributions are tuned, other values are fixed. ``like`` names another method whose
+            settings and choice are reused.
+        trials_each: number of trials of each method, instead of `n_trials`.
 
     Raises:
-        UsageError: nothing to vary or to optimise, an unknown column or sampler, no trials, or pruning that cannot be.
+        UsageError: there is nothing to vary or optimise, a column or sampler is unknown, the number of trials is
+            missing, or pruning is impossible with the objectives.
     """
 
     parameters: Mapping[str, BaseDistribution | Sequence[Any] | Mapping[str, Mapping[str, Any]] | None] = field(
@@ -184,7 +185,7 @@ class OptunaSearch:
             )
 
     def of(self, method: Method) -> OptunaSearch:
-        """Return the search over the parameters of one method, on the setting that it is part of."""
+        """Return the search over the parameters of one method, which runs on its base config without further choice."""
         return replace(
             self,
             parameters=method.parameters,
@@ -196,12 +197,12 @@ class OptunaSearch:
 
     @property
     def pruner(self) -> SuccessiveHalving | None:
-        """The rule of pruning, if there is one."""
+        """The pruning rule, or None."""
         return (SuccessiveHalving() if self.pruning is True else self.pruning) or None
 
     @property
     def distributions(self) -> dict[str, FloatDistribution | IntDistribution | tuple[Any, ...]]:
-        """Every parameter's distribution of numbers, or its choices; those of named variants are their names."""
+        """The numeric distribution or the choices of each parameter; named variants are represented by their names."""
         found: Mapping[str, Any] = self.parameters
         return {name: tuple(it) if isinstance(it, Mapping) else it for name, it in found.items()}
 
@@ -211,14 +212,14 @@ class OptunaSearch:
         return {key for name in self.parameters for label in self._labels(name) for key in self.settings({name: label})}
 
     def settings(self, labels: Mapping[str, Any]) -> dict[str, Any]:
-        """A trial's choice as config fields."""
+        """Convert the labels of a trial to config fields."""
         return settings_of(self.parameters, labels)
 
     def corners(self) -> Iterator[dict[str, Any]]:
-        """Choices at the bounds: every combination of categories with numbers at their lowest, each highest number.
+        """Yield choices to check: all combinations of categories with numbers at their minimum, and each maximum once.
 
-        Of very many categories, each once instead of every combination. For a trial to be a valid config, the fields'
-        own bounds apart, is a matter of categories alone.
+        With more than `MAX_COMBINATIONS`, each category is used once instead. Apart from the bounds of single fields,
+        only categories decide whether a config is valid, so these choices suffice.
         """
         labels = {name: self._labels(name) for name in self.parameters}
         lowest = {name: choices[0] for name, choices in labels.items()}
@@ -232,23 +233,23 @@ class OptunaSearch:
                 yield lowest | {name: choice}
 
     def check(self, base: RunConfig) -> None:
-        """Looks at every parameter with the base config that it varies.
+        """Check every parameter together with the base config.
 
         Raises:
-            UsageError: an unknown field, one that cannot be searched over, a value out of the field's bounds, or fields
-                that two parameters set.
+            UsageError: a field is unknown or cannot be searched over, a value is out of bounds, or two parameters set
+                the same field.
         """
         seen: dict[str, str] = {}
         for name, parameter in self.parameters.items():
             where = f"parameter {name!r}"
             if isinstance(parameter, Mapping) and (name in RunConfig.model_fields or name in OPTIONS):
-                raise UsageError(f"{where}: named variants need a name that is no config field")
+                raise UsageError(f"{where}: named variants need a name that is not a config field")
             if not isinstance(parameter, Mapping | tuple):
                 _check_scale(where, known_key(name), parameter)
             for key in sorted({key for label in self._labels(name) for key in self.settings({name: label})}):
                 known_key(key)
                 if key in NOT_COMPARABLE:
-                    raise UsageError(f"{where}: {key!r} is nothing to search over: {NOT_COMPARABLE[key]}")
+                    raise UsageError(f"{where}: {key!r} cannot be searched over: {NOT_COMPARABLE[key]}")
                 if key in seen:
                     raise UsageError(f"two parameters set {key!r}: {seen[key]!r} and {name!r}")
                 seen[key] = name
@@ -256,21 +257,21 @@ class OptunaSearch:
             config = base.replace(**self.settings(labels))
             if config.task_order in ("curriculum", "anti_curriculum"):
                 raise UsageError(
-                    f"task_order {config.task_order!r} is found out by other runs, one for each trial; "
+                    f"task_order {config.task_order!r} would need another run for each trial; "
                     "expected a permutation or a seed in a search"
                 )
 
     def _labels(self, name: str) -> tuple[Any, ...]:
-        """A parameter's categories, or its lowest and highest value."""
+        """Return the categories of a parameter, or its lowest and highest value."""
         distribution = self.distributions[name]
         return distribution if isinstance(distribution, tuple) else (distribution.low, distribution.high)
 
 
 def check_objectives(objectives: Mapping[str, Direction]) -> None:
-    """Look at the columns and directions of objectives.
+    """Check the columns and directions of objectives.
 
     Raises:
-        UsageError: no numeric column of that name, or no direction.
+        UsageError: a column does not exist or is not numeric, or a direction is invalid.
     """
     numeric = numeric_columns()
     for column, direction in objectives.items():
@@ -284,7 +285,7 @@ def check_objectives(objectives: Mapping[str, Direction]) -> None:
 
 
 def _parameter(name: str, it: Any) -> FloatDistribution | IntDistribution | tuple[Any, ...] | dict[str, dict[str, Any]]:
-    """A parameter as it is stored: a distribution of numbers, a tuple of choices, or named variants."""
+    """Return a parameter in its stored form: a numeric distribution, a tuple of choices, or named variants."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if it is None and name in OPTIONS:
@@ -308,7 +309,7 @@ def _parameter(name: str, it: Any) -> FloatDistribution | IntDistribution | tupl
 
 
 def choices(name: str, values: Any) -> tuple[Any, ...]:
-    """Return the values of a parameter, checked: a list of different values."""
+    """Check that the values of a parameter are a list of distinct values, and return them."""
     if (length(values) or 0) > _MOST_CHOICES:
         raise UsageError(f"parameter {name!r}: {shown(values)}: expected {_MOST_CHOICES:,} values at most")
     try:
@@ -324,7 +325,7 @@ def choices(name: str, values: Any) -> tuple[Any, ...]:
 
 
 def variant(name: str, label: Any, settings: Any) -> dict[str, Any]:
-    """Return the settings of a named variant of a parameter, checked."""
+    """Check the settings of a named variant of a parameter, and return them."""
     if not isinstance(label, str):
         raise UsageError(f"parameter {name!r}: variant {shown(label)}: expected text as its name")
     if not isinstance(settings, Mapping):
@@ -337,6 +338,6 @@ def _check_scale(where: str, name: str, distribution: Any) -> None:
 
     kind = kind_of(name)
     if kind not in (int, float):
-        raise UsageError(f"{where}: {distribution}: the field is no number; expected a list of its values")
+        raise UsageError(f"{where}: {distribution}: the field is not a number; expected a list of its values")
     if kind is int and isinstance(distribution, FloatDistribution):
         raise UsageError(f"{where}: {distribution}: the field takes whole numbers; expected an IntDistribution")

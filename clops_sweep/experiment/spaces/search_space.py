@@ -237,7 +237,7 @@ class SearchSpace:
             raise UsageError(f"{where} has no values")
         if isinstance(values, Mapping):
             if is_field(axis):
-                raise UsageError(f"{where}: named variants need a name that is no config field")
+                raise UsageError(f"{where}: named variants need a name that is not a config field")
             keys = {known_key(key) for settings in values.values() for key in settings}
         else:
             known_key(axis)

@@ -1,4 +1,4 @@
-"""What a configuration is tuned on, and the methods that are tuned alike. Plain data."""
+"""Tuning data (`TuneOn`) and tuned methods (`Method`) of a search, as plain data."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SPLIT_AXES = ("split_seed", "split")
 """Axes over patient splits."""
 
 METHOD, CANDIDATE = "method", "candidate"
-"""The axis that a tuned space has for its methods, and for the combinations of a grid that has none."""
+"""Axis of a tuned space over its methods, and axis of a grid over the combinations that it tries."""
 
 LIKE = "like"
-"""The key that names another method, whose settings and choice a method takes over."""
+"""Key in a method's settings. It names an earlier method whose settings and tuned choice are reused."""
 
 NOT_COMPARABLE = {
     "seed": "give seeds as seeds=...; a trial is their mean",
@@ -36,23 +36,24 @@ NOT_COMPARABLE = {
         "results on different tasks cannot be compared",
     ),
 }
-"""Config fields that no search varies, and why."""
+"""Config fields that a search must not vary, with the reason."""
 
 
 @dataclass(frozen=True)
 class TuneOn:
-    """What a configuration is chosen on, where that differs from what is reported.
+    """Tuning data that differ from the reported data.
 
-    Give exactly one of `tasks`, `splits` and `dataset`; `seeds` goes with each of them, or alone.
+    Give exactly one of `tasks`, `splits` and `dataset`, optionally with `seeds`; or give `seeds` alone.
 
     Args:
-        tasks: the first tasks of the order alone, on the reported splits.
-        splits: other split seeds, that is other partitions of the same people.
-        dataset: another data set, with the split of the base config.
-        seeds: the seeds while tuning; by default those of the search space. Alone: the reported splits, other seeds.
+        tasks: tune on the first `tasks` tasks only, on the reported splits.
+        splits: tune on these split seeds, which partition the same people in other ways.
+        dataset: tune on another data set, with the split of the base config.
+        seeds: seeds while tuning; by default those of the search space. Given alone, tuning uses the reported splits
+            with these seeds, none of which may be reported.
 
     Raises:
-        UsageError: none or several are given, or a value is invalid.
+        UsageError: no argument is given, several of `tasks`, `splits` and `dataset` are, or a value is invalid.
     """
 
     tasks: int | None = None
@@ -93,10 +94,10 @@ class Method:
     """A method that is tuned.
 
     Attributes:
-        name: its label; empty for the only one.
-        fixed: config fields that it sets.
-        parameters: what is tuned, from names to lists, variants or distributions.
-        like: the method whose choice it takes over; empty for its own.
+        name: label of the method; empty for a search with `parameters` instead of `methods`.
+        fixed: values of config fields that are not tuned.
+        parameters: tuned parameters: name to list, variants or distribution.
+        like: name of the method whose choice is reused; empty if the method is tuned itself.
     """
 
     name: str
@@ -106,13 +107,18 @@ class Method:
 
 
 def methods_of(where: str, methods: Mapping[str, Mapping[str, Any]], parameters: Mapping[str, Any]) -> list[Method]:
-    """Return the methods of a search; one without a name if it has parameters instead.
+    """Return the methods of a search; a single unnamed one if the search has `parameters` instead of `methods`.
 
-    Of a method's settings, lists, mappings and distributions are tuned, and anything else is fixed. A method that is
-    called like a strategy and does not set `strategy` is that strategy.
+    Settings that are lists, mappings or distributions are tuned; all others are fixed. The name of a method that does
+    not set `strategy` also selects the strategy of that name, if there is one.
+
+    Args:
+        where: the search, for messages.
+        methods: settings by name of the method.
+        parameters: tuned parameters of a search without methods.
 
     Raises:
-        UsageError: both or neither are given, or a method is invalid.
+        UsageError: both `methods` and `parameters` are given, or neither, or a method is invalid.
     """
     if bool(methods) == bool(parameters):
         what = "has parameters and methods; expected one of them" if methods else "parameters is empty"
@@ -131,10 +137,10 @@ def methods_of(where: str, methods: Mapping[str, Mapping[str, Any]], parameters:
 
 
 def check_comparable(where: str, method: Method) -> None:
-    """Raise UsageError for a config field that no search varies."""
+    """Raise UsageError if a method sets or tunes a field in `NOT_COMPARABLE`."""
     for key in fields_set([method]):
         if key in NOT_COMPARABLE:
-            raise UsageError(f"{where}: {key!r} is nothing to search over: {NOT_COMPARABLE[key]}")
+            raise UsageError(f"{where}: {key!r} cannot be searched over: {NOT_COMPARABLE[key]}")
 
 
 def _method(where: str, name: str, settings: Mapping[str, Any], others: Mapping[str, Method]) -> Method:
@@ -161,16 +167,16 @@ def _is_tuned(key: str, value: Any) -> bool:
 def setting_while_tuning(
     tune_on: TuningSet, base: RunConfig, axes: Mapping[str, Any], seeds: Sequence[int]
 ) -> tuple[RunConfig, dict[str, Any], Sequence[int]]:
-    """Return base config, axes over patient splits and seeds while tuning.
+    """Return the base config, the axes over patient splits and the seeds of the tuning runs.
 
     Args:
-        tune_on: what is tuned on.
-        base: the base config of the reported runs.
-        axes: their axes.
-        seeds: their seeds.
+        tune_on: the tuning data.
+        base: base config of the reported runs.
+        axes: axes of the reported runs.
+        seeds: seeds of the reported runs.
 
     Raises:
-        UsageError: a split or data set that is tuned on is reported too.
+        UsageError: a split, seed or data set of the tuning runs is also reported.
     """
     splits = {axis: values for axis, values in axes.items() if axis in SPLIT_AXES}
     if isinstance(tune_on, str):
@@ -193,12 +199,17 @@ def setting_while_tuning(
 
 
 def label_of(method: str, words: str) -> str:
-    """Return the label of a combination on the axis of a grid that chooses: "er, replay_ratio 0.5"."""
+    """Return the label of a combination on the axis `CANDIDATE`: "er, replay_ratio 0.5"."""
     return ", ".join(filter(None, (method, words)))
 
 
 def settings_of(parameters: Mapping[str, Any], labels: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a choice of parameters as config fields; the label of named variants is a name."""
+    """Convert chosen labels to config fields.
+
+    Args:
+        parameters: the tuned parameters.
+        labels: the chosen value of each parameter; for named variants, the variant's name.
+    """
     found: dict[str, Any] = {}
     for name, label in labels.items():
         of = parameters[name]

@@ -231,7 +231,7 @@ def test_every_link_of_every_page_leads_to_a_page(pages: Pages) -> None:
 def test_instances_say_why_there_is_no_tracing(pages: Pages) -> None:
     page = whole(pages, f"{CLOPS}&page=instances")
     (link, *_) = (it for it in page.find("a") if str(it.attributes.get("id")).startswith("instance-"))
-    assert "the prepared frames of this run are not at hand" in whole(pages, link.attributes["href"]).text
+    assert "the prepared frames of this run are not available" in whole(pages, link.attributes["href"]).text
 
 
 def test_a_search_shows_history_trials_and_importance_without_its_file(searched: RunStore) -> None:
@@ -537,8 +537,8 @@ def test_without_its_packages_a_sentence_says_what_to_install(
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"host": "0.0.0.0", "token": None}, "needs a token of 16 characters"),
-        ({"host": "0.0.0.0", "token": "short"}, "needs a token of 16 characters"),
+        ({"host": "0.0.0.0", "token": None}, "needs a token of at least 16 characters"),
+        ({"host": "0.0.0.0", "token": "short"}, "needs a token of at least 16 characters"),
         (
             {"host": "256.256.256.256", "token": "x" * 20},
             r"--host '256.256.256.256': .*; expected a name or an address",

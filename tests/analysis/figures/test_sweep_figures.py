@@ -142,10 +142,12 @@ def test_importance_finds_the_shares_of_variance(tmp_path: Path, generated: Modu
 def test_axes_that_explain_nothing_have_no_importance(tmp_path: Path, generated: ModuleType) -> None:
     noise = np.random.default_rng(8)
     experiment = collected(tmp_path, generated, lambda c: float(noise.normal(0.7, 0.05)))
-    with pytest.raises(UsageError, match=r"no importance of its axes for Average AUC can be told from these 48 runs"):
+    with pytest.raises(
+        UsageError, match=r"the importance of its axes for Average AUC cannot be estimated from these 48 runs"
+    ):
         importance(experiment)
     (said,) = [item for item in sweep_figures(experiment, "x") if isinstance(item, str)]
-    assert said.startswith("Search space 'by hand': no importance of its axes")
+    assert said.startswith("Search space 'by hand': the importance of its axes")
 
 
 def test_a_seed_that_is_better_throughout_is_no_error(tmp_path: Path, generated: ModuleType) -> None:

@@ -82,6 +82,6 @@ def test_the_report_calls_tasks_by_them(tmp_path: Path, generated: ModuleType, f
     names = {path.stem for path in paths.figures}
     assert "study-heatmap-bwt" in names
     assert not names & {"study-heatmap-bwt_t", "study-heatmap-bwt_lambda"}
-    assert page.count("BWT_t and BWT_lambda: in every run the same as BWT, as with two tasks; not shown apart.") == 2
+    assert page.count("BWT_t and BWT_lambda: equal to BWT in every run, as with two tasks; not shown separately.") == 2
     header = next(p for p in paths.tables if p.name == "study-results.md").read_text("utf-8").splitlines()[2]
     assert header.count("BWT") == 1

@@ -71,7 +71,7 @@ def test_only_undecided_claims_and_runs_are_folded(report: ReportPaths) -> None:
     claims = text.split('<section id="claims">')[1]
     assert all(">undecided<" in row for row in claims.split("undecided claim")[1].split("<tr>")[2:3])
     assert "<code>" not in re.sub(r"<details>.*</details>", "", claims.split("</section>")[0], flags=re.DOTALL)
-    assert "What shows them." in claims
+    assert "Figure with these runs." in claims
 
 
 def test_the_page_needs_nothing_else(report: ReportPaths) -> None:
@@ -291,7 +291,10 @@ def test_editions_undefined_metrics_and_one_seed_are_said(tmp_path: Path, genera
         store, [(undefined, {"auc": 0.1, "bwt": math.nan, "started_at": later})], data_hash="b" * 64
     )
     text = write_report([space], store, tmp_path / "report").index.read_text("utf-8")
-    assert "Not shown, and not mixed in: 4 runs of synthetic (class_il, patient split 0), data aaaaaaaaaaaa" in text
+    assert (
+        "Not shown and not included in any mean: 4 runs of synthetic (class_il, patient split 0), data aaaaaaaaaaaa"
+        in text
+    )
     assert "; --data-hash aaaaaaaaaaaa shows them." in text
     assert "BWT is undefined in 1 of 3 finished runs; its means leave them out." in text
     assert "Rank agreement of s needs two runs or more that learn beta; there are 1." in text
@@ -309,7 +312,7 @@ def test_a_report_without_a_validation_set_says_so_and_shows_test_metrics(
     )
     text = write_report([space], store, tmp_path / "report").index.read_text("utf-8")
     assert "Computed on the test set, as the data have no validation set." in text
-    assert "The data have no validation set: all metrics, R and forgetting are of the test set." in text
+    assert "The data have no validation set: all metrics, R and forgetting are computed on the test set." in text
     assert "0.650 ± 0.071" in text
     assert not re.search(r"\bnan\b", text)
 
@@ -388,7 +391,7 @@ def test_runs_that_search_spaces_share_count_once(tmp_path: Path, generated: Mod
     missing = store_ids(first) - set(store.read("runs")["run_id"])
     assert len(missing) == 2
     assert not any(f"rerun {run_id}" in text for run_id in missing), "what is not in the store cannot be repeated"
-    assert "4 of 9 runs are finished; a run that several search spaces share counts once." in text
+    assert "4 of 9 runs are finished; runs shared by several search spaces count once." in text
     assert "<dt>Computed</dt><dd>4 runs, " in text
     # nothing of `second` but what it shares is there: what is missing is known by its config
     empty = write_report([first, second], RunStore(tmp_path / "none"), tmp_path / "empty")

@@ -114,7 +114,7 @@ def test_no_interval_below_three_units(tmp_path: Path, generated: ModuleType, se
     assert "about that split" in text
 
 
-NEED_NOT_AGREE = "These settings are not the paper's, so the values need not agree: "
+NEED_NOT_AGREE = "These settings differ from the paper's, so the values may differ: "
 
 
 def beside_the_paper(path: Path, generated: ModuleType, it: SearchSpace) -> str:

@@ -158,7 +158,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(UsageError, match="not tested on the same instances"):
         last_models(one, one[one["instance"] > 3])
     swapped = one.rename(columns={"target_0": "target_1", "target_1": "target_0"})
-    with pytest.raises(UsageError, match="another order of labels"):
+    with pytest.raises(UsageError, match="different order of labels"):
         last_models(one, swapped)
     with pytest.raises(UsageError, match="all tasks at once"):
         last_update(one)

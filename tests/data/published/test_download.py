@@ -128,10 +128,10 @@ def test_from_nothing_to_prepared_frames(
     assert _state(name, run("list").out) == "prepared"
     verified = run("verify", name)
     assert verified.status == 0, verified.err
-    assert f"{name}: {RECORDS[name]} records are whole\n" in verified.out
+    assert f"{name}: {RECORDS[name]} records are intact\n" in verified.out
     of_frames = [file for file in expected if file.endswith((".hea", ".dat", ".atr", ".mat", ".csv"))]
     assert f"{name}: {len(of_frames)} files have the publisher's SHA-256\n" in verified.out
-    assert f"{name}: the prepared frames are whole and of these files\n" in verified.out
+    assert f"{name}: the prepared frames are intact and match these files\n" in verified.out
 
 
 def test_vfdb_alone(physionet: PhysioNet, published: Path, tmp_path: Path, run: Run) -> None:
@@ -141,7 +141,7 @@ def test_vfdb_alone(physionet: PhysioNet, published: Path, tmp_path: Path, run: 
     assert _files(tmp_path / "data") == {name: file for name, file in expected.items() if name.startswith("vfdb/")}
     verified = run("verify", "vfdb")
     assert verified.status == 0
-    assert verified.out.startswith("vfdb: 4 records are whole\nvfdb: 12 files have the publisher's SHA-256\n")
+    assert verified.out.startswith("vfdb: 4 records are intact\nvfdb: 12 files have the publisher's SHA-256\n")
     for command in ("prepare", "verify"):
         signal = next((tmp_path / "data" / "vfdb").glob("*.dat"))
         signal.write_bytes(bytes(signal.stat().st_size))

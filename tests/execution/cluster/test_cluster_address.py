@@ -96,7 +96,7 @@ def test_a_cluster_of_somebody_else_is_taken_only_when_it_is_named(ray_folder: P
     (ray_folder / "ray_current_cluster").write_text("localhost:1")
     os.chown(ray_folder / "ray_current_cluster", 54321, 54321)
     with pytest.raises(
-        UsageError, match="at localhost:1, belongs to user 54321; if you mean it, say --address localhost:1"
+        UsageError, match="at localhost:1, belongs to user 54321; to use it, give --address localhost:1"
     ):
         running_cluster("auto")
 

@@ -62,7 +62,7 @@ def test_a_machine_that_is_too_busy_is_no_bad_input(launch: Launch) -> None:
     sweep = launch("-c", BUSY.format(seconds=0.1), *COMMAND, script=sys.executable, changes=LIMITS)
     assert sweep.wait() == 1
     assert sweep.errors == (
-        "clops-sweep: stopped: Ray has not started within 0.1 s; this machine is too busy; once that is mended, "
+        "clops-sweep: stopped: Ray has not started within 0.1 s; this machine is too busy; once this is fixed, "
         f"resume with: clops-sweep {' '.join(COMMAND)}\n"
     )
     sweep.wait_until_gone()

@@ -108,11 +108,11 @@ def test_many_slow_networks_outweigh_a_fast_one(machine: Machine, monkeypatch: p
 
 
 def test_a_device_that_is_asked_for_is_taken(machine: Machine) -> None:
-    assert choose(machine.asked(), Resources(device="cpu"), (), 1).words == "cpu, as asked for; 8 GPUs stay idle"
+    assert choose(machine.asked(), Resources(device="cpu"), (), 1).words == "cpu, as requested; 8 GPUs stay idle"
     assert machine.measured == []
     machine.speed = SLOW
     found = choose(machine.asked(), Resources(device="gpu"), (), 640)
-    assert found.words.startswith("gpu, as asked for; a trial takes 0.5 GPU")
+    assert found.words.startswith("gpu, as requested; a trial takes 0.5 GPU")
     share = choose(machine.asked(), Resources(gpus_per_trial=0.25), (), 640)
     assert share.resources.gpus_per_trial == 0.25
 
@@ -163,17 +163,17 @@ def test_one_kind_of_device_per_search_space(machine: Machine, finished_tables: 
         tables["runs"] = tables["runs"].set_column(place, field, pa.array([device], pa.string()))
         asked.store.write_finished(f"{number}", tables)  # type: ignore[arg-type]
         ids[device] = [f"{number}"]
-    assert choose(asked, Resources(), ids["cpu"], 1).words == "cpu, as for the finished runs; 8 GPUs stay idle"
-    assert choose(asked, Resources(), ids[None], 1).words.startswith("cpu, as for")  # written by an early version
+    assert choose(asked, Resources(), ids["cpu"], 1).words == "cpu, as the finished runs; 8 GPUs stay idle"
+    assert choose(asked, Resources(), ids[None], 1).words.startswith("cpu, as the")  # written by an early version
     machine.speed = SLOW
-    assert choose(asked, Resources(), ids["cuda"], 640).words.startswith("gpu, as for the finished runs; a trial takes")
+    assert choose(asked, Resources(), ids["cuda"], 640).words.startswith("gpu, as the finished runs; a trial takes")
     for resources, before in ((Resources(device="gpu"), "cpu"), (Resources(gpus_per_trial=1), "cpu")):
         with pytest.raises(UsageError, match="computed on CPUs; expected --device cpu or auto, or other --results"):
             choose(asked, resources, ids[before], 1)
     with pytest.raises(UsageError, match="computed on GPUs; expected --device gpu or auto, or other --results"):
         choose(asked, Resources(device="cpu"), ids["cuda"], 1)
     machine.gpus = []
-    with pytest.raises(UsageError, match=r"computed on GPUs, and PyTorch .* can use none here"):
+    with pytest.raises(UsageError, match=r"computed on GPUs, and PyTorch .* cannot use a GPU here"):
         choose(asked, Resources(), ids["cuda"], 1)
 
 

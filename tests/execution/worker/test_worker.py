@@ -358,7 +358,7 @@ def test_a_worker_with_a_gpu_that_pytorch_cannot_use_does_not_quietly_compute_on
     assert actor.train() == Failed(actor.ids[0])
     actor.die()
     (error,) = RunStore(tmp_path).read("runs")["error"]
-    assert f"this worker has a GPU, and PyTorch {torch.__version__} on its machine can use none" in error
+    assert f"this worker has a GPU, and PyTorch {torch.__version__} on its machine cannot use it" in error
 
 
 def test_as_many_trials_at_a_time_as_there_are_shares_of_a_gpu(cluster: Any) -> None:

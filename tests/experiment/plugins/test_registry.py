@@ -87,7 +87,7 @@ def test_a_decorator_without_its_brackets_is_refused() -> None:
     ("lockstep", "sentence"),
     [
         ("acquisition", "lockstep = 'acquisition': expected a list of options"),
-        (["acquisition", "batch_size"], "lockstep: 'batch_size' is no option; expected some of own_strength"),
+        (["acquisition", "batch_size"], "lockstep: 'batch_size' is not an option; expected some of own_strength"),
     ],
 )
 def test_a_lockstep_is_a_list_of_options(lockstep: Any, sentence: str) -> None:

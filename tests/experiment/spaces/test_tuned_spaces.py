@@ -130,8 +130,8 @@ def test_options_change_both_phases() -> None:
         (lambda: GridSearch(), "GridSearch: parameters is empty; expected at least one"),
         (lambda: GridSearch({"mc_samples": [1]}, METHODS), "GridSearch has parameters and methods; expected one"),
         (lambda: GridSearch(RATE), "parameter 'learning_rate': FloatDistribution("),  # type: ignore[arg-type]
-        (lambda: GridSearch({"split_seed": [1, 2]}), "GridSearch: 'split_seed' is nothing to search over"),
-        (lambda: GridSearch(methods={"A": {"dataset": "mitbih"}}), "GridSearch: method 'A': 'dataset' is nothing"),
+        (lambda: GridSearch({"split_seed": [1, 2]}), "GridSearch: 'split_seed' cannot be searched over"),
+        (lambda: GridSearch(methods={"A": {"dataset": "mitbih"}}), "GridSearch: method 'A': 'dataset' cannot be"),
         (lambda: GridSearch(methods={"A": {"like": "B"}}), "GridSearch: method 'A': like = 'B': no method before it"),
         (
             lambda: GridSearch(methods=METHODS | {"A": {"like": "er", "replay_ratio": [1, 2]}}),

@@ -74,7 +74,7 @@ def test_built_in_augmentations(name: str) -> None:
 
 
 BROKEN: dict[str, tuple[Any, str]] = {
-    "in place": (lambda frames, rng: frames.mul_(2), "changes the frames that it is given"),
+    "in place": (lambda frames, rng: frames.mul_(2), "modifies the given frames"),
     "by chance": (lambda frames, rng: frames + torch.rand(1), "global generator"),
     "of another shape": (lambda frames, rng: frames[:, :, 1:], r"expected frames \[7, 3, 400\] of torch.float32"),
     "of another type": (lambda frames, rng: frames.double(), r"of torch.float64; expected"),

@@ -148,7 +148,7 @@ def test_a_launch_says_what_it_trains_on_and_tries_the_encoder_first(place: Plac
     space.write_text(FILE + SPACE)
     done = said(place, "launch", str(space), "--no-ray", "--no-report")
     assert done.exception is None, done.output
-    assert "2 runs train adapters of encoder 'plain': on frames, not on cached features" in done.output
+    assert "2 runs train adapters of encoder 'plain' and use frames, not cached features" in done.output
     assert "4 runs asked for, 4 finished" in done.output
     space.write_text(
         FILE.replace("module.load_state_dict", "module.last = torch.nn.Identity(); module.load_state_dict") + SPACE

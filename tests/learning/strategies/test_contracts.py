@@ -167,10 +167,10 @@ BROKEN: dict[Any, str] = {
     changes_statistics: "changed learner/statistics",
     changes_parameters: "changed learner/parameters",
     changes_rows: "changed the rows",
-    looks_elsewhere: "not asked about",
-    gathers_elsewhere: "not asked about",
-    remembers: "asked again",
-    compares_runs: "alone and the same run stacked",
+    looks_elsewhere: "frames other than the given ones",
+    gathers_elsewhere: "frames other than the given ones",
+    remembers: "in a second call",
+    compares_runs: "alone and the same run in lockstep",
 }
 
 
@@ -185,9 +185,9 @@ BROKEN_STORAGE: dict[str, tuple[Any, str]] = {
     "float32": (lambda trajectories: storage.area(trajectories).float(), "float64"),
     "last epoch missing": (lambda trajectories: storage.area(trajectories)[:, :-1], "has the shape"),
     "undefined": (lambda trajectories: storage.area(trajectories) / (trajectories.shape[1] - 1), "not finite"),
-    "in place": (lambda trajectories: storage.area(trajectories.mul_(2)), "changed the trajectories"),
-    "by place": (lambda t: storage.area(t) + torch.arange(t.shape[2], dtype=torch.float64), "depends on its place"),
-    "by company": (lambda t: storage.area(t) + t.mean(dtype=torch.float64), "alone and the same run stacked"),
+    "in place": (lambda trajectories: storage.area(trajectories.mul_(2)), "modified the trajectories"),
+    "by place": (lambda t: storage.area(t) + torch.arange(t.shape[2], dtype=torch.float64), "depends on its position"),
+    "by company": (lambda t: storage.area(t) + t.mean(dtype=torch.float64), "alone and the same run in lockstep"),
     "by chance": (lambda t: storage.area(t) + torch.rand(1, dtype=torch.float64), "global generator"),
 }
 
@@ -313,10 +313,10 @@ BROKEN_STRATEGIES: dict[Any, str] = {
     ForgetsItsBuffer: "after resuming",
     ForgetsMomentum: "after resuming",
     StoresOneTooMany: "stores 10 instances instead of 4",
-    PeeksAhead: "choosing what to replay looks at frames outside",
-    ReplaysTheFuture: "no past task",
+    PeeksAhead: "choosing what to replay reads frames outside",
+    ReplaysTheFuture: "no earlier task",
     SkipsInstances: "leaves out instances",
-    MixesRuns: "alone and the same run stacked",
+    MixesRuns: "alone and the same run in lockstep",
     DrawsGlobally: "global generator",
     Explodes: "not finite",
 }
@@ -335,5 +335,5 @@ def test_broken_strategies_are_found_out(broken: Any) -> None:
 
 
 def test_what_is_no_strategy_is_refused() -> None:
-    with pytest.raises(ContractViolation, match="subclass of LockstepStrategy"):
+    with pytest.raises(ContractViolation, match="subclass of Strategy or LockstepStrategy"):
         check_strategy(object)  # type: ignore[arg-type]
