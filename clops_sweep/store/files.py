@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
@@ -122,18 +122,15 @@ class Files:
         Raises:
             UnreadableFile: the folder exists but cannot be read.
         """
-        try:
+        with self._answering():
             found = _scan(folder, beginning) if self.local else [info.base_name for info in self._select(folder)]
-        except OSError as error:
-            raise UnreadableFile(f"results {self.shown}: cannot be read ({one_line(error)})") from None
         return sorted(name for name in found if name.startswith(beginning) and not name.startswith((".", "_")))
 
     def exists(self, path: str) -> bool:
         """Return whether a file exists."""
         if self.local:
             return os.path.isfile(path)
-        info: arrow_fs.FileInfo = self.system.get_file_info(path)
-        return bool(info.is_file)
+        return bool(self._info(path).is_file)
 
     def sizes(self, folder: str) -> dict[str, int]:
         """Return the size in bytes of each file in a folder; in an object store, with one listing."""
@@ -157,7 +154,7 @@ class Files:
             except OSError:  # inaccessible
                 return None
             return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
-        info = self.system.get_file_info(path)
+        info = self._info(path)
         return None if info.size is None else [info.size, info.mtime_ns or 0]
 
     def marks(self, folder: str, names: Collection[str]) -> dict[str, list[int]]:
@@ -242,9 +239,21 @@ class Files:
             else:
                 self.system.delete_file(path)
 
+    def _info(self, path: str | arrow_fs.FileSelector) -> Any:
+        with self._answering():
+            return self.system.get_file_info(path)
+
     def _select(self, folder: str) -> list[arrow_fs.FileInfo]:
-        infos = self.system.get_file_info(arrow_fs.FileSelector(folder, allow_not_found=True))
+        infos = self._info(arrow_fs.FileSelector(folder, allow_not_found=True))
         return [info for info in infos if info.is_file]
+
+    @contextlib.contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Convert errors of the file system, such as a busy server, to `UnreadableFile`."""
+        try:
+            yield
+        except OSError as error:
+            raise UnreadableFile(f"results {self.shown}: cannot be read ({one_line(error)})") from None
 
 
 def _opened_uri(uri: str) -> tuple[arrow_fs.FileSystem, str]:

@@ -26,6 +26,7 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN
 from clops_sweep.store.under_way import UnderWay, UnderWayFile, runs_under_way
 from clops_sweep.store.upkeep.migration import migrate
+from clops_sweep.store.upkeep.verification import damages
 from tests.store.upkeep.test_migration import Old, check_migrated, fill
 
 Tables = Callable[..., dict[str, pa.Table]]
@@ -75,6 +76,23 @@ def test_a_sweep_waits_for_a_server_that_is_busy(server: Server, status: int) ->
     files.write(f"{files.root}/file", b"content")
     assert not server.faults
     assert files.read(f"{files.root}/file").to_pybytes() == b"content"
+
+
+def test_a_server_that_refuses_gives_a_sentence(server: Server, finished_tables: Tables) -> None:
+    store = server.store("refusing")
+    store.write_finished(_id(1), finished_tables(_id(1), RunConfig()))
+    listing = store.parts["runs"].listing()
+    path = store.parts["runs"].path(listing.singles[0])
+    for look in (
+        store.statuses,
+        lambda: store.files.mark(path),
+        lambda: store.files.exists(path),
+        lambda: damages(store),
+    ):
+        server.faults[:] = [503] * 100
+        with pytest.raises(UsageError, match="cannot be read"):
+            look()
+        server.faults.clear()
 
 
 def test_a_run_takes_eight_requests_from_its_beginning_to_its_record(server: Server, finished_tables: Tables) -> None:
