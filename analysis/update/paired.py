@@ -170,7 +170,8 @@ def last_update(predictions: pd.DataFrame) -> tuple[Paired, Paired]:
     Raises:
         UsageError: the run has no predictions, or was trained in a single stage.
     """
-    stages = np.unique(_known(predictions)["trained_on"])
+    predictions = _known(predictions)
+    stages = np.unique(predictions["trained_on"])
     if len(stages) < 2:
         raise UsageError(
             "the run was trained on all tasks at once, so it has no model before an update; compare it with another "
@@ -194,9 +195,10 @@ def last_models(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
 
 
 def _known(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return the predictions for instances of tasks; people in no task are neither old nor new."""
     if predictions.empty:
         raise UsageError("the run has no predictions; run its search space again with --keep predictions")
-    return predictions
+    return predictions[predictions["evaluated_on"] > 0]
 
 
 def _paired(before: pd.DataFrame, after: pd.DataFrame) -> Paired:

@@ -230,7 +230,10 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any]) -> Iterator[str]:
             f"{MIN_UNITS} {report.unit}s or equal in all resamples; 0 flips here do not exclude flips of others."
         )
     if row.get("split_within") == "time":
-        yield "Test instances are later parts of recordings of the training patients, not of other patients."
+        yield (
+            "Test instances are later parts of recordings of the training patients, not of other patients. Patients in "
+            "no task are left out."
+        )
     few = [f"{it.column} {it.name}" for it in report.flips if it.units < FEW_PEOPLE]
     if few:
         yield f"Fewer than {FEW_PEOPLE} {report.unit}s: {listed(few)}. Numbers about them say little."

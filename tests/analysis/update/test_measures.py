@@ -147,6 +147,11 @@ def test_the_last_update_is_judged_on_earlier_tasks_and_an_instance_counts_once(
     old, new = last_update(pd.concat(stages))
     assert (len(old), len(new)) == (2 * PEOPLE * OF_EACH, PEOPLE * OF_EACH)
     assert set(old.tasks) == {"t0", "t1"}
+    of_nobody = [
+        it[it["task"] == "t0"].assign(evaluated_on=0, task="none", instance=it["instance"] + 999) for it in stages
+    ]
+    with_others = last_update(pd.concat([*stages, *of_nobody]))
+    assert [set(it.tasks) for it in with_others] == [set(old.tasks), set(new.tasks)]
     one = [stage(seed).assign(trained_on=seed) for seed in (1, 2)]
     everywhere = [it.assign(evaluated_on=task, task=f"t{task}") for it in one for task in (1, 2)]
     old, new = last_update(pd.concat(everywhere))  # the same people are tested after every task
