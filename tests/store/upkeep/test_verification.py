@@ -277,7 +277,7 @@ def test_the_command_says_what_is_damaged_and_changes_nothing(store: RunStore) -
         assert done.exit_code == status, done.output
         return done.output.splitlines()
 
-    assert check(0) == [f"every part in {store.uri} is whole: 4 runs"]
+    assert check(0) == [f"every part in {store.uri} is intact: 4 runs"]
     path = _part(store, "curves")
     _flip(path, 50, 1)
     _part(store, "instances").unlink()
