@@ -1,4 +1,4 @@
-"""The check against leaks: a run is never evaluated on people, or samples, that it was trained on."""
+"""The check against leaks: a run is never evaluated on people, or samples, that it has seen."""
 
 from __future__ import annotations
 

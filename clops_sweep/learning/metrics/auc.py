@@ -12,7 +12,7 @@ from clops_sweep.errors import UsageError
 
 
 class TaskAucs:
-    """The AUC on one split of each task: of a single score, or the mean over classes (one against the rest) or labels.
+    """AUC of each task on one split. With several classes or labels, the mean over them, each against the rest.
 
     An AUC is the share of (positive, negative) pairs in the right order; ties count half. Pairs are counted exactly, as
     integers. A class or label with a single value in the split is left out and counted.

@@ -31,7 +31,7 @@ _SCALE = 1.0 / (1.0 - DROPOUT)
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)
 
 _DECIDED_TOGETHER: dict[Any, int | None] = {F.dropout: None, F.dropout1d: 2}
-"""Dropout layers that accept a mask, and the number of axes over which units are dropped; None for all axes."""
+"""Dropout functions that are replaced, with the number of leading axes that a mask has; None for all axes."""
 
 
 def mixed(counters: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:

@@ -65,7 +65,7 @@ class OnlineStream(LockstepStrategy):
         self._logits.append(torch.cat(logits, dim=1))
 
     def predicted(self, kind: LossKind) -> Prequential:
-        """Return the predictions of the whole stream; `kind` is that of the scenario."""
+        """Return the predictions of the whole stream; `kind` is the kind of output of the scenario."""
         targets = torch.cat([batch.targets for batch in self._batches], dim=1).cpu()
         head = self.training.learner.kind
         return Prequential(self._sizes, torch.cat(self._logits, dim=1).cpu(), targets, kind, head)

@@ -277,7 +277,7 @@ def test_the_first_task_of_joint_training_is_that_of_fine_tuning(run: Any) -> No
     + [("lwf", kind) for kind in ("time_il", "domain_il", "class_il_union")],
 )
 def test_contract(strategy: str, kind: str) -> None:
-    """With the settings that the contract suite uses for all methods, and all kinds of output."""
+    """Run the contract suite on each method and kind of output."""
     check_named_strategy(tiny_config(kind, strategy=strategy), tiny_frames(kind))
 
 
