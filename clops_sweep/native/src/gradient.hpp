@@ -209,7 +209,7 @@ class GradientOfBatch {
     }
   }
 
-  // A convolution; `make_input` is called before for each channel of the input.
+  // A convolution; `make_input` is called first, for each channel of the input.
   template <class Block, class MakeInput>
   void forward(int b, const float* paired_weight, const V* input, BlockScratch<Block>& scratch, V* z, MakeInput make_input) {
     for (int c = 0; c < Block::inputs; ++c) {
