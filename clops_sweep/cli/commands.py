@@ -94,7 +94,11 @@ def plan_command(asked: Request, cpus_per_trial: float, gpus_per_trial: float, d
 
 @click.command()
 @request_options(required=False)
-@click.option("--watch", is_flag=True, help="Print the report again at every change, until nothing is pending.")
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Print the report again at every change, until no run of SPACE.py is pending; without SPACE.py, until Ctrl-C.",
+)
 @json_option
 def status(asked: Request, watch: bool, as_json: bool) -> None:
     """Report the progress of a sweep, read from the store. The sweep may be running on another machine."""

@@ -250,7 +250,7 @@ def test_a_folder_that_may_not_be_written_to_is_refused(
     _refused(done, "results ", tmp_path)
 
 
-@pytest.mark.skipif(not Path("/sys").is_dir(), reason="needs a file system that nobody can write to")
+@pytest.mark.skipif(not Path("/sys").is_dir(), reason="needs a file system without write access")
 def test_a_file_system_that_cannot_be_written_to_is_refused(command: Command, space: Path, tmp_path: Path) -> None:
     done = command(space.name, "--results", "/sys/results")
     _refused(done, "results /sys/results: cannot be written to", tmp_path)

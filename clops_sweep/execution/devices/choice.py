@@ -80,7 +80,7 @@ def choose(
             f"{installed_version('torch')} cannot use a GPU here; expected a machine with a GPU, or other --results"
         )
     kind = wanted or before
-    because = "as requested" if wanted else "as the finished runs"
+    because = "as requested" if wanted else "like the finished runs"
     if kind == "cpu" and (wanted or count):
         return Choice(resources, f"cpu, {because}" + (f"; {_stay_idle(count)}" if count else ""))
     if not gpus and kind == "gpu":

@@ -85,7 +85,7 @@ class Relay:
                 self._compaction.recorded(len(parts[index].run_ids))
 
     def _as_seen_here(self, report: Unrecorded) -> Unrecorded:
-        """Return the report; if the results folder is missing, with this as the reason of an error."""
+        """Return the report; if the results folder is missing, that replaces its error."""
         try:
             with storing(self._store):
                 return report

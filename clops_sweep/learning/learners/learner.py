@@ -210,9 +210,9 @@ class Learner(RunNetworks):
         found.restore(self.state())
         return found
 
+    @abstractmethod
     def passes(self) -> Passes:
         """Return the network of a single run as a function under autograd."""
-        raise NotImplementedError
 
     @abstractmethod
     def _of_seeds(self, seeds: Sequence[int]) -> Self:

@@ -163,10 +163,10 @@ def test_one_kind_of_device_per_search_space(machine: Machine, finished_tables: 
         tables["runs"] = tables["runs"].set_column(place, field, pa.array([device], pa.string()))
         asked.store.write_finished(f"{number}", tables)  # type: ignore[arg-type]
         ids[device] = [f"{number}"]
-    assert choose(asked, Resources(), ids["cpu"], 1).words == "cpu, as the finished runs; 8 GPUs stay idle"
-    assert choose(asked, Resources(), ids[None], 1).words.startswith("cpu, as the")  # written by an early version
+    assert choose(asked, Resources(), ids["cpu"], 1).words == "cpu, like the finished runs; 8 GPUs stay idle"
+    assert choose(asked, Resources(), ids[None], 1).words.startswith("cpu, like the")  # written by an early version
     machine.speed = SLOW
-    assert choose(asked, Resources(), ids["cuda"], 640).words.startswith("gpu, as the finished runs; a trial takes")
+    assert choose(asked, Resources(), ids["cuda"], 640).words.startswith("gpu, like the finished runs; a trial takes")
     for resources, before in ((Resources(device="gpu"), "cpu"), (Resources(gpus_per_trial=1), "cpu")):
         with pytest.raises(UsageError, match="computed on CPUs; expected --device cpu or auto, or other --results"):
             choose(asked, resources, ids[before], 1)

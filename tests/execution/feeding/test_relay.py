@@ -26,7 +26,7 @@ BLIND = Unrecorded("not seen by a node of the cluster")
 
 
 class Said:
-    """A display that keeps what it is told."""
+    """A display that records its calls."""
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
