@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.encoders import Encoders
-from clops_sweep.data.files.arrays import bytes_of, load_npy, npy_header
+from clops_sweep.data.files.arrays import bytes_of, load_npy, npy_bytes, npy_header
 from clops_sweep.data.files.folder import appearing_folder, one_sentence, write_file
 from clops_sweep.data.files.hashes import digest_of_array, hash_of
 from clops_sweep.data.files.progress import with_progress
@@ -28,13 +29,14 @@ from clops_sweep.data.frames import Encoded, FrameSet
 from clops_sweep.data.prepared.manifest import FileRecord
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.prepared.verified_frames import array_written, check_array
+from clops_sweep.data.scenarios.leaks import signal_digests
 from clops_sweep.errors import DamagedStore, UsageError
 from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 
 FEATURES: Final = "features"
 """The folder of all features of a data set."""
 
-_ARRAY, _FACTS = "features.npy", "features.json"
+_ARRAY, _FACTS, _DIGESTS = "features.npy", "features.json", "signals.npy"
 _VERSION = 1
 """Version of the computation, raised when the same frames and encoder give other features than before."""
 
@@ -181,8 +183,18 @@ class CachedFeatures:
         rows = features.reshape(-1, features.shape[-1])
         rows.flags.writeable = False
         members = None if features.ndim == 2 else np.arange(len(rows)).reshape(features.shape[:2])
-        people = self._encoders.people(self._encoder)
-        return replace(
+        encoded = Encoded(
+            self._encoder,
+            self._identity,
+            facts.sha256,
+            np.zeros(len(signals), bool),
+            self._digests(signals),
+            signals.channels,
+            signals.samples,
+            signals.unit,
+            self._encoders.module(self._encoder) if self._adapted else None,
+        )
+        found = replace(
             signals,
             frames=rows,
             gain=np.ones(len(rows), np.float32),
@@ -190,17 +202,22 @@ class CachedFeatures:
             unit=signals.unit if self._adapted else "features",
             members=members,
             data_hash=self._data_hash(signals.data_hash, facts),
-            encoded=Encoded(
-                self._encoder,
-                self._identity,
-                facts.sha256,
-                people,
-                signals.channels,
-                signals.samples,
-                signals.unit,
-                self._encoders.module(self._encoder) if self._adapted else None,
-            ),
+            encoded=encoded,
         )
+        seen = self._encoders.seen(self._encoder).recognised(found, np.arange(len(found)))
+        return replace(found, encoded=replace(encoded, seen=seen))
+
+    def _digests(self, signals: FrameSet) -> NDArray[np.uint64]:
+        """Return the digests of the signals, which are kept beside the features: they take a second per gigabyte."""
+        path = self._folder / _DIGESTS
+        with contextlib.suppress(UsageError, DamagedStore):
+            found: NDArray[np.uint64] = load_npy(path)
+            if found.shape == (len(signals), signals.channels):
+                return found
+        found = signal_digests(signals, np.arange(len(signals)))
+        with contextlib.suppress(OSError, UsageError):  # a folder may be read-only
+            write_file(path, npy_bytes(found))
+        return found
 
 
 def read_facts(folder: Path) -> FeatureFacts | None:
