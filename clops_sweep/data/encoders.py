@@ -57,6 +57,13 @@ class Encoders(Protocol):
             UsageError: the signals do not fit, or the module cannot be created or is not a valid encoder.
         """
 
+    def features(self, encoder: str, frames: FrameSet, instances: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Compute the features of a few instances, [m, *shape].
+
+        Raises:
+            UsageError: the signals do not fit, or the module cannot be created or fails.
+        """
+
     def module(self, encoder: str) -> Callable[[], Any]:
         """Return a function that creates the `torch.nn.Module` in any process on a machine with the weights.
 

@@ -42,6 +42,13 @@ _VERSION = 1
 
 _DTYPE = np.dtype(np.float32)
 
+_FEW: Final = 4
+"""Instances whose features are computed again when cached features are used."""
+
+_ROUNDING: Final = 1e-3
+"""Tolerance relative to the largest feature: what an encoder may depend on other instances in the batch, and far more
+than the rounding of other processors, GPUs (without TF32) and numbers of threads."""
+
 
 @dataclass(frozen=True)
 class FeatureFacts:
@@ -115,7 +122,9 @@ class CachedFeatures:
         self._encoders.check(self._encoder, frames)
 
     def compute(self, frames: FrameSet, progress: bool) -> None:
-        """Compute the features, unless they are cached. They appear whole or not at all.
+        """Compute the features, unless they are cached and the encoder still computes them (on a few instances).
+
+        They appear whole or not at all.
 
         Args:
             frames: the signals.
@@ -125,7 +134,8 @@ class CachedFeatures:
             UsageError: encoder and frames do not fit, the encoder is invalid, or the disk has too little room.
         """
         self.check(frames)
-        if self.facts() is not None:
+        facts = self.facts()
+        if facts is not None and (self._adapted or self._are_computed_now(facts, frames)):
             return
         with terminated_like_interrupted(), appearing_folder(self._folder) as staging:
             computing = self._encoders.compute(self._encoder, frames, adapted=self._adapted)
@@ -154,6 +164,15 @@ class CachedFeatures:
             write_file(staging / _FACTS, json.dumps(asdict(facts), indent=1).encode())
         array_written(self._folder, _ARRAY, facts.record)
 
+    def _are_computed_now(self, facts: FeatureFacts, frames: FrameSet) -> bool:
+        """Return whether the encoder gives the cached features of a few instances.
+
+        The hash of its code misses what the code reads while it runs, such as a table or another file of weights.
+        """
+        few = np.unique(np.linspace(0, len(frames) - 1, _FEW).astype(np.int64))
+        now, then = self._encoders.features(self._encoder, frames, few), self._array(facts, len(frames))[few]
+        return now.shape == then.shape and bool(np.abs(now - then).max() <= _ROUNDING * np.abs(then).max())
+
     def frames(self, signals: FrameSet) -> FrameSet:
         """Return the features, or adapted frames, mapped from the disk, with labels, patients and split.
 
@@ -170,16 +189,7 @@ class CachedFeatures:
                 else f"dataset {self._name!r}: the features of encoder {self._encoder!r} are not computed; run "
                 f"'clops-sweep data encode {self._name} --encoder {self._encoder}' first"
             )
-        try:
-            check_array(self._folder, _ARRAY, facts.record)
-            features = load_npy(self._folder / _ARRAY, mapped=True)
-            if features.shape != facts.shape or len(features) != len(signals):
-                raise DamagedStore(f"features of another shape than {_FACTS} says")
-        except DamagedStore:
-            raise DamagedStore(
-                f"{self._folder / _ARRAY}: has changed since it was computed; delete {self._folder}, and the next "
-                "launch computes it again"
-            ) from None
+        features = self._array(facts, len(signals))
         rows = features.reshape(-1, features.shape[-1])
         rows.flags.writeable = False
         members = None if features.ndim == 2 else np.arange(len(rows)).reshape(features.shape[:2])
@@ -206,6 +216,20 @@ class CachedFeatures:
         )
         seen = self._encoders.seen(self._encoder).recognised(found, np.arange(len(found)))
         return replace(found, encoded=replace(encoded, seen=seen))
+
+    def _array(self, facts: FeatureFacts, count: int) -> NDArray[np.float32]:
+        """Return the features of `count` instances, mapped and verified."""
+        try:
+            check_array(self._folder, _ARRAY, facts.record)
+            features: NDArray[np.float32] = load_npy(self._folder / _ARRAY, mapped=True)
+            if features.shape != facts.shape or len(features) != count:
+                raise DamagedStore(f"features of another shape than {_FACTS} says")
+        except DamagedStore:
+            raise DamagedStore(
+                f"{self._folder / _ARRAY}: has changed since it was computed; delete {self._folder}, and the next "
+                "launch computes it again"
+            ) from None
+        return features
 
     def _digests(self, signals: FrameSet) -> NDArray[np.uint64]:
         """Return the digests of the signals, which are kept beside the features: they take a second per gigabyte."""

@@ -23,6 +23,8 @@ from clops_sweep.learning.encoders.adapting import Signals, adapter
 from clops_sweep.learning.models.model_facts import ModelFacts, facts_in
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import nn
 
     from clops_sweep.learning.models.trained_model import UsedEncoder
@@ -103,6 +105,18 @@ class Encoders:
         found = self._found(encoder)
         fitting = adapter(encoder, found.takes, Signals.of(frames))
         return (adapting if adapted else computing)(encoder, self._module(encoder, found), fitting, frames)
+
+    def features(self, encoder: str, frames: FrameSet, instances: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Compute the features of a few instances, [m, *shape].
+
+        Raises:
+            UsageError: the signals do not fit, or the module cannot be created or fails.
+        """
+        from clops_sweep.learning.encoders.computing import features_of
+
+        found = self._found(encoder)
+        fitting = adapter(encoder, found.takes, Signals.of(frames))
+        return features_of(encoder, self._module(encoder, found), fitting, frames, instances)
 
     def module(self, encoder: str) -> EncoderModule:
         """Return a function that creates the module in any process on a machine with the weights.
