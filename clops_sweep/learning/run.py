@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario, Subset
+from clops_sweep.data.scenarios.leaks import Seen
 from clops_sweep.errors import Diverged, UsageError
 from clops_sweep.experiment.columns import PHASES
 from clops_sweep.experiment.config import RunConfig
@@ -327,10 +328,13 @@ class ContinualRun:
     def _model_bytes(self) -> dict[str, dict[int, bytes]]:
         """Return the models of each run by id and number of tasks trained."""
         tasks, found = len(self.scenario.tasks), dict[str, dict[int, bytes]]()
-        for run, config in enumerate(self.configs if self._models else ()):
+        if not self._models:
+            return found
+        seen = Seen.of(self.scenario, self.frames, ("train", "validation"))
+        for run, config in enumerate(self.configs):
             of_run = {}
             for trained, weights in enumerate(self._models, start=1 + tasks - len(self._models)):
-                facts = ModelFacts.of(config, self.frames, self.scenario, trained)
+                facts = ModelFacts.of(config, self.frames, self.scenario, trained, seen)
                 of_run[trained] = model_bytes(weights[run], facts)
             found[config.run_id(self.frames.data_hash)] = of_run
         return found
