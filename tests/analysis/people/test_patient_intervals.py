@@ -112,7 +112,9 @@ def test_weighted_scores_are_those_of_scikit_learn(kind: str) -> None:
         p /= p.sum(1, keepdims=True)
         truth = np.eye(outputs, dtype=bool)[rng.integers(0, 3, n)]  # the last class does not occur
     weights = rng.integers(1, 4, size=(2, n)).astype(float)
-    columns = {f"target_{c}": truth[:, c] for c in range(outputs)} | {f"probability_{c}": p[:, c] for c in range(outputs)}
+    columns = {f"target_{c}": truth[:, c] for c in range(outputs)} | {
+        f"probability_{c}": p[:, c] for c in range(outputs)
+    }
     rows = pd.DataFrame(columns)  # as stored without logits by earlier versions
     varying = range(3) if kind == "softmax" else range(outputs)
     for row, found in zip(weights, scores(Predicted.of(rows), weights).T, strict=True):
