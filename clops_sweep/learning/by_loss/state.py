@@ -71,8 +71,8 @@ class Attributes:
                 return kind, value
         own = " (a subclass of Memory)" if isinstance(value, Memory) else ""
         raise self._steps.error(
-            f"{where} is {type(value).__name__}{own}, which a checkpoint cannot hold; expected tensors, numbers, texts, "
-            "Memory, Reservoir, frozen networks, or lists, tuples and dicts of them"
+            f"{where} is {type(value).__name__}{own}, which a checkpoint cannot hold; expected tensors, numbers, "
+            "texts, Memory, Reservoir, frozen networks, or lists, tuples and dicts of them"
         )
 
     def _tensor(self, where: str, value: torch.Tensor) -> torch.Tensor:
