@@ -19,8 +19,8 @@ from clops_sweep.errors import Diverged, UsageError
 from clops_sweep.experiment.columns import PHASES
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import MEASURES
-from clops_sweep.experiment.network_input import check_frames
-from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.experiment.network_input import check_frames, is_tried
+from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning import result
 from clops_sweep.learning.augmentation.augmenter import Augmenter
@@ -35,6 +35,7 @@ from clops_sweep.learning.lockstep import computed_alone, free_fields, lockstep_
 from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.models.model_facts import ModelFacts
 from clops_sweep.learning.models.trained_model import model_bytes
+from clops_sweep.learning.networks.module_probe import check_stored
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.networks.on_features import network_options
 from clops_sweep.learning.parameters import Parameters
@@ -72,7 +73,7 @@ class ContinualRun:
 
     Raises:
         UsageError: the configs cannot be trained in lockstep, the data do not fit scenario or network, or the network
-            cannot be trained.
+            cannot be trained, or not be stored for `keep_models`.
     """
 
     def __init__(
@@ -111,6 +112,9 @@ class ContinualRun:
         parts += [] if scenario.unseen is None else [scenario.unseen.rows]
         bank = bank_of(frames, self.device, np.concatenate(parts))
         learner = learner_of(self.configs, self.scenario, frames, bank)
+        if keep_models and is_tried(common):
+            shape, options = (frames.channels, frames.samples), network_options(common, frames)
+            check_stored(common.network, NETWORKS[common.network], shape, self.scenario.outputs, options)
         if common.augment is not None:
             seeds = [each.seed for each in self.configs]
             learner.augment = Augmenter(common.augment, seeds, common.options_of("augment"))
