@@ -51,8 +51,8 @@ def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
 def without_effect(fields: Mapping[str, Any]) -> set[str]:
     """Return the fields that change no number of a run with these values, for built-in strategies.
 
-    `adamw` without decay is Adam, and a single epoch has no schedule and no earlier epoch to return to. A head in closed
-    form on the network `linear` is computed without training.
+    `adamw` without decay is Adam, and a single epoch has no schedule and no earlier epoch to return to. A head in
+    closed form on the network `linear` is computed without training.
     """
     strategy, epochs = fields["strategy"], fields["epochs_per_task"]
     if strategy in STRATEGIES.added:
