@@ -10,8 +10,9 @@ import numpy as np
 from scipy.spatial.distance import jensenshannon
 
 from ..people.patient_intervals import AT_ONCE, RESAMPLES, by_score, drawn_people
+from ..people.predicted import Bools, Floats, Predicted
 from ..statistics import CONFIDENCE, MIN_UNITS
-from .paired import Bools, Floats, Ints, OneClass, Paired, Predicted
+from .paired import Ints, OneClass, Paired
 
 BINS: Final = 15
 """Bins of confidence for the expected calibration error and the reliability curve."""
