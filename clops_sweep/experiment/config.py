@@ -33,7 +33,7 @@ from clops_sweep.data.catalog import (
 )
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_all, shown
-from clops_sweep.experiment.identity import effective, identity_of
+from clops_sweep.experiment.identity import effective, identity_of, without_effect
 from clops_sweep.experiment.plugins.declarations import IN_PLACE_OF
 from clops_sweep.experiment.plugins.options import LARGEST, OPTIONS, FloatOption, IntOption, PluginOption
 from clops_sweep.experiment.plugins.registry import (
@@ -504,6 +504,9 @@ class RunConfig(BaseModel):
     @cached_property
     def identity(self) -> str:
         """Everything that the run's numbers depend on, as canonical JSON (see `identity`)."""
+        idle = self.model_fields_set & without_effect(self.__dict__)
+        if idle:  # as if they had not been given
+            return self.of({name: value for name, value in self.explicit.items() if name not in idle}).identity
         fields = self.model_dump(mode="json", exclude=set(self.options))
         return identity_of(fields, self.options)
 

@@ -21,6 +21,7 @@ from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.networks.head import features_of, head_of
 from clops_sweep.learning.result import RunResult
 from tests.learning.encoders.place import FILE, Place, config
+from tests.learning.models.test_trained_model import with_all_kinds_of_tensors
 
 
 def kept(place: Place, of: RunConfig, frames: FrameSet | None = None) -> tuple[str, bytes, RunResult]:
@@ -45,6 +46,17 @@ def test_its_features_are_what_its_last_layer_saw(place: Place) -> None:
     expected = features_of(head_of("mlp", network, 1)[1], network, signals)
     np.testing.assert_allclose(frames.signal(slice(None)), expected.numpy(), rtol=0, atol=1e-6)
     assert frames.encoded.encoder == f"run:{run_id}"
+
+
+def test_they_are_those_of_the_network_that_was_evaluated(place: Place) -> None:
+    """Also where it has buffers that its state dict leaves out, and extra state."""
+    with NETWORKS.temporarily("all_kinds", with_all_kinds_of_tensors):
+        run_id, content, result = kept(place, config(None, leads="all", network="all_kinds", strategy="finetune"))
+        features = place.frames(config(f"run:{run_id}", leads="all"))
+    rows, head = result.predictions[result.predictions["trained_on"] == 2], load(content)
+    of_test = torch.from_numpy(features.signal(rows["instance"].to_numpy())).flatten(1)
+    logits = of_test @ head["4.weight"].T + head["4.bias"]
+    np.testing.assert_allclose(logits, rows.filter(regex="^logit_").to_numpy(), rtol=0, atol=1e-5)
 
 
 def test_signals_are_resampled_padded_and_cropped_alone(place: Place) -> None:
