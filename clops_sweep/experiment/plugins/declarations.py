@@ -90,6 +90,8 @@ class Declaration:
         canonical: built-in strategies: maps options to those with an effect. Raises ValueError for values that are
             invalid together.
         encoder: encoders: the signals that it takes and its weights.
+        revision: built-in strategies: how often the strategy alone has changed its numbers; added to
+            `SEMANTICS_VERSION`.
     """
 
     options: Options = field(default_factory=dict)
@@ -103,6 +105,7 @@ class Declaration:
     fixed_features: bool = False
     canonical: Canonical = dict
     encoder: DeclaredEncoder | None = None
+    revision: int = 0
 
 
 def _perturbation_std(config: Any) -> float:
@@ -234,6 +237,7 @@ STRATEGIES: Mapping[str, Declaration] = {
         _using("memory_fraction", "memory_size", "memory_division", "replay_ratio"),
         per_class_outputs=True,
         heads=("linear", "cosine"),  # its loss is a softmax
+        revision=1,  # the memory is filled during the task
     ),
     "aser": Declaration(
         _using("memory_fraction", "memory_size", "replay_ratio")

@@ -41,9 +41,7 @@ class FixedMemory(LockstepStrategy):
         """Return the group of each stored instance in the division: int64 [S, m]."""
         return groups_of(self.division, self.memory, by_position=self.training.by_position)
 
-    def offer(
-        self, task: int, priorities: torch.Tensor | None = None, positions: torch.Tensor | None = None
-    ) -> None:
+    def offer(self, task: int, priorities: torch.Tensor | None = None, positions: torch.Tensor | None = None) -> None:
         """Offer a task's instances; the memory keeps some of them and of its own.
 
         Args:
