@@ -9,7 +9,8 @@ ones. The first task has only the first term. The method needs one output per cl
 
 J is drawn from a memory as in ER, but the memory also holds the current task: in a task's first epoch every batch is
 offered after its step. Only J contrasts new classes with old ones, so without them the new classes are not learned. The
-authors see every instance once; here later epochs offer nothing.
+authors see every instance once; here later epochs offer nothing. Their code also replays in the first task, and its
+first softmax includes the classes not seen yet.
 """
 
 from __future__ import annotations
