@@ -87,7 +87,7 @@ _NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_O
 
 _MOST_TASKS = 10_000
 
-REPLACED = frozenset({"norm", "head", "projection", "scales", "encoder"})
+REPLACED = frozenset({"norm", "head", "projection", "uniform", "scales", "encoder"})
 """Entries of `network_options` besides the network's options: replaced layers, and the encoder that is trained too."""
 
 
@@ -457,7 +457,8 @@ class RunConfig(BaseModel):
             found["head"] = self.head
         size = self.options.get("projection_size")
         if size is not None:
-            found |= {"projection": size, **({"scales": True} if self.strategy == "ts_acl" else {})}
+            own = {"ranpac": {}, "ts_acl": {"uniform": True, "scales": True}}
+            found |= {"projection": size, **own.get(self.strategy, {"uniform": True})}
         return found
 
     @property

@@ -176,9 +176,18 @@ def _er(options: Values) -> Values:
     return options
 
 
-def _with_own_head(options: Options, *, online: bool = False, fixed_features: bool = True) -> Declaration:
+def _with_own_head(
+    options: Options, *, online: bool = False, fixed_features: bool = True, revision: int = 0
+) -> Declaration:
     """Declare a strategy that computes the weights of the network's last linear layer."""
-    return Declaration(options, per_class_outputs=True, heads=("linear",), online=online, fixed_features=fixed_features)
+    return Declaration(
+        options,
+        per_class_outputs=True,
+        heads=("linear",),
+        online=online,
+        fixed_features=fixed_features,
+        revision=revision,
+    )
 
 
 def _ewc(options: Values) -> Values:
@@ -263,8 +272,8 @@ STRATEGIES: Mapping[str, Declaration] = {
     "ranpac": _with_own_head(
         _using("projection_size") | {"ranpac_ridge": FloatOption(0.01, gt=0, log=True)}, online=True
     ),
-    "acil": _with_own_head(_using("projection_size", "acil_ridge")),
-    "ts_acl": _with_own_head(_using("projection_size", "acil_ridge")),
+    "acil": _with_own_head(_using("projection_size", "acil_ridge"), revision=1),  # the projection is uniform
+    "ts_acl": _with_own_head(_using("projection_size", "acil_ridge"), revision=1),
 }
 """Defaults are those of the authors: for Atari games (Kirkpatrick et al.) and split MNIST (Zenke et al.).
 
