@@ -287,7 +287,8 @@ class FinishedRuns:
             of_split = by_split[split]
             if of_split is None:
                 continue
-            run_id = of_split.with_seed(seed).run_id(edition.data_hash, edition.semantics_version)
+            of_seed = of_split.with_seed(seed)
+            run_id = of_seed.run_id(edition.data_hash, edition.semantics_version + of_seed.revision)
             if run_id in self.runs.index:
                 yield (split, seed), run_id
 

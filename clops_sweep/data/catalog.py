@@ -53,7 +53,7 @@ class DataKey(NamedTuple):
 
 
 EPOCHS_PER_TASK: Final[Mapping[ScenarioName, int]] = {"class_il": 20, "time_il": 20, "domain_il": 40}
-"""The paper's epochs per task of a scenario."""
+"""Epochs per task of the paper's scenarios. The paper says 20 or 40, but not which scenario has which."""
 
 USUAL_EPOCHS_PER_TASK: Final = 20
 """Epochs per task of a scenario that is not in the paper."""

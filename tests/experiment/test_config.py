@@ -463,6 +463,12 @@ def test_data_and_semantics_change_the_run_id() -> None:
     assert len(ids) == 3
 
 
+def test_a_revision_of_a_strategy_changes_its_run_ids_alone() -> None:
+    revised, other = (RunConfig(scenario="class_il_union", strategy=name) for name in ("er_ace", "er"))
+    assert revised.run_id("abc") == revised.run_id("abc", SEMANTICS_VERSION + 1)
+    assert other.run_id("abc") == other.run_id("abc", SEMANTICS_VERSION)
+
+
 @given(
     st.fixed_dictionaries(
         {},

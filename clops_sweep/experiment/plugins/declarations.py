@@ -92,6 +92,8 @@ class Declaration:
         canonical: built-in strategies: maps options to those with an effect. Raises ValueError for values that are
             invalid together.
         encoder: encoders: the signals that it takes and its weights.
+        revision: built-in strategies: how often the strategy alone has changed its numbers; added to
+            `SEMANTICS_VERSION`.
     """
 
     options: Options = field(default_factory=dict)
@@ -107,6 +109,7 @@ class Declaration:
     fixed_features: bool = False
     canonical: Canonical = dict
     encoder: DeclaredEncoder | None = None
+    revision: int = 0
 
 
 def _perturbation_std(config: Any) -> float:
@@ -239,6 +242,7 @@ STRATEGIES: Mapping[str, Declaration] = {
         _using("memory_fraction", "memory_size", "memory_division", "replay_ratio"),
         per_class_outputs=True,
         heads=("linear", "cosine"),  # its loss is a softmax
+        revision=1,  # the memory is filled during the task
     ),
     "aser": Declaration(
         _using("memory_fraction", "memory_size", "replay_ratio")
@@ -264,8 +268,8 @@ STRATEGIES: Mapping[str, Declaration] = {
     "ranpac": _with_own_head(
         _using("projection_size") | {"ranpac_ridge": FloatOption(0.01, gt=0, log=True)}, online=True
     ),
-    "acil": _with_own_head(_using("projection_size", "acil_ridge")),
-    "ts_acl": _with_own_head(_using("projection_size", "acil_ridge")),
+    "acil": _with_own_head(_using("projection_size", "acil_ridge"), revision=1),  # the projection is uniform
+    "ts_acl": _with_own_head(_using("projection_size", "acil_ridge"), revision=1),
 }
 """Defaults are those of the authors: for Atari games (Kirkpatrick et al.) and split MNIST (Zenke et al.).
 

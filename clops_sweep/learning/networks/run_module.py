@@ -91,10 +91,11 @@ def made(
 def _with_other_head(
     name: str, module: nn.Module, shape: tuple[int, int], outputs: int, options: Mapping[str, Any]
 ) -> nn.Module:
+    uniform = "uniform" in options
     if "scales" in options:
-        return MultiScale.of(name, module, shape, outputs, options["projection"])
+        return MultiScale.of(name, module, shape, outputs, options["projection"], uniform=uniform)
     if "projection" in options:
-        add_projection(name, module, outputs, options["projection"])
+        add_projection(name, module, outputs, options["projection"], uniform=uniform)
     if "head" in options:
         add_cosine_head(name, module, outputs)
     return module
