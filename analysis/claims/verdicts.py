@@ -36,7 +36,7 @@ from ..figures.tracings import Frames
 from ..statistics import ALPHA, Partitions, Replicate, holm, interval, ordered, p_above, units_of
 from .catalogue import CLAIMS
 from .claim_runs import ClaimRuns, ContrastRuns, FinishedRuns
-from .run_measures import MEASURES, OF_TWO, RunTables
+from .run_measures import MEASURES, OF_TWO, RunTables, column_like
 
 Floats = npt.NDArray[np.float64]
 Outcome = Literal["holds", "does not hold", "undecided"]
@@ -168,7 +168,8 @@ def evidence_of(
     known = {it: values[it] for it in ordered(values) if np.isfinite(values[it])}
     if not known:
         return _nothing(contrast, "")
-    found, each = units_of(list(known), partitions or {}, contrast.measure), np.array(list(known.values()))
+    found = units_of(list(known), partitions or {}, column_like(contrast.measure))
+    each = np.array(list(known.values()))
     units = np.array([each[list(members)].mean() for members in found.members])
     n, mean = len(units), float(units.mean())
     low, high = interval(units, found.overlap)
@@ -271,7 +272,7 @@ _NO_FRAMES = "the prepared frames, of known length, are not at hand"
 _COLUMNS: Mapping[TableName, list[str]] = {
     "r_matrix": ["run_id", "split", "trained_on", "evaluated_on", "task", "auc"],
     "curves": ["run_id", "epoch", "training_task", "task", "auc"],
-    "instances": ["run_id", "task", "instance", "s", "beta"],
+    "instances": ["run_id", "task", "instance", "patient", "s", "beta"],
 }
 
 

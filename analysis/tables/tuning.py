@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import RESULTS
@@ -22,11 +24,12 @@ from ..statistics import (
     Estimate,
     PairedDifference,
     Replicate,
+    Units,
     estimate,
     ordered,
-    paired_difference,
     partitions,
     units_in_words,
+    units_of,
 )
 
 
@@ -48,8 +51,8 @@ class TunedMethod:
         while_tuning: mean and standard deviation of `measure` over the tuning runs of the chosen configuration.
         reported: mean and standard deviation of `test` over the reported runs.
         optimism: score while tuning minus reported score, over patient splits (positive: tuning was too optimistic).
-            Runs are paired if every reported split and seed was also tuned on; otherwise the mean score while tuning is
-            subtracted as a constant.
+            Paired if every reported split was also tuned on. Otherwise the variance of the score while tuning is that of
+            the reported runs' validation scores over splits, divided by the number of tuning splits.
         seen: share of the reported test people who were validation people while tuning, averaged over the reported
             splits; NaN if the data are not prepared.
     """
@@ -116,11 +119,36 @@ def _optimism(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test: 
     if not len(tuning) or not len(reported):
         return PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)
     then, now = (_by_replicate(*it) for it in ((tuning, measure), (reported, test)))
-    paired = now.keys() <= then.keys()
+    same = {name: {str(of[name].iloc[0]) for of in (tuning, reported) if name in of} for name in _TASKS}
+    alike, same_data = all(len(it) <= 1 for it in same.values()), len(same["dataset"]) <= 1
     replicates = ordered(now)
-    theirs = [sign * now[it] for it in replicates]
-    ours = [sign * (then[it] if paired else float(np.mean(list(then.values())))) for it in replicates]
-    return paired_difference(ours, theirs, replicates, partitions(reported), test)
+    units = units_of(replicates, partitions(reported), test)
+    if alike:  # on average over splits, each person is as often in validation as in test: what people add cancels
+        units = replace(units, overlap=0.0)
+    means = {split: float(np.mean([it for (of, _), it in then.items() if of == split])) for split, _ in then}
+    constant = float(np.mean(list(means.values())))
+    paired = same_data and all(split in means for split, _ in replicates)
+    ours = np.array([then.get(it, means[it[0]]) if paired else constant for it in replicates])
+    differences = sign * (ours - np.array([now[it] for it in replicates]))
+    each = _of_units(differences, units)
+    variance = float(each.var(ddof=1)) * (1 / len(each) + units.overlap) if len(each) > 1 else np.nan
+    if not paired:
+        if alike and units.kind != "seeds":  # as variable as the reported runs' own scores on their validation people
+            scores = _by_replicate(reported, measure)
+            variance += float(_of_units(np.array([scores[it] for it in replicates]), units).var(ddof=1)) / len(means)
+        else:
+            units = replace(units, obstacle=units.obstacle or "the variance of the score while tuning is unknown")
+    half = np.nan if units.obstacle or not variance > 0 else float(stdtrit(len(each) - 1, 0.975)) * variance**0.5
+    mean = float(each.mean())
+    p = float(2 * stdtr(len(each) - 1, -abs(mean) / variance**0.5)) if np.isfinite(half) else np.nan
+    return PairedDifference(mean, mean - half, mean + half, p, len(each), units, tuple(each.tolist()))
+
+
+_TASKS = ("dataset", "first_tasks")
+
+
+def _of_units(values: NDArray[np.float64], units: Units) -> NDArray[np.float64]:
+    return np.array([values[list(members)].mean() for members in units.members])
 
 
 def _by_replicate(runs: pd.DataFrame, column: str) -> dict[Replicate, float]:
@@ -178,8 +206,8 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
     )
     notes = (
         f"Tuned on {rows[0].tune_on}: chosen is the configuration with the best mean {measure} on validation people. "
-        "Optimism: how much better the score while tuning is than the reported one [95 % interval]. Runs are paired if "
-        "every reported patient split and seed was also tuned on; else the score while tuning counts as a constant.",
+        "Optimism: how much better the score while tuning is than the reported one [95 % interval], paired if every "
+        "reported patient split was also tuned on; else the interval includes the variance of the score while tuning.",
         "Test people seen: share of the reported test people who were validation people while tuning, in another "
         "patient split.",
         "Compute: total time of the finished tuning runs, without pruned runs.",

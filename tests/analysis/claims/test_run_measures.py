@@ -11,6 +11,7 @@ from scipy import stats
 
 from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO, RunTables, signal_to_noise
 from clops_sweep.analysis.difficulty import task_similarity
+from clops_sweep.analysis.statistics import p_above
 
 R = np.array([[0.9, 0.5, 0.4], [0.6, 0.8, 0.5], [0.7, 0.85, 0.75]])
 TASKS = ("b", "a", "c")
@@ -90,21 +91,47 @@ def instances() -> pd.DataFrame:
 def test_of_instances(instances: pd.DataFrame) -> None:
     groups = [group["s"].to_numpy() for _, group in instances.groupby("task")]
     f = stats.f_oneway(*groups).statistic
-    assert number("share_of_s_between_tasks", instances) == pytest.approx(1 / (1 + 796 / (3 * f))), "eta squared from F"
+    eta = 1 / (1 + 796 / (3 * f))
+    assert number("share_of_s_between_tasks", instances) == pytest.approx(eta - 3 / 796 * (1 - eta)), "epsilon squared"
     assert number("final_beta", instances) == pytest.approx(instances["beta"].mean())
     correlations = [stats.spearmanr(g["s"], g["beta"])[0] for _, g in instances.groupby("task")]
     assert number("rank_by_beta_is_not_by_s", instances) == pytest.approx(1 - np.mean(correlations))
-    assert number("gaussian_beyond_95", instances) == pytest.approx(0.05, abs=0.01)
+    assert number("distance_from_gaussian", instances) == pytest.approx(0, abs=0.003)
     skewed = instances.assign(
         s=np.exp(instances.groupby("task")["s"].transform(lambda s: (s - s.mean()) / s.std()) * 1.5)
     )
-    assert number("gaussian_beyond_95", skewed) < -0.1
+    assert number("distance_from_gaussian", skewed) > 0.1
     similar = task_similarity(instances)
     order = similar.curriculum
     assert order == (0, 2, 1, 3)
     by_hand = np.mean([similar.matrix[a, b] for a, b in pairwise(order)])
     by_hand -= np.mean(np.diag(similar.matrix, 1))
-    assert number("similarity_by_curriculum", instances) == pytest.approx(by_hand)
+    assert number("similarity_by_curriculum", instances) == pytest.approx(by_hand, abs=0.05)
+
+
+NOISE = 40
+
+
+def noise(rng: np.random.Generator, *sizes: int) -> pd.DataFrame:
+    return pd.concat([pd.DataFrame({"task": str(k), "s": rng.normal(19, 0.1, n)}) for k, n in enumerate(sizes)])
+
+
+@pytest.mark.parametrize("sizes", [(20,) * 6, (20, 100) * 3])
+@pytest.mark.parametrize("name", ["share_of_s_between_tasks", "similarity_by_curriculum"])
+def test_noise_is_no_difference_between_tasks(name: str, sizes: tuple[int, ...]) -> None:
+    """Measures that cannot be negative are 0 on average where tasks are equal; uncorrected, nearly all studies hold."""
+    rng = np.random.default_rng(0)
+    p = [p_above(np.array([number(name, noise(rng, *sizes)) for _ in range(5)])) for _ in range(NOISE)]
+    assert np.mean(np.array(p) < 0.05) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / NOISE)
+
+
+def test_uniform_and_two_peaked_s_are_not_gaussian() -> None:
+    rng = np.random.default_rng(0)
+    uniform, peaks = rng.uniform(-1, 1, (5, 200)), rng.normal(0, 0.5, (5, 200)) + rng.choice([-1, 1], (5, 200))
+    for s, gaussian in ((uniform, False), (peaks, False), (rng.normal(size=(5, 1000)), True)):
+        distances = np.array([number("distance_from_gaussian", pd.DataFrame({"task": "a", "s": it})) for it in s])
+        assert (p_above(-distances, -0.0025) < 0.05) == gaussian
+        assert (p_above(distances) < 0.05) != gaussian
 
 
 def test_s_that_does_not_vary_says_nothing(instances: pd.DataFrame) -> None:
