@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -140,7 +140,14 @@ def _final_beta(run: RunTables) -> float:
     return float(run.rows["beta"].mean())
 
 
-def _share_between_tasks(run: RunTables) -> float:
+class Sampled(NamedTuple):
+    """A measure of a run, and its variance over other people of the same tasks, which seeds of a split do not show."""
+
+    value: float
+    variance: float = 0.0
+
+
+def _share_between_tasks(run: RunTables) -> Sampled:
     """Share of the variance of s between tasks, beyond what equal tasks have by chance; 0 on average if they are equal.
 
     With n_k instances of variance of the mean V_k in task k, of n in all, eta squared is corrected by the expected sum
@@ -149,16 +156,23 @@ def _share_between_tasks(run: RunTables) -> float:
     """
     tasks = run.s_of_people
     everything = np.concatenate([s for task in tasks for s in task])
-    between = 0.0
+    between = spread = 0.0
     for people in tasks:
-        s = np.concatenate(people)
-        if len(people) < 2:
-            return np.nan
+        s, n = np.concatenate(people), len(people)
+        if n < 2:
+            return Sampled(np.nan)
         sums = np.array([(of - s.mean()).sum() for of in people])
-        variance = len(people) / (len(people) - 1) * (sums**2).sum() / len(s) ** 2
-        between += len(s) * ((s.mean() - everything.mean()) ** 2 - variance * (1 - len(s) / len(everything)))
+        variance = n / (n - 1) * (sums**2).sum() / len(s) ** 2
+        excess = (s.mean() - everything.mean()) ** 2 - variance * (1 - len(s) / len(everything))
+        between += len(s) * excess
+        spread += len(s) ** 2 * _of_square(variance, excess)
     total = ((everything - everything.mean()) ** 2).sum()
-    return float(between / total) if total else np.nan
+    return Sampled(float(between / total), float(spread / total**2)) if total else Sampled(np.nan)
+
+
+def _of_square(variance: Any, square: Any) -> Any:
+    """Return the variance of the square of a Gaussian of this variance, of mean `square` ** 0.5."""
+    return 2 * variance**2 + 4 * variance * np.maximum(square, 0)
 
 
 def l_moment_ratios(s: Floats) -> Floats:
@@ -180,7 +194,7 @@ GAUSSIAN_RATIOS: Final = 0.0, 30 / np.pi * np.arctan(np.sqrt(2)) - 9
 """L-skewness and L-kurtosis of a Gaussian."""
 
 
-def _distance_from_gaussian(run: RunTables) -> float:
+def _distance_from_gaussian(run: RunTables) -> Sampled:
     """Squared distance of L-skewness and L-kurtosis of s from a Gaussian's, mean over tasks; 0 on average if Gaussian.
 
     Their sampling variance, which the squared distance of a sample includes, is subtracted; it is the jackknife's, over
@@ -198,21 +212,24 @@ def _distance_from_gaussian(run: RunTables) -> float:
         n = len(groups)
         ratios = n * l_moment_ratios(s) - (n - 1) * without.mean(axis=0)
         variance = (n - 1) ** 2 / n * without.var(axis=0, ddof=1)
-        found.append(float(((ratios - GAUSSIAN_RATIOS) ** 2 - variance).sum()))
-    return float(np.mean(found)) if found else np.nan
+        squares = (ratios - GAUSSIAN_RATIOS) ** 2 - variance
+        found.append((squares.sum(), _of_square(variance, squares).sum()))
+    values, variances = np.mean(found, axis=0) if found else (np.nan, np.nan)
+    return Sampled(float(values), float(variances) / max(len(found), 1))
 
 
-def _similarity_by_curriculum(run: RunTables) -> float:
+def _similarity_by_curriculum(run: RunTables) -> Sampled:
     """Mean similarity of neighbours in the curriculum minus that in training order.
 
     The curriculum is that of one half of the people and similarities are those of the other half, mean over random
     halves of each task: a curriculum is made of the largest similarities, and larger by chance on its own people.
-    Halves have as many people in every task, because similarities of few people are smaller.
+    Halves have as many people in every task, because similarities of few people are smaller. As a half evaluates half
+    of the people, the variance of the mean is s^2 (1 / n + 1) (`clops_sweep.analysis.statistics`).
     """
     tasks, gains = run.s_of_people, []
     # Undefined with two tasks, which have one pair, and without spread of s, as after one epoch.
     if len(tasks) < 3 or min(map(len, tasks)) < 2 or not any(np.ptp(np.concatenate(people)) for people in tasks):
-        return np.nan
+        return Sampled(np.nan)
     rng, half = np.random.default_rng(0), min(map(len, tasks)) // 2
     for _ in range(_HALVINGS):
         drawn = [rng.permutation(len(people)) for people in tasks]
@@ -228,7 +245,7 @@ def _similarity_by_curriculum(run: RunTables) -> float:
             paths = (curriculum(one), range(len(tasks)))
             neighbours = [matrix[list(path[:-1]), list(path[1:])].mean() for path in paths]
             gains.append(neighbours[0] - neighbours[1])
-    return float(np.mean(gains))
+    return Sampled(float(np.mean(gains)), float(np.var(gains, ddof=1) * (1 / len(gains) + 1)))
 
 
 def _s_of_89_above_67(run: RunTables) -> float:
@@ -286,7 +303,7 @@ def _agreement_of_tasks(one: RunTables, other: RunTables) -> float:
     return _correlation(means[0], means[1].reindex(means[0].index))
 
 
-Measure = Callable[[RunTables], float]
+Measure = Callable[[RunTables], float | Sampled]
 
 MEASURES: Final[Mapping[str, tuple[TableName, Measure]]] = {
     "log_seconds": ("runs", _log_seconds),

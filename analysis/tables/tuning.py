@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import RESULTS
@@ -26,7 +25,9 @@ from ..statistics import (
     Replicate,
     Units,
     estimate,
+    interval,
     ordered,
+    p_above,
     partitions,
     units_in_words,
     units_of,
@@ -110,38 +111,52 @@ def _rows(it: Tuned, asked: Request) -> Iterator[TunedMethod]:
             test,
             estimate(tuning[measure]),
             estimate(reported[test]),
-            _optimism(tuning, reported, measure, test, 1 if direction == "maximize" else -1),
+            optimism_of(tuning, reported, measure, test, 1 if direction == "maximize" else -1),
             seen if choice.words else 0.0,
         )
 
 
-def _optimism(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test: str, sign: int) -> PairedDifference:
+def optimism_of(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test: str, sign: int) -> PairedDifference:
+    """Return the score while tuning minus the reported score, with the variance of both.
+
+    Validation and test people of a split are drawn alike. So what people add cancels on average over splits, and the
+    splits are independent: rho = 0, unless tuning had other tasks.
+
+    Args:
+        tuning: rows of `runs` of the chosen configuration while tuning.
+        reported: rows of the reported runs.
+        measure: the column that tuning optimises.
+        test: the reported column.
+        sign: 1 if larger is better, else -1.
+    """
     if not len(tuning) or not len(reported):
         return PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)
-    then, now = (_by_replicate(*it) for it in ((tuning, measure), (reported, test)))
-    same = {name: {str(of[name].iloc[0]) for of in (tuning, reported) if name in of} for name in _TASKS}
-    alike, same_data = all(len(it) <= 1 for it in same.values()), len(same["dataset"]) <= 1
+    then, now, scores = (_by_replicate(*it) for it in ((tuning, measure), (reported, test), (reported, measure)))
     replicates = ordered(now)
     units = units_of(replicates, partitions(reported), test)
-    if alike:  # on average over splits, each person is as often in validation as in test: what people add cancels
+    alike = {name: str(tuning[name].iloc[0]) == str(reported[name].iloc[0]) for name in _TASKS if name in tuning}
+    same_tasks = all(alike.values())
+    if same_tasks:
         units = replace(units, overlap=0.0)
-    means = {split: float(np.mean([it for (of, _), it in then.items() if of == split])) for split, _ in then}
-    constant = float(np.mean(list(means.values())))
-    paired = same_data and all(split in means for split, _ in replicates)
-    ours = np.array([then.get(it, means[it[0]]) if paired else constant for it in replicates])
-    differences = sign * (ours - np.array([now[it] for it in replicates]))
-    each = _of_units(differences, units)
-    variance = float(each.var(ddof=1)) * (1 / len(each) + units.overlap) if len(each) > 1 else np.nan
-    if not paired:
-        if alike and units.kind != "seeds":  # as variable as the reported runs' own scores on their validation people
-            scores = _by_replicate(reported, measure)
-            variance += float(_of_units(np.array([scores[it] for it in replicates]), units).var(ddof=1)) / len(means)
+    of_splits = {split: float(np.mean([it for (of, _), it in then.items() if of == split])) for split, _ in then}
+    paired = alike.get("dataset", True) and all(split in of_splits for split, _ in replicates)
+    constant = float(np.mean(list(of_splits.values())))
+    ours = np.array([then.get(it, of_splits[it[0]]) if paired else constant for it in replicates])
+    each = _of_units(sign * (ours - np.array([now[it] for it in replicates])), units)
+    overlap, obstacle = units.overlap, units.obstacle
+    if not paired and not obstacle:
+        if same_tasks and units.kind != "seeds":  # as variable as the scores of the reported runs on validation people
+            variance = _of_units(np.array([scores[it] for it in replicates]), units).var(ddof=1)
+            overlap += float(variance) / len(of_splits) / max(float(each.var(ddof=1)), 1e-300)
         else:
-            units = replace(units, obstacle=units.obstacle or "the variance of the score while tuning is unknown")
-    half = np.nan if units.obstacle or not variance > 0 else float(stdtrit(len(each) - 1, 0.975)) * variance**0.5
-    mean = float(each.mean())
-    p = float(2 * stdtr(len(each) - 1, -abs(mean) / variance**0.5)) if np.isfinite(half) else np.nan
-    return PairedDifference(mean, mean - half, mean + half, p, len(each), units, tuple(each.tolist()))
+            obstacle = "the variance of the score while tuning is unknown"
+    low, high, p = (np.nan, np.nan, np.nan) if obstacle else (*interval(each, overlap), p_above(each, overlap=overlap))
+    return PairedDifference(
+        *(float(it) for it in (each.mean(), low, high, 2 * min(p, 1 - p))),
+        len(each),
+        replace(units, obstacle=obstacle),
+        tuple(each.tolist()),
+    )
 
 
 _TASKS = ("dataset", "first_tasks")
