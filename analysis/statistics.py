@@ -9,7 +9,8 @@ where s^2 is the sample variance of the n differences; (mean - bound) / SE is co
 degrees of freedom. The same formula serves folds and repeated folds, with n their number (Bouckaert and Frank, 2004).
 If the evaluated people are also trained on, that ratio is 1 whatever the split. Then rho = f / (1 - f), where f is the
 share of all people that a split evaluates: the mean of s^2 (1 / n + rho) over splits is the variance of the mean if
-people differ and training adds nothing (sampling without replacement; Cochran, 1977, section 2.6). Runs on a single split differ by their seeds alone: then rho = 0, and the result is about that split.
+people differ and training adds nothing (sampling without replacement; Cochran, 1977, section 2.6).
+Runs on a single split differ by their seeds alone: then rho = 0, and the result is about that split.
 
 Nadeau, C. and Bengio, Y. (2003). Inference for the generalization error. Machine Learning 52, 239-281.
 Bouckaert, R. R. and Frank, E. (2004). Evaluating the replicability of significance tests for comparing learning

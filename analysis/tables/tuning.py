@@ -52,8 +52,8 @@ class TunedMethod:
         while_tuning: mean and standard deviation of `measure` over the tuning runs of the chosen configuration.
         reported: mean and standard deviation of `test` over the reported runs.
         optimism: score while tuning minus reported score, over patient splits (positive: tuning was too optimistic).
-            Paired if every reported split was also tuned on. Otherwise the variance of the score while tuning is that of
-            the reported runs' validation scores over splits, divided by the number of tuning splits.
+            Paired if every reported split was also tuned on. Otherwise the variance of the score while tuning is the
+            variance over splits of the reported runs' validation scores, divided by the number of tuning splits.
         seen: share of the reported test people who were validation people while tuning, averaged over the reported
             splits; NaN if the data are not prepared.
     """
