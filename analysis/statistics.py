@@ -414,9 +414,9 @@ def units_in_words(units: Sequence[Units | None]) -> tuple[str, ...]:
         rho = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
         what = "fold" if kinds == {"folds"} else "patient split"
         said.append(
-            f"A {what} with its seeds counts once. Because {what}s share people, SE² = s² (1/n + rho) with "
-            f"rho = evaluated people / {'training' if high < 1 else 'other'} people = {rho} (corrected t-test; Nadeau "
-            "and Bengio, 2003)."
+            f"A {what} with its seeds counts once. Because {what}s share people, SE² = s² (1/n + rho), rho = {rho}: "
+            "evaluated / training people, or evaluated / other people where the evaluated are trained on (corrected "
+            "t-test; Nadeau and Bengio, 2003)."
         )
     if "seeds" in kinds:
         said.append("Where all runs share one patient split, intervals and p-values are about that split.")

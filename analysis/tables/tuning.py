@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import RESULTS
@@ -25,10 +26,9 @@ from ..statistics import (
     Replicate,
     Units,
     estimate,
-    interval,
     ordered,
-    p_above,
     partitions,
+    standard_error,
     units_in_words,
     units_of,
 )
@@ -143,20 +143,20 @@ def optimism_of(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test
     constant = float(np.mean(list(of_splits.values())))
     ours = np.array([then.get(it, of_splits[it[0]]) if paired else constant for it in replicates])
     each = _of_units(sign * (ours - np.array([now[it] for it in replicates])), units)
-    overlap, obstacle = units.overlap, units.obstacle
+    n, obstacle = len(each), units.obstacle
+    variances = [float(standard_error(each, units.overlap)) ** 2]
     if not paired and not obstacle:
         if same_tasks and units.kind != "seeds":  # as variable as the scores of the reported runs on validation people
-            variance = _of_units(np.array([scores[it] for it in replicates]), units).var(ddof=1)
-            overlap += float(variance) / len(of_splits) / max(float(each.var(ddof=1)), 1e-300)
+            of_scores = _of_units(np.array([scores[it] for it in replicates]), units)
+            variances.append(np.var(of_scores, ddof=1) / len(of_splits))
         else:
             obstacle = "the variance of the score while tuning is unknown"
-    low, high, p = (np.nan, np.nan, np.nan) if obstacle else (*interval(each, overlap), p_above(each, overlap=overlap))
-    return PairedDifference(
-        *(float(it) for it in (each.mean(), low, high, 2 * min(p, 1 - p))),
-        len(each),
-        replace(units, obstacle=obstacle),
-        tuple(each.tolist()),
-    )
+    mean, tested = float(each.mean()), (np.nan, np.nan, np.nan)
+    if not obstacle and (variance := sum(variances)) > 0:
+        freedom = (n - 1) * variance**2 / sum(it**2 for it in variances)  # Welch and Satterthwaite
+        half = stdtrit(freedom, 0.975) * variance**0.5
+        tested = mean - half, mean + half, 2 * stdtr(freedom, -abs(mean) / variance**0.5)
+    return PairedDifference(mean, *map(float, tested), n, replace(units, obstacle=obstacle), tuple(each.tolist()))
 
 
 _TASKS = ("dataset", "first_tasks")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -35,7 +35,7 @@ from clops_sweep.experiment.spaces.claims import Claim, Contrast
 
 DOCUMENT, HEADING = Path(__file__).parents[1] / "claims.md", "## Simulated error rates\n"
 FEATURES, SEPARATION, CLAIMS, MATTERS, GAIN = 5, 1.0, 10, 0.02, 0.1
-STUDIES, STUDIES_OF_S = 1000, 200
+STUDIES, STUDIES_OF_KIND, STUDIES_OF_S = 1000, 400, 100
 OTHER_HEADING = "### Other verdicts and intervals\n"
 FIRST_ROW, FIRST_ROW_OF_KINDS = "\n| people", "\n| false verdicts"
 CLAIM = Claim("simulated", "x", (Contrast(CLOPS, FINETUNE, "test_accuracy"),), "more", MATTERS)
@@ -162,12 +162,23 @@ def people_in_both(rng: np.random.Generator, people: int, splits: int, measure: 
     for _ in range(splits):
         there = rng.permutation(people)[:n]
         values.append(float((of_person[there] + 0.2 * rng.normal(size=n)).mean()))
-    rows = pd.DataFrame({"split_seed": range(splits), "split_hash": [f"{it}" for it in range(splits)]})
-    within = {"split_within": "time", "patients_test": n, "patients_validation": n, "patients_unseen": people - n}
-    apart = {"split_within": "people", "patients_validation": (people - n) // 2, "patients_test": (people - n + 1) // 2}
-    rows = rows.assign(patients_train=n, patients_all=people, **(apart if prequential else within))
-    known = partitions(rows) if corrected else {it: Partition(f"{it}", *[1.0] * 4) for it in range(splits)}
+    known = _partitions(people, n, splits, apart=prequential) if corrected else _one(splits)
     return paired_difference(values, np.zeros(splits), [(it, 0) for it in range(splits)], known, measure).excludes_zero
+
+
+@cache
+def _partitions(people: int, trained: int, splits: int, *, apart: bool) -> dict[Split, Partition]:
+    """Return partitions with other people in validation and test if `apart`; else with the same, by time."""
+    rest = people - trained
+    others = (rest // 2, rest - rest // 2, 0, "people") if apart else (trained, trained, rest, "time")
+    names = ("patients_validation", "patients_test", "patients_unseen", "split_within")
+    rows = {"split_seed": range(splits), "split_hash": [f"{it}" for it in range(splits)]}
+    recorded = {"patients_train": trained, "patients_all": people, **dict(zip(names, others, strict=True))}
+    return partitions(pd.DataFrame(rows).assign(**recorded))
+
+
+def _one(splits: int) -> dict[Split, Partition]:
+    return {it: Partition(f"{it}", 1.0, 1.0, 1.0) for it in range(splits)}
 
 
 Shape = Literal["Gaussian", "uniform", "two-peaked"]
@@ -243,12 +254,12 @@ class Kind:
     units: str
     people: Sequence[int]
     wrong: Callable[[np.random.Generator, int], bool]
-    studies: int = STUDIES
+    studies: int = STUDIES_OF_KIND
 
-    def measured(self, people: int, studies: int | None = None) -> float:
+    def measured(self, people: int) -> float:
         """Return the share of wrong studies."""
         rng = np.random.default_rng(0)
-        return float(np.mean([self.wrong(rng, people) for _ in range(studies or self.studies)]))
+        return float(np.mean([self.wrong(rng, people) for _ in range(self.studies)]))
 
 
 def _kinds() -> Iterator[Kind]:
@@ -266,7 +277,7 @@ def _kinds() -> Iterator[Kind]:
             wrong = partial(of_s, measure=measure, outcome=outcome, shape=shape)
             for units in get_args(UnitsOfS):
                 it = partial(wrong, units=units)
-                yield Kind(f"{what}, {shape} s", units, (120, 480, 1800), it, STUDIES_OF_S)
+                yield Kind(f"{what}, {shape} s", units, (120, 480), it, STUDIES_OF_S)
 
 
 PEOPLE, SPLITS = (10, 47, 300), (3, 5, 12)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from clops_sweep import FloatDistribution, GridSearch, OptunaSearch, RunConfig, SearchSpace, TuneOn
 from clops_sweep.analysis.statistics import paired_difference, partitions
@@ -158,7 +159,8 @@ def test_optimism_is_the_score_while_tuning_minus_the_reported_one(
     half = (expected.high - expected.low) / 2
     if tune_on != "same":  # two tuning splits, as variable as the validation scores of the three reported ones
         scores = runs.loc[world.run_ids(configs), "auc"].to_numpy().reshape(3, 2).mean(axis=1)
-        half = 4.3026527 * (np.var(expected.each, ddof=1) / 3 + np.var(scores, ddof=1) / 2) ** 0.5  # t(0.975; 2)
+        variances = np.var(expected.each, ddof=1) / 3, np.var(scores, ddof=1) / 2
+        half = stats.t.ppf(0.975, 2 * sum(variances) ** 2 / np.square(variances).sum()) * sum(variances) ** 0.5
     assert row.optimism.high - row.optimism.mean == pytest.approx(half, nan_ok=True)
     assert (row.trials, row.runs, row.seconds) == (3, len(choice.run_ids), 2.0 * len(choice.run_ids))
     assert space.name in tuning_in_words(row)
