@@ -246,7 +246,7 @@ class FinishedRuns:
             return ContrastRuns(contrast, {}, str(error))
         pairs = {it: tuple(had[it][n] for n in sorted(most)) for it in kept}
         first = next(run_id for pair in pairs[kept[0]] for run_id in pair if run_id is not None)
-        alike = {name: self.runs.loc[first, name] for name in _OF_PARTITIONS if name in self.runs}
+        alike: dict[str, Any] = {name: self.runs.loc[first, name] for name in _OF_PARTITIONS if name in self.runs}
         key = (*data, *map(str, alike.values()))
         if key not in self._partitions:
             of_data = (self.runs[["dataset", "scenario"]] == list(data)).all(axis=1)

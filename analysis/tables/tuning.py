@@ -148,15 +148,15 @@ def optimism_of(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test
     if not paired and not obstacle:
         if same_tasks and units.kind != "seeds":  # as variable as the scores of the reported runs on validation people
             of_scores = _of_units(np.array([scores[it] for it in replicates]), units)
-            variances.append(np.var(of_scores, ddof=1) / len(of_splits))
+            variances.append(float(np.var(of_scores, ddof=1)) / len(of_splits))
         else:
             obstacle = "the variance of the score while tuning is unknown"
-    mean, tested = float(each.mean()), (np.nan, np.nan, np.nan)
+    mean, low, high, p = float(each.mean()), np.nan, np.nan, np.nan
     if not obstacle and (variance := sum(variances)) > 0:
         freedom = (n - 1) * variance**2 / sum(it**2 for it in variances)  # Welch and Satterthwaite
-        half = stdtrit(freedom, 0.975) * variance**0.5
-        tested = mean - half, mean + half, 2 * stdtr(freedom, -abs(mean) / variance**0.5)
-    return PairedDifference(mean, *map(float, tested), n, replace(units, obstacle=obstacle), tuple(each.tolist()))
+        half = float(stdtrit(freedom, 0.975)) * variance**0.5
+        low, high, p = mean - half, mean + half, float(2 * stdtr(freedom, -abs(mean) / variance**0.5))
+    return PairedDifference(mean, low, high, p, n, replace(units, obstacle=obstacle), tuple(each.tolist()))
 
 
 _TASKS = ("dataset", "first_tasks")
