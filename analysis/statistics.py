@@ -191,7 +191,7 @@ def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
         places.setdefault(split, []).append(place)
     for split, of_split in places.items():
         name = "+".join(sorted(set(recorded["split_hash"].iloc[of_split])))
-        found[split] = Partition(name, **{part: float(of.iloc[of_split].mean()) for part, of in rho.items()})
+        found[split] = Partition(name, **{str(part): float(of.iloc[of_split].mean()) for part, of in rho.items()})
     return found
 
 
