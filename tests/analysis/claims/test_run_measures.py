@@ -109,6 +109,17 @@ def test_of_instances(instances: pd.DataFrame) -> None:
     assert number("similarity_by_curriculum", instances) == pytest.approx(by_hand, abs=0.05)
 
 
+@pytest.mark.parametrize("name", ["share_of_s_between_tasks", "similarity_by_curriculum"])
+def test_tasks_that_differ_do_so_beyond_the_choice_of_people(name: str) -> None:
+    """Means of 0, 4, 1, 5, 2 and 6 standard deviations: successive tasks are unlike, and a curriculum sorts them."""
+    rng = np.random.default_rng(0)
+    task = np.repeat(np.arange(6), 40)
+    rows = pd.DataFrame({"task": task, "s": 19 + np.array([0, 4, 1, 5, 2, 6])[task] + rng.normal(size=240)})
+    found = MEASURES[name][1](RunTables({}, rows))
+    assert isinstance(found, Sampled)
+    assert found.value > 2.78 * found.variance**0.5 > 0
+
+
 def test_s_that_does_not_vary_says_nothing(instances: pd.DataFrame) -> None:
     after_one_epoch = instances.assign(s=0.0)
     for name, (table, _) in MEASURES.items():
