@@ -188,19 +188,25 @@ def _joined(parts: Sequence[Columns]) -> Columns:
 
 
 def _people(frames: FrameSet, scenario: Scenario) -> dict[str, Any]:
-    """Return the number of people in each split over all tasks, and a hash of who they are, as columns of `runs`.
+    """Return the number of people in each split over all tasks, in no task, and altogether, and a hash of the splits.
 
     Runs with the same hash have the same people in training, validation and test, whatever their tasks.
     """
-    digest, found = hashlib.sha256(), dict[str, Any]()
-    for split in ("train", "validation", "test"):
-        rows = np.concatenate([getattr(task, split).rows for task in scenario.tasks])
+    digest, found, everybody = hashlib.sha256(), dict[str, Any](), set[str]()
+    rows = {
+        split: np.concatenate([getattr(task, split).rows for task in scenario.tasks])
+        for split in ("train", "validation", "test")
+    }
+    rows["unseen"] = np.empty(0, np.int64) if scenario.unseen is None else scenario.unseen.rows
+    for split, of_split in rows.items():
         there = np.zeros(len(frames.patient_names), bool)
-        there[frames.patients[rows]] = True
+        there[frames.patients[of_split]] = True
         names = sorted(frames.patient_names[place] for place in np.flatnonzero(there))
         found[f"patients_{split}"] = len(names)
-        digest.update(json.dumps([split, names]).encode())
-    return found | {"split_hash": digest.hexdigest()}
+        everybody.update(names)
+        if split != "unseen":
+            digest.update(json.dumps([split, names]).encode())
+    return found | {"patients_all": len(everybody), "split_hash": digest.hexdigest()}
 
 
 def _encoded(frames: FrameSet) -> dict[str, Any]:
