@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +21,7 @@ from ray import cloudpickle
 from clops_sweep.errors import OF_USERS, UsageError, reason
 from clops_sweep.experiment.plugins.declarations import NOTHING
 from clops_sweep.experiment.plugins.registry import REGISTRIES, Plugin
+from clops_sweep.experiment.spaces.local_modules import is_installed, local_modules
 
 _LEFT_OUT = ("__builtins__", "__cached__", "__loader__", "__spec__")
 
@@ -29,13 +33,16 @@ class PackedPlugin:
     Attributes:
         what: name of the plug-in, for messages.
         pickled: a pickled `Plugin`.
+        folders: folders of `sys.path`, for functions that import a local module when they are called.
     """
 
     what: str
     pickled: bytes
+    folders: tuple[str, ...]
 
     def unpacked(self) -> Plugin:
         """Return the plug-in; if it cannot be loaded, one that fails every run with the reason."""
+        sys.path.extend(folder for folder in self.folders if folder not in sys.path)
         try:
             plugin = cloudpickle.loads(self.pickled)
             if not (isinstance(plugin, Plugin) and callable(plugin.member)):
@@ -80,23 +87,46 @@ def packed(what: str, plugin: Plugin) -> PackedPlugin:
     Raises:
         UsageError: it cannot be pickled.
     """
-    file = io.BytesIO()
+    folders = tuple(os.path.abspath(it) for it in sys.path if not is_installed(Path(it).resolve()))
+    local = local_modules()
+    refused = None
+    for by_value in (local, ()):  # what cannot be pickled by value, such as a lock, can on machines that have the file
+        file = io.BytesIO()
+        try:
+            with _pickled_by_value(by_value):
+                _Packer(file, by_value).dump(plugin)
+        except OF_USERS as error:
+            refused = refused or reason(error)
+        else:
+            return PackedPlugin(what, file.getvalue(), folders)
+    raise UsageError(
+        f"{what} cannot be sent to workers ({refused}); create the objects that it uses inside of it, when it is called"
+    )
+
+
+@contextmanager
+def _pickled_by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
+    """Pickle functions and classes of some modules by value in the block."""
+    asked = [it for it in modules if it.__name__ not in cloudpickle.list_registry_pickle_by_value()]
+    for module in asked:
+        cloudpickle.register_pickle_by_value(module)
     try:
-        _Packer(file).dump(plugin)  # type: ignore[no-untyped-call]
-    except OF_USERS as error:
-        raise UsageError(
-            f"{what} cannot be sent to workers ({reason(error)}); create the objects that it uses inside of it, when "
-            "it is called"
-        ) from None
-    return PackedPlugin(what, file.getvalue())
+        yield
+    finally:
+        for module in asked:
+            cloudpickle.unregister_pickle_by_value(module)
 
 
 class _Packer(cloudpickle.CloudPickler):
     """Pickle modules by value that workers cannot import by name, such as those beside a search-space file."""
 
+    def __init__(self, file: io.BytesIO, by_value: Sequence[ModuleType]) -> None:
+        super().__init__(file)  # type: ignore[no-untyped-call]
+        self._by_value = by_value
+
     def reducer_override(self, obj: Any) -> Any:
         """Pickle some modules by value."""
-        if isinstance(obj, ModuleType) and sys.modules.get(obj.__name__) is not obj:
+        if isinstance(obj, ModuleType) and (sys.modules.get(obj.__name__) is not obj or obj in self._by_value):
             content = {name: value for name, value in vars(obj).items() if name not in _LEFT_OUT}
             return ModuleType, (obj.__name__,), content, None, None, _fill
         return super().reducer_override(obj)  # type: ignore[no-untyped-call]

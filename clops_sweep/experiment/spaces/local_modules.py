@@ -1,4 +1,4 @@
-"""Modules beside a search-space file, importable only while the file is executed."""
+"""Modules beside a search space, script, notebook or test, which other processes may lack."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 _INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_last: list[str] = []
 
 
 @contextmanager
@@ -19,8 +21,8 @@ def importable(folder: Path) -> Iterator[None]:
     """Make modules in a folder importable in the block, in which a search-space file of that folder is executed.
 
     On exit, these modules are removed from `sys.modules`, so that another folder may have modules of the same names.
-    Imported objects stay valid and are pickled by value, so workers do not need the files. Files must therefore import
-    such modules at the top, not in a function that is called later.
+    Imported objects stay valid and are pickled by value, so workers do not need the files. Until the next folder, this
+    one stays last in `sys.path`, for functions that import a module when they are called.
     """
     folder = folder.resolve()
     offered = {name for name in _names_in(folder) if _is_replaceable(name)}
@@ -28,6 +30,8 @@ def importable(folder: Path) -> Iterator[None]:
     hidden = {name: sys.modules.pop(name) for name in names}
     before = set(sys.modules)
     place = str(folder)
+    while _last and (former := _last.pop()) in sys.path:
+        sys.path.remove(former)
     sys.path.insert(0, place)
     importlib.invalidate_caches()  # otherwise, modules written a moment ago are not found
     try:
@@ -35,6 +39,9 @@ def importable(folder: Path) -> Iterator[None]:
     finally:
         if place in sys.path:
             sys.path.remove(place)
+        if place not in sys.path:
+            sys.path.append(place)
+            _last.append(place)
         for name in _imported(folder, before):
             del sys.modules[name]
         sys.modules.update(hidden)
@@ -59,7 +66,22 @@ def _is_replaceable(name: str) -> bool:
     if name in ("clops_sweep", "__main__") or name in sys.stdlib_module_names or module is None:
         return False
     place = _place(module)
-    return place is not None and not any(place.is_relative_to(installed) for installed in _INSTALLED)
+    return place is not None and not is_installed(place)
+
+
+@cache
+def is_installed(folder: Path) -> bool:
+    """Return whether a folder belongs to Python or holds installed packages."""
+    of_python = not {"site-packages", "dist-packages"}.isdisjoint(folder.parts)
+    return of_python or any(map(folder.is_relative_to, _INSTALLED)) or any(folder.glob("*.dist-info"))
+
+
+def local_modules() -> tuple[ModuleType, ...]:
+    """Return the imported modules that are neither installed nor ours."""
+    tops = {name for name, module in sys.modules.items() if name == module.__name__.partition(".")[0]}
+    places = {top: _place(sys.modules[top]) for top in tops - {"clops_sweep", "__main__"}}
+    local = {top for top, place in places.items() if place is not None and not is_installed(place)}
+    return tuple(module for name, module in list(sys.modules.items()) if name.partition(".")[0] in local)
 
 
 def _imported(folder: Path, before: set[str]) -> list[str]:
