@@ -173,7 +173,7 @@ def _compare(
     one, other = one.reset_index(drop=True), other.reset_index(drop=True)
     found = []
     for column in (name for name in columns if name in one):
-        if column in _ADDED and other[column].isna().all():
+        if (column in _ADDED or table == "predictions") and other[column].isna().all():
             continue
         ours, theirs = _comparable(one[column]), _comparable(other[column])
         same = (ours == theirs) | (ours.isna() & theirs.isna())

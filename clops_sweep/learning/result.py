@@ -127,8 +127,8 @@ class History:
         epochs: epochs of each stage of training, without those dropped by early stopping.
         epochs_per_stage: the maximum number of epochs of a stage.
         epochs_trained: number of all computed epochs.
-        predictions: for each stage of training, the probabilities of the test instances of all tasks, float32 [S, n,
-            outputs]; empty unless kept.
+        predictions: for each stage of training, the probabilities and logits of the test instances of all tasks,
+            float32 [S, n, 2 outputs]; empty unless kept.
         stream: predictions of an online stream; None for epochs.
     """
 
@@ -342,14 +342,15 @@ def _predictions(run: int, frames: FrameSet, scenario: Scenario, predictions: Se
         "instance": rows,
         "patient": np.array(frames.patient_names)[frames.patients[rows]],
         "label": _label_names(frames, rows),
+        "exclusive": np.full(len(rows), scenario.kind == "softmax"),
         **_by_output("target", np.concatenate([test.targets for test in tests]).astype(np.int8)),
     }
-    return _joined(
-        [
-            {"trained_on": np.full(len(rows), stage), **fixed, **_by_output("probability", probabilities[run])}
-            for stage, probabilities in _stages(predictions, names)
-        ]
-    )
+    parts: list[Columns] = []
+    for stage, outputs in _stages(predictions, names):
+        probabilities, logits = np.split(outputs[run], 2, axis=1)
+        of_outputs = _by_output("probability", probabilities) | _by_output("logit", logits)
+        parts.append({"trained_on": np.full(len(rows), stage), **fixed, **of_outputs})
+    return _joined(parts)
 
 
 def _by_output(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:

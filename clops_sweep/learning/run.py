@@ -347,7 +347,7 @@ class ContinualRun:
             "r": {split: _stacked(rows) for split, rows in self._r.items()},
             "seconds": dict(self._seconds),
             "started_at": self._started_at.isoformat(),
-            **({} if self._predictions is None else {"predictions": list(map(torch.from_numpy, self._predictions))}),
+            **({} if self._predictions is None else {"outputs": list(map(torch.from_numpy, self._predictions))}),
             **({"models": self._models} if self._keep_models else {}),
             **({} if self._stopping is None else {"early_stopping": self._stopping.state()}),
         }
@@ -362,7 +362,7 @@ class ContinualRun:
         if state["task"] not in range(len(self._stages) + 1) or state["epoch"] not in range(self._epochs):
             raise ValueError(f"task {state['task']!r}, epoch {state['epoch']!r}: not of this run")
         if self._predictions is not None:
-            self._predictions = [kept.numpy().copy() for kept in state["predictions"]]
+            self._predictions = [kept.numpy().copy() for kept in state["outputs"]]
         if self._keep_models:
             self._models = state["models"]
             if self._keep_models == "all" and len(self._models) != state["task"]:
