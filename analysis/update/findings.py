@@ -18,8 +18,9 @@ class Decision:
         of: the class or subgroup to which it applies; empty for all instances.
         limit: the allowed minimum or maximum.
         measured: the measured value with its interval.
-        holds: whether the value is within the limit; False for an undefined value.
-        certain: whether the whole interval lies on the same side of the limit as the value.
+        holds: whether the value is within the limit; False for an undefined value. A calibration error with an interval
+            is above its limit only if the whole interval is.
+        certain: whether the whole interval lies on the side of the limit that `holds` names.
     """
 
     criterion: str
