@@ -18,7 +18,7 @@ from clops_sweep.errors import UsageError, several
 from clops_sweep.store.run_store import RunStore
 
 from ..statistics import CONFIDENCE, MIN_UNITS
-from .predicted import Bools, Floats, Predicted
+from .predicted import Bools, Floats, Predicted, drawn_units
 
 Ints = npt.NDArray[np.int64]
 
@@ -29,8 +29,9 @@ FEW_COVER = "about 90 % with 5 to 10 people and 75 % with 3, in simulations"
 FEW_IN_TASK = 5
 """With fewer people in a task, tasks count by how many of their people are drawn."""
 
-COLUMNS = ["run_id", "metric", "value", "low", "high", "people", "obstacle"]
+COLUMNS = ["run_id", "metric", "value", "low", "high", "people", "obstacle", "unit"]
 ALIKE = "all resamples are equal, which does not exclude other values among other people"
+_MOST_WEIGHTS = 20_000_000
 AT_ONCE = 2_000_000
 """Weights of instances that are held in memory."""
 
@@ -56,8 +57,9 @@ class PatientInterval:
         value: value on all test instances.
         low: lower end; NaN without an interval.
         high: upper end.
-        people: number of distinct test patients over all tasks.
+        people: number of distinct test patients over all tasks, or of other units.
         obstacle: why there is no interval; else empty.
+        unit: "patient"; if people are unknown "recording" (or "instance"), drawn as if independent.
     """
 
     value: float
@@ -65,6 +67,13 @@ class PatientInterval:
     high: float
     people: int
     obstacle: str = ""
+    unit: str = "patient"
+
+    @property
+    def drawn(self) -> str:
+        """Describe the number of patients or other units."""
+        each = several(self.people, f"test {self.unit}")
+        return each if self.unit == "patient" else f"{each} as if independent, because people are unknown"
 
 
 def patient_bootstrap(
@@ -85,7 +94,7 @@ def patient_bootstrap(
     Args:
         predictions: rows of the table `predictions` of one run.
         other: rows of the run to subtract.
-        resamples: number of resamples; equal for equal patients.
+        resamples: number of resamples, fewer for more than 20,000 patients; equal for equal patients.
 
     Returns:
         An interval for each of `PATIENT_METRICS`; NaN if a metric is undefined.
@@ -109,12 +118,12 @@ def patient_bootstrap(
 
     people = len(ours.people)
     obstacles = {metric: ours.obstacle(metric) for metric in PATIENT_METRICS}
-    draws = measured(drawn_people(people, 0 if all(obstacles.values()) else resamples))
+    draws = measured(drawn_people(people, 0 if all(obstacles.values()) else min(resamples, most_resamples(people))))
     found = {}
     for (metric, obstacle), column in zip(obstacles.items(), draws.T, strict=True):
         low, high = (np.nan, np.nan) if obstacle else ends_of(column, people)
         why = obstacle or (ALIKE if np.isnan(low) and np.isfinite(column[0]) else "")
-        found[metric] = PatientInterval(float(column[0]), low, high, people, why)
+        found[metric] = PatientInterval(float(column[0]), low, high, people, why, ours.unit)
     return found
 
 
@@ -154,14 +163,14 @@ def predictions_of(store: RunStore, run_ids: Iterable[str] | None = None) -> Ite
 
 
 def intervals(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
-    """Return `patient_bootstrap` of runs as a table: run_id, metric, value, low, high, people, obstacle.
+    """Return `patient_bootstrap` of runs as a table: run_id, metric, value, low, high, people, obstacle, unit.
 
     Args:
         store: the store.
         run_ids: the runs; by default all with predictions.
     """
     rows = [
-        (run_id, name, it.value, it.low, it.high, it.people, it.obstacle)
+        (run_id, name, it.value, it.low, it.high, it.people, it.obstacle, it.unit)
         for run_id, predictions in predictions_of(store, run_ids)
         if len(predictions)
         for name, it in patient_bootstrap(predictions).items()
@@ -195,6 +204,7 @@ class _Task:
 class _TestSet:
     """Predictions of a run: tasks, and predictions by stage and task."""
 
+    unit: str
     people: npt.NDArray[np.object_]
     tasks: Sequence[_Task]
     names: Sequence[str]
@@ -206,7 +216,8 @@ class _TestSet:
         rows = in_tasks.sort_values(["trained_on", "evaluated_on", "instance"], kind="stable")
         given = Predicted.of(rows)
         targets = given.targets
-        people, codes = np.unique(rows["patient"].fillna("").to_numpy(dtype=object), return_inverse=True)
+        unit, drawn = drawn_units(rows)
+        people, codes = np.unique(drawn, return_inverse=True)
         trained, evaluated = rows["trained_on"].to_numpy(), rows["evaluated_on"].to_numpy()
         numbers, names, tasks, stages = np.unique(evaluated).tolist(), [], [], []
         for stage in np.unique(trained).tolist():
@@ -218,8 +229,8 @@ class _TestSet:
         if len(stages) == 1 and len(tasks) > 1:  # trained on all tasks at once
             columns = zip(*((it.patients, it.instances, it.targets) for it in tasks), strict=True)
             whole = _Task(*map(np.concatenate, columns))
-            return cls(people, [whole], ["all tasks"], [[given]])
-        return cls(people, tasks, names, stages)
+            return cls(unit, people, [whole], ["all tasks"], [[given]])
+        return cls(unit, people, tasks, names, stages)
 
     def same_instances(self, other: _TestSet) -> bool:
         """Return whether both were tested on the same instances of the same people, in any tasks."""
@@ -231,15 +242,13 @@ class _TestSet:
 
     def obstacle(self, metric: str) -> str:
         """Return why a metric has no interval; empty if it has one."""
-        if "" in self.people:
-            return "the predictions name no patients, as those of versions before 0.3"
         if len(self.people) < MIN_UNITS:
-            return f"{several(len(self.people), 'test patient')} where {MIN_UNITS} are needed"
+            return f"{several(len(self.people), f'test {self.unit}')} where {MIN_UNITS} are needed"
         if not metric.startswith("test_accuracy"):
             for name, task in zip(self.names, self.tasks, strict=True):
                 for what, people in task.classes():
                     if len(people) < MIN_UNITS:
-                        with_it = f"{several(len(people), 'test patient')} with {what} in task {name}"
+                        with_it = f"{several(len(people), f'test {self.unit}')} with {what} in task {name}"
                         return f"{with_it} where {MIN_UNITS} are needed"
         return ""
 
@@ -263,6 +272,11 @@ class _TestSet:
         found = [mean_of_defined(it, share[:, : it.shape[1]]) for it in terms]
         undefined = [np.isnan(it[0]).any() for it in terms]
         return np.where(undefined, np.nan, np.stack(found, axis=1))
+
+
+def most_resamples(count: int) -> int:
+    """Return the number of resamples of people: 1,000, fewer above 20,000, and 0 below 3."""
+    return min(RESAMPLES, max(RESAMPLES // 5, _MOST_WEIGHTS // count)) if count >= MIN_UNITS else 0
 
 
 def drawn_people(count: int, resamples: int) -> Floats:

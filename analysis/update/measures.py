@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 from scipy.spatial.distance import jensenshannon
 
-from ..people.patient_intervals import AT_ONCE, RESAMPLES, by_score, drawn_people, ends_of
-from ..statistics import MIN_UNITS
+from ..people.patient_intervals import AT_ONCE, by_score, drawn_people, ends_of, most_resamples
 from .paired import Bools, Floats, Ints, OneClass, Paired, Predicted
 
 BINS: Final = 15
@@ -19,7 +18,6 @@ DRIFT_BINS: Final = 10
 FIXED: Final = 0.9
 """The specificity at which sensitivity is reported, and the sensitivity at which specificity is reported."""
 
-_MOST_WEIGHTS: Final = 20_000_000
 _RATES: Final = ("sensitivity", "specificity")
 
 
@@ -104,8 +102,7 @@ class Measures:
     def __init__(self, paired: Paired) -> None:
         self.paired, self._units = paired, paired.units
         self._count = int(self._units.max(initial=-1)) + 1
-        enough = self._count >= MIN_UNITS
-        self.resamples = min(RESAMPLES, max(RESAMPLES // 5, _MOST_WEIGHTS // self._count)) if enough else 0
+        self.resamples = most_resamples(self._count)
         self._weights = drawn_people(self._count, self.resamples)
 
     def slices(self) -> Iterator[Slice]:

@@ -166,10 +166,10 @@ def _described(row: Mapping[str, Any], paired: Paired, units: int) -> dict[str, 
     compared = several(len(paired), "test instance")
     return {
         "data set": f"{row['dataset']}, scenario {row['scenario']}",
-        "compared on": f"{compared} of {several(units, 'patient')}" if paired.unit == "patient" else compared,
+        "compared on": compared if paired.unit == "instance" else f"{compared} of {several(units, paired.unit)}",
         "classes": ", ".join(paired.classes),
         "tasks": ", ".join(dict.fromkeys(paired.tasks)),
-        "patients in training": str(row["patients_train"]),
+        "patients in training": "unknown" if row["patients_train"] is None else str(row["patients_train"]),
         "split of the patients": f"{row.get('split') or 'random'}, split_seed {row['split_seed']}",
         "data hash": str(row["data_hash"]),
     }
@@ -209,6 +209,7 @@ def _decisions(criteria: Criteria, report: UpdateReport) -> Iterator[Decision]:
 
 
 def decision(name: str, of: str, limit: float, measured: Quantity) -> Decision:
+    """Return the verdict on a criterion; see `Decision`."""
     sign = -1 if name.startswith("max") else 1
     ends = [end for end in (measured.low, measured.high) if np.isfinite(end)]
     holds = bool(sign * measured.value >= sign * limit)
@@ -220,8 +221,9 @@ def decision(name: str, of: str, limit: float, measured: Quantity) -> Decision:
 
 def _limitations(report: UpdateReport, row: Mapping[str, Any]) -> Iterator[str]:
     yield "A retrospective comparison on stored test predictions. It is no statement about a medical device."
-    if report.unit == "instance":
-        yield "The patients are unknown. Intervals resample instances and are too narrow if a patient has several."
+    if report.unit != "patient":
+        narrow = "they are too narrow if a person has several"
+        yield f"People are unknown. Intervals treat {report.unit}s as if independent: {narrow}."
     if not report.resamples:
         yield f"No intervals: {several(report.units, report.unit)}, and at least {MIN_UNITS} are needed."
     else:

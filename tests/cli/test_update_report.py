@@ -93,10 +93,10 @@ def test_a_page_and_json_of_an_update(made: tuple[Path, list[str]], ask: Ask, tm
 
 def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path) -> None:
     limits, page = tmp_path / "limits.toml", tmp_path / "page.html"
-    limits.write_text("max_flips = 1\nmax_calibration_error = 0.0\n")
+    limits.write_text("max_flips = 1\nmax_drift = 0.0\n")
     done = ask(made[1][0], "--against", made[1][1], "--criteria", limits, "--output", page)
     assert done.exit_code == 1
-    assert "FAILS  max_calibration_error" in done.output
+    assert "FAILS  max_drift" in done.output
     assert "not met" in page.read_text()
 
 

@@ -262,12 +262,13 @@ def test_runs_that_cannot_be_compared_are_refused() -> None:
         patient_bootstrap(one.iloc[:0])
 
 
-def test_predictions_without_patients_have_values_alone() -> None:
+def test_unknown_people_are_instances_as_if_independent() -> None:
     one = predicted(8, tasks=2)
-    found = patient_bootstrap(one.assign(patient=None))["test_auc"]
-    assert found.value == pytest.approx(patient_bootstrap(one)["test_auc"].value)
-    assert np.isnan(found.low)
-    assert "no patients" in found.obstacle
+    known, found = (patient_bootstrap(it)["test_auc"] for it in (one, one.assign(patient=None)))
+    assert found.value == pytest.approx(known.value)
+    assert (found.unit, found.people) == ("instance", one["instance"].nunique())
+    assert found.drawn == f"{found.people} test instances as if independent, because people are unknown"
+    assert found.high - found.low < known.high - known.low
 
 
 def test_a_table_of_the_runs_of_a_store(tmp_path: Path, finished_tables: Callable[..., dict[str, pa.Table]]) -> None:
