@@ -39,8 +39,8 @@ Ask = Callable[..., Result]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[str]]]:
-    """A folder with prepared frames and a store, and the ids of its runs: fine-tuning, EWC, one without predictions, and
-    an untrained one.
+    """A folder with prepared frames and a store, and the ids of its runs: fine-tuning, EWC, one without predictions
+    and an untrained one.
     """
     folder = tmp_path_factory.mktemp("clinic")
     declare(folder / "clinic.py", CLINIC)
