@@ -66,8 +66,9 @@ class Predicted:
 
     def take(self, rows: npt.NDArray[np.generic]) -> Predicted:
         """Return a subset of the instances, by index or mask."""
-        arrays = (it[rows] for it in (self.targets, self.probabilities, self.scores, self.said))
-        return Predicted(*arrays, self.exclusive)
+        return Predicted(
+            self.targets[rows], self.probabilities[rows], self.scores[rows], self.said[rows], self.exclusive
+        )
 
 
 def drawn_units(rows: pd.DataFrame) -> tuple[str, npt.NDArray[np.object_]]:
@@ -85,4 +86,4 @@ def drawn_units(rows: pd.DataFrame) -> tuple[str, npt.NDArray[np.object_]]:
 def log_odds(logits: Floats) -> Floats:
     """Return log(p_c / (1 - p_c)) of the softmax p of logits [n, C], which has no ties where p saturates at 1."""
     others = [logsumexp(np.delete(logits, c, axis=1), axis=1) for c in range(logits.shape[1])]
-    return logits - np.stack(others, axis=1)
+    return np.asarray(logits - np.stack(others, axis=1))

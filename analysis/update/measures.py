@@ -10,7 +10,8 @@ import numpy as np
 from scipy.spatial.distance import jensenshannon
 
 from ..people.patient_intervals import AT_ONCE, by_score, drawn_people, ends_of, most_resamples
-from .paired import Bools, Floats, Ints, OneClass, Paired, Predicted
+from ..people.predicted import Bools, Floats, Predicted
+from .paired import Ints, OneClass, Paired
 
 BINS: Final = 15
 """Bins of confidence for the expected calibration error and the reliability curve."""

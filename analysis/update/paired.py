@@ -184,8 +184,9 @@ def _paired(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
             "the two runs have different labels, or a different order of labels, for the same instances; expected one "
             "scenario with the same classes for each task"
         )
-    texts = (one[name].fillna("").to_numpy(dtype=object) for name in ("task", "label"))
-    return Paired(one["instance"].to_numpy(), *texts, *drawn_units(one), first.targets, first, second)
+    tasks, labels = (one[name].fillna("").to_numpy(dtype=object) for name in ("task", "label"))
+    unit, patients = drawn_units(one)
+    return Paired(one["instance"].to_numpy(), tasks, labels, unit, patients, first.targets, first, second)
 
 
 def _once(paired: Paired) -> Paired:
