@@ -25,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 RESAMPLES = 1000
 FEW_PEOPLE = 20
 """Intervals over fewer people cover less than 95 %."""
-FEW_COVER = "about 90 % with 5 to 10 people and 75 % with 3, in simulations"
+FEW_COVER = "about 90 % with 5 to 10 people and 60 to 80 % with 3, in simulations"
 FEW_IN_TASK = 5
 """With fewer people in a task, tasks count by how many of their people are drawn."""
 
@@ -310,7 +310,7 @@ def scores(predicted: Predicted, weights: Floats) -> Floats:
         weights: [b, n].
 
     Returns:
-        [3, b]: means over the classes that have weight; NaN if there are none.
+        [3, b]: means over the classes that have weight; NaN without any.
     """
     none = np.full((len(weights), 1), np.nan)
     aucs, recalls = [], []
