@@ -193,6 +193,20 @@ class Experiment:
             self._matrices[column] = self._matrix(f"test_{column}" if of_test else column)
         return self._matrices[column]
 
+    def by_split(self, column: str) -> npt.NDArray[np.float64]:
+        """Return `by_replicate` as (cells, patient splits), each the mean over its seeds; with one split, its seeds.
+
+        So a mean over the splits gives each split one weight, however many seeds it has.
+        """
+        values, of = self.by_replicate(column), [split for split, _ in self.replicates]
+        splits = list(dict.fromkeys(of))
+        if len(splits) < 2:
+            return values
+        member = np.array([[it == split for split in splits] for it in of], dtype=float)
+        there = np.isfinite(values)
+        with np.errstate(invalid="ignore"):
+            return np.asarray((np.where(there, values, 0) @ member) / (there @ member))
+
     @cached_property
     def on_test(self) -> bool:
         """Whether metrics are those of the test set: some runs are finished, and none has a validation set."""

@@ -162,7 +162,7 @@ def _rows(
         for experiment in {id(experiment): experiment for experiment, _ in sources}.values()
     }
     found = {
-        (key, metric): estimates(experiment.by_replicate(metric))
+        (key, metric): estimates(experiment.by_split(metric))
         for key, experiment in {id(experiment): experiment for experiment, _ in sources}.items()
         for metric in metrics
     }

@@ -119,7 +119,7 @@ def heatmap(
     axes: tuple[str, str] | None = None,
     references: Mapping[str, Estimate] | None = None,
 ) -> Heatmap:
-    """Return means over replicates of one metric over two axes.
+    """Return means (over patient splits, if several) of one metric over two axes.
 
     Args:
         experiment: the experiment.
@@ -138,7 +138,7 @@ def heatmap(
         tuple(repr(cell.labels[axis]) for axis in (*others, row_axis, column_axis)): index
         for index, cell in enumerate(experiment.cells)
     }
-    of_cells = estimates(experiment.by_replicate(metric))
+    of_cells = estimates(experiment.by_split(metric))
     asked, failed = experiment.counts(), experiment.counts("failed")
     panels = []
     for variant in _variants(experiment, others):

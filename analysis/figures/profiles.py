@@ -64,23 +64,24 @@ def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[s
     others = [other for other in experiment.axes if other != axis]
     names = [", ".join(_other_label(other, cell.labels[other]) for other in others) for cell in experiment.cells]
     variants = tuple(dict.fromkeys(names))
-    shape = (len(variants), len(labels), len(experiment.replicates))
+    splits = len({split for split, _ in experiment.replicates})
+    shape = (len(variants), len(labels), splits if splits > 1 else len(experiment.replicates))
     values = {
         known_metric(metric, experiment.numeric_columns).column: np.full(shape, np.nan)
         for metric in metrics or experiment.headline
     }
     columns = {repr(label): position for position, label in enumerate(labels)}
     for metric, array in values.items():
-        by_replicate = experiment.by_replicate(metric)
+        by_split = experiment.by_split(metric)
         for index, cell in enumerate(experiment.cells):
             column = columns[repr(cell.labels[axis])] if axis else 0
-            array[variants.index(names[index]), column] = by_replicate[index]
+            array[variants.index(names[index]), column] = by_split[index]
     return Profile(experiment.name, axis, labels, variants, axis in experiment.number_axes, values)
 
 
 @styled
 def draw_profile(record: Profile) -> Figure:
-    """Draw one panel per metric: the mean, with one standard deviation from three runs on, and a small dot per run.
+    """Draw one panel per metric: the mean, with one standard deviation from three runs on, and a small dot per split.
 
     Many or long names are shown in rows.
     """

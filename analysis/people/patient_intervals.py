@@ -6,31 +6,41 @@ interval says how much a number depends on who was tested, not on who was traine
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import special
 
 from clops_sweep.errors import UsageError, several
-from clops_sweep.learning.metrics import r_matrix
 from clops_sweep.store.run_store import RunStore
 
 from ..statistics import CONFIDENCE, MIN_UNITS
-from .predicted import Bools, Floats, Predicted
+from .predicted import Bools, Floats, Predicted, drawn_units
 
 Ints = npt.NDArray[np.int64]
 
 RESAMPLES = 1000
-FEW_PEOPLE = 10
-"""A class of fewer people keeps their number in every resample."""
+FEW_PEOPLE = 20
+"""Intervals over fewer people cover less than 95 %."""
+FEW_COVER = "about 90 % with 5 to 10 people and 60 to 80 % with 3, in simulations"
+FEW_IN_TASK = 5
+"""With fewer people in a task, tasks count by how many of their people are drawn."""
 
-COLUMNS = ["run_id", "metric", "value", "low", "high", "people", "obstacle"]
+COLUMNS = ["run_id", "metric", "value", "low", "high", "people", "obstacle", "unit"]
+ALIKE = "all resamples are equal, which does not exclude other values among other people"
+_MOST_WEIGHTS = 20_000_000
 AT_ONCE = 2_000_000
 """Weights of instances that are held in memory."""
 
-_OF_R = {"": r_matrix.average, "bwt": r_matrix.backward_transfer, "forgetting": r_matrix.forgetting}
+_OF_R: dict[str, Callable[[Floats], Floats]] = {
+    "": lambda r: r[:, -1],
+    "bwt": lambda r: r[:, -1, :-1] - np.diagonal(r, axis1=1, axis2=2)[:, :-1],
+    "forgetting": lambda r: np.fmax.reduce(r[:, :-1, :-1], axis=1, initial=-np.inf) - r[:, -1, :-1],
+}
+"""The terms [b, tasks] whose mean is a metric of R [b, stages, tasks]."""
 PATIENT_METRICS = tuple(
     f"test_{name or measure}" if measure == "auc" else "_".join(filter(None, ("test", measure, name)))
     for measure in ("auc", "accuracy", "balanced_accuracy")
@@ -45,10 +55,11 @@ class PatientInterval:
 
     Attributes:
         value: value on all test instances.
-        low: the 2.5 % quantile over resamples; NaN without an interval.
-        high: the 97.5 % quantile.
-        people: number of distinct test patients over all tasks.
+        low: lower end; NaN without an interval.
+        high: upper end.
+        people: number of distinct test patients over all tasks, or of other units.
         obstacle: why there is no interval; else empty.
+        unit: "patient"; if people are unknown "recording" (or "instance"), drawn as if independent.
     """
 
     value: float
@@ -56,27 +67,34 @@ class PatientInterval:
     high: float
     people: int
     obstacle: str = ""
+    unit: str = "patient"
+
+    @property
+    def drawn(self) -> str:
+        """Describe the number of patients or other units."""
+        each = several(self.people, f"test {self.unit}")
+        return each if self.unit == "patient" else f"{each} as if independent, because people are unknown"
 
 
 def patient_bootstrap(
     predictions: pd.DataFrame, other: pd.DataFrame | None = None, *, resamples: int = RESAMPLES
 ) -> dict[str, PatientInterval]:
-    """The percentile bootstrap over test patients for AUC, accuracy, balanced accuracy, their BWT and forgetting.
+    """The bootstrap over test patients for AUC, accuracy, balanced accuracy, their BWT and forgetting.
 
     A resample draws the patients of all tasks together, with replacement. All instances of a patient who is drawn k
     times count k times. From them, R[i][j] is computed for all tasks, and each metric from R by its formula in `runs`.
     For two runs, both are computed on the same patients and subtracted. A run on all tasks at once is evaluated on the
-    union of the tasks, and has no BWT and no forgetting.
+    union of the tasks, and has no BWT and no forgetting. The ends are those of `ends_of`.
 
-    Classes of a task (with several labels: presence and absence of each) with fewer than 10 people could vanish from a
-    resample. Patients are therefore drawn within strata: a patient of such classes belongs to the one with the fewest
-    people; all others form one stratum. Resamples in which a class still vanishes are dropped. With fewer than 3 people
-    in a class, AUC and balanced accuracy have no interval.
+    Classes and tasks without people in a resample are left out of its means. If a task has fewer than 5 people, as
+    groups of people may, the mean weights each task by its share of people drawn, k / m for k draws from its m people:
+    otherwise a person who is a task would count the same however often it is drawn. With fewer than 3 people in a class
+    of a task (with several labels: presence and absence of each), AUC and balanced accuracy have no interval.
 
     Args:
         predictions: rows of the table `predictions` of one run.
         other: rows of the run to subtract.
-        resamples: number of resamples; equal for equal patients.
+        resamples: number of resamples, fewer for more than 20,000 patients; equal for equal patients.
 
     Returns:
         An interval for each of `PATIENT_METRICS`; NaN if a metric is undefined.
@@ -98,17 +116,38 @@ def patient_bootstrap(
         first, *others = (run.metrics(weights) for run in runs)
         return first - others[0] if others else first
 
-    value = measured(np.ones((1, len(ours.people))))
-    obstacles = [ours.obstacle(metric) for metric in PATIENT_METRICS]
-    ends = np.full((2, len(PATIENT_METRICS)), np.nan)
-    if not all(obstacles):
-        tail = (1 - CONFIDENCE) / 2
-        for place, column in enumerate(measured(ours.resamples(resamples)).T):
-            defined = column[np.isfinite(column)]
-            if defined.size and not obstacles[place]:
-                ends[:, place] = np.quantile(defined, (tail, 1 - tail))
-    found = zip(PATIENT_METRICS, value[0].tolist(), *ends.tolist(), obstacles, strict=True)
-    return {name: PatientInterval(at, low, high, len(ours.people), why) for name, at, low, high, why in found}
+    people = len(ours.people)
+    obstacles = {metric: ours.obstacle(metric) for metric in PATIENT_METRICS}
+    draws = measured(drawn_people(people, 0 if all(obstacles.values()) else min(resamples, most_resamples(people))))
+    found = {}
+    for (metric, obstacle), column in zip(obstacles.items(), draws.T, strict=True):
+        low, high = (np.nan, np.nan) if obstacle else ends_of(column, people)
+        why = obstacle or (ALIKE if np.isnan(low) and np.isfinite(column[0]) else "")
+        found[metric] = PatientInterval(float(column[0]), low, high, people, why, ours.unit)
+    return found
+
+
+def ends_of(draws: Floats, people: int) -> tuple[float, float]:
+    """Return the ends of a 95 % interval: quantiles of the resamples whose levels allow for few people.
+
+    The levels are P(Z < -t sqrt(n / (n - 1))) and 1 minus it, with Z standard normal and t the 97.5 % quantile of
+    Student's t with n - 1 degrees of freedom: 0.9 % for 10 people, 2.4 % for 100 (the expanded percentile interval;
+    Hesterberg, 2015). At 2.5 %, ends of a mean are too narrow by sqrt((n - 1) / n), and normal where t is right.
+
+    Args:
+        draws: the value, then that of each resample; those that are undefined are left out.
+        people: n.
+
+    Returns:
+        Two numbers; NaN below 3 people, and if the value is undefined or the ends are equal.
+    """
+    defined = draws[1:][np.isfinite(draws[1:])]
+    if people < MIN_UNITS or not defined.size or not np.isfinite(draws[0]):
+        return np.nan, np.nan
+    t = special.stdtrit(people - 1, (1 + CONFIDENCE) / 2)
+    tail = special.ndtr(-t * np.sqrt(people / (people - 1)))
+    low, high = np.quantile(defined, (tail, 1 - tail)).tolist()
+    return (low, high) if low < high else (np.nan, np.nan)
 
 
 def predictions_of(store: RunStore, run_ids: Iterable[str] | None = None) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -124,14 +163,14 @@ def predictions_of(store: RunStore, run_ids: Iterable[str] | None = None) -> Ite
 
 
 def intervals(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
-    """Return `patient_bootstrap` of runs as a table: run_id, metric, value, low, high, people, obstacle.
+    """Return `patient_bootstrap` of runs as a table: run_id, metric, value, low, high, people, obstacle, unit.
 
     Args:
         store: the store.
         run_ids: the runs; by default all with predictions.
     """
     rows = [
-        (run_id, name, it.value, it.low, it.high, it.people, it.obstacle)
+        (run_id, name, it.value, it.low, it.high, it.people, it.obstacle, it.unit)
         for run_id, predictions in predictions_of(store, run_ids)
         if len(predictions)
         for name, it in patient_bootstrap(predictions).items()
@@ -165,6 +204,7 @@ class _Task:
 class _TestSet:
     """Predictions of a run: tasks, and predictions by stage and task."""
 
+    unit: str
     people: npt.NDArray[np.object_]
     tasks: Sequence[_Task]
     names: Sequence[str]
@@ -176,7 +216,8 @@ class _TestSet:
         rows = in_tasks.sort_values(["trained_on", "evaluated_on", "instance"], kind="stable")
         given = Predicted.of(rows)
         targets = given.targets
-        people, codes = np.unique(rows["patient"].fillna("").to_numpy(dtype=object), return_inverse=True)
+        unit, drawn = drawn_units(rows)
+        people, codes = np.unique(drawn, return_inverse=True)
         trained, evaluated = rows["trained_on"].to_numpy(), rows["evaluated_on"].to_numpy()
         numbers, names, tasks, stages = np.unique(evaluated).tolist(), [], [], []
         for stage in np.unique(trained).tolist():
@@ -188,8 +229,8 @@ class _TestSet:
         if len(stages) == 1 and len(tasks) > 1:  # trained on all tasks at once
             columns = zip(*((it.patients, it.instances, it.targets) for it in tasks), strict=True)
             whole = _Task(*map(np.concatenate, columns))
-            return cls(people, [whole], ["all tasks"], [[given]])
-        return cls(people, tasks, names, stages)
+            return cls(unit, people, [whole], ["all tasks"], [[given]])
+        return cls(unit, people, tasks, names, stages)
 
     def same_instances(self, other: _TestSet) -> bool:
         """Return whether both were tested on the same instances of the same people, in any tasks."""
@@ -199,34 +240,20 @@ class _TestSet:
         )
         return ours == theirs
 
-    @property
-    def small(self) -> list[tuple[str, Ints]]:
-        """Classes of fewer than `FEW_PEOPLE` people, those of the fewest first."""
-        found = [
-            (f"{what} in task {name}", people)
-            for name, task in zip(self.names, self.tasks, strict=True)
-            for what, people in task.classes()
-            if len(people) < FEW_PEOPLE
-        ]
-        return sorted(found, key=lambda it: len(it[1]))
-
     def obstacle(self, metric: str) -> str:
         """Return why a metric has no interval; empty if it has one."""
-        if "" in self.people:
-            return "the predictions name no patients, as those of versions before 0.3"
         if len(self.people) < MIN_UNITS:
-            return f"{several(len(self.people), 'test patient')} where {MIN_UNITS} are needed"
-        if self.small and len(self.small[0][1]) < MIN_UNITS and not metric.startswith("test_accuracy"):
-            what, people = self.small[0]
-            return f"{several(len(people), 'test patient')} with {what} where {MIN_UNITS} are needed"
+            return f"{several(len(self.people), f'test {self.unit}')} where {MIN_UNITS} are needed"
+        if not metric.startswith("test_accuracy"):
+            for name, task in zip(self.names, self.tasks, strict=True):
+                for what, people in task.classes():
+                    if len(people) < MIN_UNITS:
+                        with_it = f"{several(len(people), f'test {self.unit}')} with {what} in task {name}"
+                        return f"{with_it} where {MIN_UNITS} are needed"
         return ""
 
-    def resamples(self, count: int) -> Floats:
-        """Return how often each person is drawn, [count, people]."""
-        return drawn_people(len(self.people), [people for _, people in self.small], count)
-
     def metrics(self, weights: Floats) -> Floats:
-        """Return `PATIENT_METRICS` [b, metrics] with weights of the people [b, people]."""
+        """Return `PATIENT_METRICS` [b, metrics] with weights of the people [b, people], the first row all 1."""
         n = len(self.tasks)
         r = np.full((3, len(weights), len(self.stages), n), np.nan)
         for column, task in enumerate(self.tasks):
@@ -235,30 +262,41 @@ class _TestSet:
                 of_instances = weights[first : first + step][:, task.patients]
                 for row, stage in enumerate(self.stages):
                     r[:, first : first + step, row, column] = scores(stage[column], of_instances)
-        found = [
-            [function(matrix) if len(self.stages) == n else np.nan for matrix in measure]
-            for measure in r
-            for function in _OF_R.values()
-        ]
-        return np.array(found).T
+        of_tasks = [np.unique(task.patients) for task in self.tasks]
+        share = np.ones((len(weights), n))
+        if min(map(len, of_tasks)) < FEW_IN_TASK:
+            share = np.stack([weights[:, people].mean(1) for people in of_tasks], axis=1)
+        if len(self.stages) < n:
+            return np.full((len(weights), len(PATIENT_METRICS)), np.nan)
+        terms = [of(measure) for measure in r for of in _OF_R.values()]
+        found = [mean_of_defined(it, share[:, : it.shape[1]]) for it in terms]
+        undefined = [np.isnan(it[0]).any() for it in terms]
+        return np.where(undefined, np.nan, np.stack(found, axis=1))
 
 
-def drawn_people(count: int, small: Sequence[Ints], resamples: int) -> Floats:
-    """How often each person is drawn with replacement in each resample, [resamples, people]; always the same draws.
+def most_resamples(count: int) -> int:
+    """Return the number of resamples of people: 1,000, fewer above 20,000, and 0 below 3."""
+    return min(RESAMPLES, max(RESAMPLES // 5, _MOST_WEIGHTS // count)) if count >= MIN_UNITS else 0
+
+
+def drawn_people(count: int, resamples: int) -> Floats:
+    """How often each person counts: once, then as often as drawn with replacement, [1 + resamples, people].
+
+    Equal numbers give equal draws.
 
     Args:
         count: of the people.
-        small: people of each class that must keep its number of people, the smallest class first.
         resamples: how many.
     """
-    stratum = np.full(count, -1)
-    for number, people in enumerate(small):
-        stratum[people[stratum[people] < 0]] = number
-    rng, drawn = np.random.default_rng(0), np.zeros((resamples, count))
-    for number in np.unique(stratum):
-        members = np.flatnonzero(stratum == number)
-        drawn[:, members] = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=resamples)
-    return drawn
+    drawn = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=resamples)
+    return np.vstack([np.ones((1, count)), drawn])
+
+
+def mean_of_defined(values: Floats, weights: Floats) -> Floats:
+    """Return the weighted mean of each row [b, k] without NaN; NaN if a row has no number."""
+    there = np.where(np.isnan(values), 0, weights)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((np.nan_to_num(values) * there).sum(1) / there.sum(1))
 
 
 def scores(predicted: Predicted, weights: Floats) -> Floats:
@@ -272,9 +310,9 @@ def scores(predicted: Predicted, weights: Floats) -> Floats:
         weights: [b, n].
 
     Returns:
-        [3, b]; NaN if a class vanishes.
+        [3, b]: means over the classes that have weight; NaN without any.
     """
-    undefined = np.full(len(weights), np.nan)
+    none = np.full((len(weights), 1), np.nan)
     aucs, recalls = [], []
     with np.errstate(invalid="ignore", divide="ignore"):
         accuracy = weights @ predicted.right / weights.sum(1)
@@ -287,7 +325,8 @@ def scores(predicted: Predicted, weights: Floats) -> Floats:
                 recalls.append(recall)
             elif both:
                 recalls.append((recall + weights @ ~(present | said) / (weights @ ~present)) / 2)
-    auc, balanced = (np.mean(each or [undefined], axis=0) for each in (aucs, recalls))
+    by_class = (np.stack(each, axis=1) if each else none for each in (aucs, recalls))
+    auc, balanced = (mean_of_defined(each, np.ones_like(each)) for each in by_class)
     return np.stack([auc, accuracy, balanced])
 
 

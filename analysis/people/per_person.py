@@ -15,7 +15,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
 from .patient_intervals import predictions_of
-from .predicted import Predicted
+from .predicted import Predicted, drawn_units
 
 COLUMNS = ["run_id", "patient", "evaluated_on", "task", "instances", "accuracy", "gain", "retention"]
 
@@ -40,12 +40,14 @@ def per_person(predictions: pd.DataFrame) -> pd.DataFrame:
         One row per person and task, with `COLUMNS`.
 
     Raises:
-        UsageError: no rows, or rows of several runs.
+        UsageError: no rows, rows of several runs, or rows that name no people.
     """
     right = Predicted.of(predictions).right
     run_ids = predictions["run_id"].unique()
     if len(run_ids) > 1:
         raise UsageError(f"predictions of {len(run_ids)} runs: expected those of one")
+    if drawn_units(predictions)[0] != "patient":
+        raise UsageError("the predictions name no people: expected those of data with patients")
     rows = predictions[["patient", "evaluated_on", "task", "trained_on", "instance"]].copy()
     rows["right"] = right
     in_one = rows.groupby("instance")["evaluated_on"].transform("nunique") == 1
@@ -74,11 +76,12 @@ def per_person(predictions: pd.DataFrame) -> pd.DataFrame:
 
 
 def people(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
-    """Return `per_person` of runs of a store, concatenated.
+    """Return `per_person` of runs of a store, concatenated, without runs whose data name no people.
 
     Args:
         store: the store.
         run_ids: the runs; by default all with predictions.
     """
-    tables = [per_person(predictions) for _, predictions in predictions_of(store, run_ids)]
+    given = (predictions for _, predictions in predictions_of(store, run_ids))
+    tables = [per_person(it) for it in given if drawn_units(it)[0] == "patient"]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)

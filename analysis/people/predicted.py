@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import logsumexp
 
+from clops_sweep.data.frames import UNKNOWN_PERSON
 from clops_sweep.errors import UsageError
 
 Floats = npt.NDArray[np.float64]
@@ -65,8 +66,21 @@ class Predicted:
 
     def take(self, rows: npt.NDArray[np.generic]) -> Predicted:
         """Return a subset of the instances, by index or mask."""
-        targets, said = self.targets[rows], self.said[rows]
-        return Predicted(targets, self.probabilities[rows], self.scores[rows], said, self.exclusive)
+        return Predicted(
+            self.targets[rows], self.probabilities[rows], self.scores[rows], self.said[rows], self.exclusive
+        )
+
+
+def drawn_units(rows: pd.DataFrame) -> tuple[str, npt.NDArray[np.object_]]:
+    """Return what intervals over rows of the table `predictions` draw, and its name for each row.
+
+    Patients; recordings if data name no people; and instances if the rows name neither, as in earlier versions.
+    """
+    names = rows["patient"].fillna("").astype(str)
+    if (names == "").any():
+        return "instance", rows["instance"].astype(str).to_numpy(dtype=object)
+    unit = "recording" if names.str.startswith(UNKNOWN_PERSON).any() else "patient"
+    return unit, names.to_numpy(dtype=object)
 
 
 def log_odds(logits: Floats) -> Floats:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
+from clops_sweep.data.frames import UNKNOWN_PERSON
 from clops_sweep.data.prepared.manifest import Manifest
 from clops_sweep.errors import several
 from clops_sweep.experiment.metrics import metric_named
@@ -144,7 +145,8 @@ def _classes(manifest: Manifest) -> str:
 
 
 def _samples(manifest: Manifest) -> str:
-    return f"{manifest.frames:,} frames of {len(manifest.patient_names):,} people"
+    known = not manifest.patient_names[0].startswith(UNKNOWN_PERSON)
+    return f"{manifest.frames:,} frames of {f'{len(manifest.patient_names):,}' if known else 'unknown'} people"
 
 
 def _left_out(manifest: Manifest) -> str:

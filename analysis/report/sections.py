@@ -90,9 +90,7 @@ def build_section(
         record = profile(experiment, metrics=metrics)
         caption = f"{_means(experiment)}."
         if len(experiment.replicates) > 1:
-            caption = (
-                f"{_means(experiment)} with one standard deviation from three runs on; small dots are single runs."
-            )
+            caption = f"{_means(experiment)} with one standard deviation from n = 3 on; small dots are the n values."
         sketches.append(
             sketch(draw_profile, record, f"{prefix}-metrics", "Metrics", caption + same, describe_profile(record))
         )
@@ -122,7 +120,7 @@ def build_section(
 
 def reference_estimates(references: Sequence[Reference], metric: str) -> dict[str, Estimate]:
     """Return mean and standard deviation of every reference with a value."""
-    found = {r.name: estimate(r.experiment.by_replicate(metric)[r.cell]) for r in references}
+    found = {r.name: estimate(r.experiment.by_split(metric)[r.cell]) for r in references}
     return {name: value for name, value in found.items() if value.n}
 
 
@@ -287,8 +285,9 @@ def _run_list(anchor: str, title: str, runs: Sequence[RunEntry]) -> RunList:
 
 
 def _means(experiment: Experiment) -> str:
-    n = len(experiment.replicates)
-    return f"Means over {_replicate_words(experiment)} (n = {n})" if n > 1 else "Values of single runs"
+    runs, splits = len(experiment.replicates), len({split for split, _ in experiment.replicates})
+    n = splits if splits > 1 else runs
+    return f"Means over {_replicate_words(experiment)} (n = {n})" if runs > 1 else "Values of single runs"
 
 
 def _replicate_words(experiment: Experiment) -> str:

@@ -12,13 +12,20 @@ from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
 from ..formats import DASH, TextCell, TextTable, number, with_interval
-from ..people.patient_intervals import PATIENT_METRICS, RESAMPLES, PatientInterval, patient_bootstrap
+from ..people.patient_intervals import (
+    FEW_COVER,
+    FEW_PEOPLE,
+    PATIENT_METRICS,
+    RESAMPLES,
+    PatientInterval,
+    patient_bootstrap,
+)
 from ..selection import cell_name
 
 MOST = 24
 """Most configurations in the table: a run with twelve tasks takes seconds."""
 
-HEADER = ("configuration", "run", "metric", "value", "minus the first")
+HEADER = ("configuration", "run", "metric", "test patients", "value", "minus the first")
 
 
 def patients_text(experiment: Experiment, store: RunStore, name: str, title: str) -> TextTable | None:
@@ -30,9 +37,10 @@ def patients_text(experiment: Experiment, store: RunStore, name: str, title: str
     if not rows:
         return None
     notes = (
-        "Single runs of the same patient split and seed [95 % interval: percentile bootstrap over test patients, "
-        f"{RESAMPLES:,} resamples; differences on the same patients]. The networks stay as they are: an interval says "
-        "how much a number depends on who was tested.",
+        "Single runs of the same patient split and seed [95 % interval: bootstrap over test patients, "
+        f"{RESAMPLES:,} resamples; differences on the same patients; recordings as if independent where people "
+        "are unknown]. The networks stay as they are: an interval says how much a number depends on who was tested. "
+        f"Intervals over fewer than {FEW_PEOPLE} people cover less than 95 %: {FEW_COVER}.",
         *sorted({note for *_, note in rows if note}),
     )
     cells = tuple(tuple(TextCell(text) for text in row) for *row, _ in rows)
@@ -65,4 +73,5 @@ def _rows(experiment: Experiment, store: RunStore) -> Iterator[tuple[str, ...]]:
                 above = less.get(metric)
                 compared = with_interval(above.value, above.low, above.high) if above is not None else DASH
                 note = f"No interval for {label}: {it.obstacle}." if it.obstacle else ""
-                yield label, run_id, metric, f"{number(it.value)}{ends}", compared, note
+                people = f"{it.people:,}" if it.unit == "patient" else f"unknown, {it.people:,} {it.unit}s"
+                yield label, run_id, metric, people, f"{number(it.value)}{ends}", compared, note

@@ -18,8 +18,9 @@ class Decision:
         of: the class or subgroup to which it applies; empty for all instances.
         limit: the allowed minimum or maximum.
         measured: the measured value with its interval.
-        holds: whether the value is within the limit; False for an undefined value.
-        certain: whether the whole interval lies on the same side of the limit as the value.
+        holds: whether the value is within the limit; False for an undefined value. A calibration error with an interval
+            is above its limit only if the whole interval is.
+        certain: whether the whole interval lies on the side of the limit that `holds` names.
     """
 
     criterion: str
@@ -40,8 +41,8 @@ class Findings:
         description: the settings that changed, as (name, before, after).
         data: facts about the evaluation data, by name.
         instances: number of compared test instances.
-        units: number of distinct patients, or of instances if patients are unknown.
-        unit: what the bootstrap resamples: "patient" or "instance".
+        units: number of distinct patients, or of recordings or instances if people are unknown.
+        unit: what the bootstrap resamples: "patient", "recording" or "instance".
         resamples: number of bootstrap resamples.
         flips: flips and accuracy of all instances, then of each class, task and subgroup.
         changed_decisions: share of instances on which the two models decide differently.
@@ -78,6 +79,11 @@ class Findings:
     def holds(self) -> bool:
         """Whether every criterion holds; True without criteria."""
         return all(it.holds for it in self.criteria)
+
+    @property
+    def drawn(self) -> str:
+        """What intervals are over, for a reader."""
+        return f"{self.unit}s{'' if self.unit == 'patient' else ' as if independent, because people are unknown'}"
 
     @property
     def groups(self) -> tuple[Slice, ...]:

@@ -9,9 +9,8 @@ from typing import Final
 import numpy as np
 from scipy.spatial.distance import jensenshannon
 
-from ..people.patient_intervals import AT_ONCE, RESAMPLES, by_score, drawn_people
+from ..people.patient_intervals import AT_ONCE, by_score, drawn_people, ends_of, most_resamples
 from ..people.predicted import Bools, Floats, Predicted
-from ..statistics import CONFIDENCE, MIN_UNITS
 from .paired import Ints, OneClass, Paired
 
 BINS: Final = 15
@@ -20,7 +19,6 @@ DRIFT_BINS: Final = 10
 FIXED: Final = 0.9
 """The specificity at which sensitivity is reported, and the sensitivity at which specificity is reported."""
 
-_MOST_WEIGHTS: Final = 20_000_000
 _RATES: Final = ("sensitivity", "specificity")
 
 
@@ -89,7 +87,7 @@ class Bin:
 
 
 class Measures:
-    """Measures of two models on the same instances, with 95 % percentile bootstrap intervals over patients.
+    """Measures of two models on the same instances, with 95 % bootstrap intervals over patients (`ends_of`).
 
     A resample draws as many patients as the test set has, with replacement. Both models are measured on the same
     resample. Resamples in which a measure is undefined are left out. A measure has no interval with fewer than 3
@@ -105,11 +103,8 @@ class Measures:
     def __init__(self, paired: Paired) -> None:
         self.paired, self._units = paired, paired.units
         self._count = int(self._units.max(initial=-1)) + 1
-        enough = self._count >= MIN_UNITS
-        self.resamples = min(RESAMPLES, max(RESAMPLES // 5, _MOST_WEIGHTS // self._count)) if enough else 0
-        self._weights = np.ones((1, self._count))
-        if self.resamples:
-            self._weights = np.vstack([self._weights, drawn_people(self._count, [], self.resamples)])
+        self.resamples = most_resamples(self._count)
+        self._weights = drawn_people(self._count, self.resamples)
 
     def slices(self) -> Iterator[Slice]:
         """Yield flips and accuracy of all instances, of each class, of each task if several, and of each subgroup."""
@@ -155,23 +150,30 @@ class Measures:
         return _quantity(np.nan_to_num(np.mean(found, axis=0)), self._count)
 
     def calibration_error(self) -> Change:
-        """Expected calibration error over 15 bins of equal width (Guo et al., 2017).
+        """Expected calibration error over 15 bins of equal width (Guo et al., 2017), without its bias.
 
-        ECE = sum_b (n_b / n) |accuracy_b - confidence_b|, where n_b of n decisions fall into bin b. With a softmax,
-        each instance is one decision for its most probable class. With sigmoids, each output is a decision, whose
-        confidence is max(p, 1 - p).
+        ECE = sum_b |E_b| / n, where E_b is the sum of right - confidence over the decisions in bin b, and n the number
+        of decisions. By chance alone E_b is not 0, so this is above 0 for a perfectly calibrated model (Kumar et al.,
+        2019). Here the sign of a bin comes from other patients: with E_bp the sum over patient p,
+        sum_b sum_p sign(E_b - E_bp) E_bp / n. Its mean is 0 for a perfectly calibrated model, whatever the dependence
+        within a patient, so it can be negative. With a softmax, each instance is one decision for its most probable
+        class. With sigmoids, each output is a decision, whose confidence is max(p, 1 - p).
         """
         return self._of_both("expected calibration error", self._calibration_error)
 
     def _calibration_error(self, model: Predicted) -> Floats:
         confidence, right = confidences(model)
-        excess = np.zeros((len(self.paired), BINS))
-        rows = np.arange(len(self.paired))
+        excess = np.zeros((self._count, BINS))
         for column, good in zip(confidence.T, right.T, strict=True):
-            np.add.at(excess, (rows, _bins(column, BINS)), good - column)
-        decisions = self._sums(np.full((len(rows), 1), confidence.shape[1]))
+            np.add.at(excess, (self._units, _bins(column, BINS)), good - column)
+        error = np.zeros(len(self._weights))
+        for of_bin in excess.T:
+            there = of_bin != 0
+            of_people = self._weights[:, there] * of_bin[there]
+            error += (np.sign(of_people.sum(1, keepdims=True) - of_people) * of_people).sum(1)
+        decisions = self._sums(np.full((len(self.paired), 1), confidence.shape[1]))
         with np.errstate(invalid="ignore"):
-            return np.asarray(np.abs(self._sums(excess)).sum(1) / decisions[:, 0])
+            return np.asarray(error / decisions[:, 0])
 
     def brier(self) -> Change:
         """Brier score: mean squared error, summed over classes for a softmax, averaged over outputs for sigmoids."""
@@ -265,12 +267,5 @@ def _change(name: str, before: Floats, after: Floats, units: int) -> Change:
 
 
 def _quantity(draws: Floats, units: int) -> Quantity:
-    """Return the value (`draws[0]`) with the percentile interval of the finite resamples (`draws[1:]`)."""
-    defined = draws[1:][np.isfinite(draws[1:])]
-    if units < MIN_UNITS or not len(defined) or not np.isfinite(draws[0]):
-        return Quantity(float(draws[0]), np.nan, np.nan)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(defined, (tail, 1 - tail))
-    if low == high:
-        low = high = np.nan
-    return Quantity(float(draws[0]), float(low), float(high))
+    """Return the value `draws[0]` with the interval of `ends_of`."""
+    return Quantity(float(draws[0]), *ends_of(draws, units))

@@ -44,7 +44,7 @@ _OVERALL = ("measure", *_WHEN, "difference")
 _CLASSES = ("class", "instances", *(f"{name} {when}" for name in _RATES for when in _WHEN))
 _FIXED = ("class", *(f"{name} at {other} {FIXED:g}, {when}" for name, other in _RATES.items() for when in _WHEN))
 _SLICES = (
-    *("by", "value", "instances", "patients", "accuracy before", "accuracy after", "difference"),
+    *("by", "value", "instances", "units", "accuracy before", "accuracy after", "difference"),
     *("became wrong", "became right"),
 )
 TITLES = {
@@ -143,7 +143,7 @@ def _slices(report: Findings) -> list[list[TextCell]]:
             TextCell(it.column, it.column),
             TextCell(it.name, it.name),
             TextCell(f"{it.instances:,}", float(it.instances)),
-            TextCell(f"{it.units:,}" if report.unit == "patient" else DASH, float(it.units)),
+            TextCell(several(it.units, report.unit), float(it.units)),
             *_quantities(it.accuracy.before, it.accuracy.after),
             *_quantities(it.accuracy.difference, signed=True),
             *_quantities(it.right_to_wrong, it.wrong_to_right),

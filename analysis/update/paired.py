@@ -12,7 +12,7 @@ import pandas as pd
 
 from clops_sweep.errors import UsageError
 
-from ..people.predicted import Bools, Floats, Predicted
+from ..people.predicted import Bools, Floats, Predicted, drawn_units
 
 Ints = npt.NDArray[np.int64]
 Names = npt.NDArray[np.object_]
@@ -45,7 +45,8 @@ class Paired:
         instances: index of each instance in the data set, [n].
         tasks: name of its task, [n].
         labels: its class or classes as text, [n].
-        patients: its patient, [n]; empty if unknown.
+        unit: what the bootstrap resamples: "patient"; if people are unknown "recording", or "instance".
+        patients: name of its unit, [n].
         targets: bool [n, outputs].
         before: predictions of the model before the update.
         after: predictions of the model after the update.
@@ -55,6 +56,7 @@ class Paired:
     instances: Ints
     tasks: Names
     labels: Names
+    unit: str
     patients: Names
     targets: Bools
     before: Predicted
@@ -64,16 +66,10 @@ class Paired:
     def __len__(self) -> int:
         return len(self.instances)
 
-    @property
-    def unit(self) -> str:
-        """What the bootstrap resamples: "patient", or "instance" if any patient is unknown."""
-        return "patient" if len(self) and (self.patients != "").all() else "instance"
-
     @cached_property
     def units(self) -> Ints:
-        """Index of the unit (patient or instance) of each instance, counted from 0: [n]."""
-        named = self.patients if self.unit == "patient" else self.instances
-        return np.asarray(np.unique(named, return_inverse=True)[1], np.int64)
+        """Index of the unit of each instance, counted from 0: [n]."""
+        return np.asarray(np.unique(self.patients, return_inverse=True)[1], np.int64)
 
     def take(self, rows: npt.NDArray[np.generic]) -> Paired:
         """Return a subset of the instances, by index or mask."""
@@ -81,6 +77,7 @@ class Paired:
             self.instances[rows],
             self.tasks[rows],
             self.labels[rows],
+            self.unit,
             self.patients[rows],
             self.targets[rows],
             self.before.take(rows),
@@ -187,9 +184,9 @@ def _paired(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
             "the two runs have different labels, or a different order of labels, for the same instances; expected one "
             "scenario with the same classes for each task"
         )
-    texts = (one[name].fillna("").to_numpy(dtype=object) for name in ("task", "label", "patient"))
-    tasks, labels, patients = texts
-    return Paired(one["instance"].to_numpy(), tasks, labels, patients, first.targets, first, second)
+    tasks, labels = (one[name].fillna("").to_numpy(dtype=object) for name in ("task", "label"))
+    unit, patients = drawn_units(one)
+    return Paired(one["instance"].to_numpy(), tasks, labels, unit, patients, first.targets, first, second)
 
 
 def _once(paired: Paired) -> Paired:

@@ -16,7 +16,7 @@ from clops_sweep.experiment.columns import FIELDS, config_from_row
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.store.run_store import RunStore
 
-from ..people.patient_intervals import FEW_PEOPLE
+from ..people.patient_intervals import FEW_COVER, FEW_PEOPLE
 from ..statistics import MIN_UNITS
 from .criteria import BY_CLASS, BY_GROUP, Criteria
 from .findings import Decision, Findings
@@ -166,10 +166,10 @@ def _described(row: Mapping[str, Any], paired: Paired, units: int) -> dict[str, 
     compared = several(len(paired), "test instance")
     return {
         "data set": f"{row['dataset']}, scenario {row['scenario']}",
-        "compared on": f"{compared} of {several(units, 'patient')}" if paired.unit == "patient" else compared,
+        "compared on": compared if paired.unit == "instance" else f"{compared} of {several(units, paired.unit)}",
         "classes": ", ".join(paired.classes),
         "tasks": ", ".join(dict.fromkeys(paired.tasks)),
-        "patients in training": str(row["patients_train"]),
+        "patients in training": "unknown" if row["patients_train"] is None else str(row["patients_train"]),
         "split of the patients": f"{row.get('split') or 'random'}, split_seed {row['split_seed']}",
         "data hash": str(row["data_hash"]),
     }
@@ -190,14 +190,14 @@ def _decisions(criteria: Criteria, report: UpdateReport) -> Iterator[Decision]:
         if limit is None:
             continue
         if name in of_all:
-            yield _decision(name, "", limit, of_all[name])
+            yield decision(name, "", limit, of_all[name])
         elif name in BY_GROUP:
             if not report.groups:
                 raise UsageError(f"{name}: there are no subgroups; expected columns for them, as in --groups sex")
             for group in report.groups:
                 flips = name == "max_group_flips"
                 measured = group.right_to_wrong if flips else group.accuracy.after
-                yield _decision(name, f"{group.column} {group.name}", limit, measured)
+                yield decision(name, f"{group.column} {group.name}", limit, measured)
         else:
             known = {it.name: it for it in report.classes}
             for of, least in limit.items():
@@ -205,26 +205,30 @@ def _decisions(criteria: Criteria, report: UpdateReport) -> Iterator[Decision]:
                     raise UsageError(
                         f"{name}: {shown(of)} is not a class of the compared instances; classes: {listed(known)}"
                     )
-                yield _decision(name, of, least, getattr(known[of], BY_CLASS[name]).after)
+                yield decision(name, of, least, getattr(known[of], BY_CLASS[name]).after)
 
 
-def _decision(name: str, of: str, limit: float, measured: Quantity) -> Decision:
+def decision(name: str, of: str, limit: float, measured: Quantity) -> Decision:
+    """Return the verdict on a criterion; see `Decision`."""
     sign = -1 if name.startswith("max") else 1
     ends = [end for end in (measured.low, measured.high) if np.isfinite(end)]
     holds = bool(sign * measured.value >= sign * limit)
+    if name == "max_calibration_error" and ends:
+        holds = measured.low <= limit  # the value of a perfectly calibrated model varies too much with few patients
     certain = bool(ends) and all((sign * end >= sign * limit) == holds for end in ends)
     return Decision(name, of, float(limit), measured, holds, certain)
 
 
 def _limitations(report: UpdateReport, row: Mapping[str, Any]) -> Iterator[str]:
     yield "A retrospective comparison on stored test predictions. It is no statement about a medical device."
-    if report.unit == "instance":
-        yield "The patients are unknown. Intervals resample instances and are too narrow if a patient has several."
+    if report.unit != "patient":
+        narrow = "they are too narrow if a person has several"
+        yield f"People are unknown. Intervals treat {report.unit}s as if independent: {narrow}."
     if not report.resamples:
         yield f"No intervals: {several(report.units, report.unit)}, and at least {MIN_UNITS} are needed."
     else:
         yield (
-            f"Intervals are 95 % percentile intervals over {report.resamples:,} resamples of the test "
+            f"Intervals are 95 % bootstrap intervals over {report.resamples:,} resamples of the test "
             f"{report.unit}s. The networks are fixed: other training patients or seeds would give other numbers. "
             "Intervals are not corrected for multiple comparisons. A number has no interval if it is about fewer than "
             f"{MIN_UNITS} {report.unit}s or equal in all resamples; 0 flips here do not exclude flips of others."
@@ -236,7 +240,7 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any]) -> Iterator[str]:
         )
     few = [f"{it.column} {it.name}" for it in report.flips if it.units < FEW_PEOPLE]
     if few:
-        yield f"Fewer than {FEW_PEOPLE} {report.unit}s: {listed(few)}. Numbers about them say little."
+        yield f"Fewer than {FEW_PEOPLE} {report.unit}s: {listed(few)}. Their intervals cover less: {FEW_COVER}."
     for name, count in report.unknown.items():
         if count:
             yield f"{several(count, 'instance')} without an entry in {name} are in the group {UNKNOWN!r}."

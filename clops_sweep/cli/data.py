@@ -480,7 +480,8 @@ def _split_table(what: str, rows: Sequence[Row]) -> Table:
     for part in SPLIT_NAMES:
         table.add_column(part, justify="right")
     for row in rows:
-        cells = (f"{count} ({people})" for count, people in zip(row.frames, row.patients, strict=True))
+        people = ("" if count is None else f" ({count})" for count in row.patients)
+        cells = (f"{count}{of}" for count, of in zip(row.frames, people, strict=True))
         table.add_row(row.name, *cells)
     return table
 

@@ -112,6 +112,8 @@ def _intervals(store: RunStore, run_id: str, other: str | None = None) -> dict[s
 
 def _tested(store: RunStore, run_id: str, against: str | None) -> Iterator[str]:
     """Yield lines with a run's test metrics and intervals, and with the differences from another run."""
+    from clops_sweep.analysis.people.patient_intervals import FEW_COVER, FEW_PEOPLE
+
     other = None if against is None else store.find(against)
     for heading, found in (
         ("test metrics", _intervals(store, run_id)),
@@ -119,7 +121,9 @@ def _tested(store: RunStore, run_id: str, against: str | None) -> Iterator[str]:
     ):
         if not found:
             continue
-        yield f"{heading} [95 % interval over {next(iter(found.values())).people} test patients]:"
+        first = next(iter(found.values()))
+        few = f" (below {FEW_PEOPLE} they cover less: {FEW_COVER})" if first.people < FEW_PEOPLE else ""
+        yield f"{heading} [95 % interval over {first.drawn}]{few}:"
         for name, it in found.items():
             ends = "" if math.isnan(it.low) else f" [{it.low:.3f}, {it.high:.3f}]"
             yield f"  {name:{max(map(len, found))}} {it.value:.3f}{ends}"

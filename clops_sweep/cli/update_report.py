@@ -88,7 +88,7 @@ def update_report(
     else:
         everything, *_ = report.flips
         changed = f"{percent(everything.accuracy.before)} to {percent(everything.accuracy.after)}"
-        click.echo(f"compared on {report.data['compared on']} [95 % interval over {report.unit}s]")
+        click.echo(f"compared on {report.data['compared on']} [95 % interval over {report.drawn}]")
         click.echo(f"  right before, wrong after  {percent(everything.right_to_wrong)}")
         click.echo(f"  wrong before, right after  {percent(everything.wrong_to_right)}")
         click.echo(f"  accuracy                   {changed}")

@@ -19,6 +19,8 @@ VALIDATION: Final = 1
 TEST: Final = 2
 UNSEEN: Final = 3
 LEFT_OUT: Final = -1
+UNKNOWN_PERSON: Final = "unknown person of recording "
+"""How the names of people begin where people are unknown; each recording is then split on its own."""
 SPLIT_NAMES: Final = ("training", "validation", "test")
 
 
@@ -98,6 +100,11 @@ class FrameSet:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def people_known(self) -> bool:
+        """Whether every instance names its person."""
+        return not any(name.startswith(UNKNOWN_PERSON) for name in self.patient_names)
 
     @property
     def channels(self) -> int:

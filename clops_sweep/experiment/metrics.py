@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+Split = Literal["validation", "test", "unseen", "stream"]
+
 MEASURES = ("auc", "accuracy", "balanced_accuracy", "f1", "auc_seen")
 """Measures of performance on a task: the entries of R."""
 
@@ -38,7 +40,8 @@ class Metric:
         better: whether higher or lower values are better; None if neither.
         decimals: decimals of a value in a figure; None for three significant digits.
         measure: the measure in R, one of `MEASURES`; None if it is not computed from R.
-        split: validation or test.
+        split: whose data it is computed on: validation or test people, people in no task ("unseen"), or training
+            people of an online stream ("stream"); None for costs, counts and settings.
     """
 
     column: str
@@ -49,7 +52,7 @@ class Metric:
     better: Literal["higher", "lower"] | None = "higher"
     decimals: int | None = 3
     measure: str | None = None
-    split: Literal["validation", "test"] = "validation"
+    split: Split | None = "validation"
 
     @property
     def lower_is_better(self) -> bool:
@@ -103,6 +106,7 @@ _OF_A_MEASURE: Final = re.compile(rf"(?:(.+)_)?({'|'.join(sorted(_BY_NAME, key=l
 _ALL_STAGES: Final = "average_incremental_"
 _SCORES: Final = re.compile(r"(^|_)(auc|accuracy|f1|precision|recall|sensitivity|specificity)(_|$)")
 _LOSSES: Final = re.compile(r"(^|_)(seconds|loss|error)(_|$)")
+_OTHER_SPLITS: Final[Mapping[str, Split]] = {"unseen": "unseen", "prequential": "stream"}
 _WORDS: Final = {"auc_seen": "AUC over classes seen"}
 _ABBREVIATIONS: Final = {"auc": "AUC", "f1": "macro F1", "mc": "MC"}
 
@@ -150,6 +154,7 @@ def metric_named(column: str) -> Metric:
         better=better,
         decimals=3 if score else None,
         measure=measure if measure in MEASURES else None,
+        split=_OTHER_SPLITS.get(column.split("_")[0], "validation") if score else None,
     )
 
 

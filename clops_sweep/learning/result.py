@@ -126,7 +126,7 @@ class History:
         started_at: when it began.
         epochs: epochs of each stage of training, without those dropped by early stopping.
         epochs_per_stage: the maximum number of epochs of a stage.
-        epochs_trained: number of all computed epochs.
+        epochs_trained: number of all epochs with gradient steps.
         predictions: for each stage of training, the probabilities and logits of the test instances of all tasks,
             float32 [S, n, 2 outputs]; empty unless kept.
         stream: predictions of an online stream; None for epochs.
@@ -202,11 +202,12 @@ def _people(frames: FrameSet, scenario: Scenario) -> dict[str, Any]:
         there = np.zeros(len(frames.patient_names), bool)
         there[frames.patients[of_split]] = True
         names = sorted(frames.patient_names[place] for place in np.flatnonzero(there))
-        found[f"patients_{split}"] = len(names)
+        found[f"patients_{split}"] = len(names) if frames.people_known else None
         everybody.update(names)
         if split != "unseen":
             digest.update(json.dumps([split, names]).encode())
-    return found | {"patients_all": len(everybody), "split_hash": digest.hexdigest()}
+    everyone = len(everybody) if frames.people_known else None
+    return found | {"patients_all": everyone, "split_hash": digest.hexdigest()}
 
 
 def _encoded(frames: FrameSet) -> dict[str, Any]:

@@ -219,7 +219,7 @@ class ContinualRun:
                 self._strategy.come_to(task, end=False)
                 self._strategy.begin_task(task)
             self._train_epoch(task, epoch)
-            self._epoch, self._epochs_trained = epoch + 1, self._epochs_trained + 1
+            self._epoch, self._epochs_trained = epoch + 1, self._epochs_trained + self._strategy.trains(task)
             seen, ends = len(self.scenario.tasks) if self._strategy.joint else task + 1, self._epoch == self._epochs
             if self._stopping is None:
                 if ends:

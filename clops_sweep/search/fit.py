@@ -46,7 +46,7 @@ def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) ->
     """Check that a search has a validation set to select on."""
     from clops_sweep.data.frames import VALIDATION
 
-    if not any(name.removeprefix("test_") in METRICS for name in space.objectives):
+    if not any(name in METRICS for name in space.objectives):
         return
     for key in {config.data_key for config in configs_of(space)} & frames.keys():
         if not (frames[key].split == VALIDATION).any():

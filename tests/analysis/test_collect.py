@@ -271,3 +271,14 @@ def test_the_best_row_has_the_lowest_forgetting_and_the_highest_score(tmp_path: 
     (found,) = collect([space], RunStore(tmp_path).read("runs"))
     low, high = result_table(found.judged_by(["auc", "forgetting", "replayed"])).rows
     assert (low.best_in, high.best_in) == ({"forgetting"}, {"auc"})
+
+
+def test_a_mean_gives_each_split_one_weight(tmp_path: Path, generated: ModuleType) -> None:
+    """Three seeds of one split and one of another: the mean is over two splits, and so are best values."""
+    space = SearchSpace("uneven", RunConfig(), {"split_seed": [0, 1]}, seeds=range(3))
+    configs = [r.config for r in space.requests()]
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, [(c, {"auc": 0.5 + 0.4 * c.split_seed}) for c in configs[:4]])
+    (experiment,) = collect([space], store.read("runs"))
+    np.testing.assert_allclose(experiment.by_split("auc"), [[0.5, 0.9]])
+    assert result_table(experiment).rows[0].estimates["auc"].mean == pytest.approx(0.7)

@@ -59,7 +59,7 @@ class Value:
     Attributes:
         cell: index of the configuration in the experiment.
         metric: the metric.
-        estimate: mean and standard deviation over runs.
+        estimate: mean and standard deviation over patient splits, or over the runs of one.
         interval: the corrected interval (see `statistics`); None if folds and random splits are mixed.
     """
 
@@ -76,7 +76,7 @@ class Value:
 
 def value_of(experiment: Experiment, cell: int, metric: str) -> Value:
     """Return a metric of one configuration."""
-    values = experiment.by_replicate(metric)[cell]
+    values = experiment.by_split(metric)[cell]
     interval = None
     with suppress(UsageError):  # folds and random splits
         interval = mean_of(experiment, cell, metric)
@@ -86,9 +86,10 @@ def value_of(experiment: Experiment, cell: int, metric: str) -> Value:
 def best_value(experiment: Experiment, metric: str) -> Value | None:
     """Return the configuration with the best mean; None without a finished run or a direction of the metric.
 
-    Once some configurations have three runs, those with fewer do not compete, because one lucky seed could win.
+    Once some configurations have three patient splits (of one split: three runs), those with fewer do not compete,
+    because one lucky seed could win.
     """
-    values, better = experiment.by_replicate(metric), metric_named(metric).better
+    values, better = experiment.by_split(metric), metric_named(metric).better
     n = np.isfinite(values).sum(axis=1)
     if better is None or not n.any():
         return None

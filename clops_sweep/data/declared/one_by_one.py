@@ -124,6 +124,8 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
         raise UsageError(f"sampling_rate: {rate:g} where the first has {usual:g}; give resample_to to have one for all")
     if _is_row(recording.label) != common.multi_label:
         raise UsageError("label: expected one label, or 0 and 1 for each class, for all recordings alike")
+    if (recording.patient is None) != (first.patient is None):
+        raise UsageError("patient: expected names or numbers for all recordings, or for none")
     if (recording.time is None) != (first.time is None):
         raise UsageError("time: expected a date for all recordings, or for none")
     named = {}
@@ -138,7 +140,7 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
         [str(place) if recording.name is None else checks.text("name", recording.name)],
         common.classes,
         [recording.label],
-        [recording.patient],
+        None if recording.patient is None else [recording.patient],
         None if recording.time is None else [recording.time],
         named["domains"],
         None if recording.split is None else [recording.split],

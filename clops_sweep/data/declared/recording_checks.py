@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared.portions import Columns
-from clops_sweep.data.frames import TEST, TRAINING, VALIDATION
+from clops_sweep.data.frames import TEST, TRAINING, UNKNOWN_PERSON, VALIDATION
 from clops_sweep.errors import UsageError, shown
 
 SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION, "test": TEST}
@@ -314,11 +314,11 @@ def columns(
         subgroups: the groups.
         one: whether errors name arguments in the singular.
     """
-    ending, count = ("" if one else "s"), len(names)
+    ending, patient, count = ("", "patient", len(names)) if one else ("s", "patients", len(names))
     found = None if written is None else labels(written, count, classes)
     return Columns(
         names,
-        texts(f"patient{ending}", patients, count, whole=True),
+        [f"{UNKNOWN_PERSON}{it}" for it in names] if patients is None else texts(patient, patients, count, whole=True),
         found,
         None if times is None else moments(f"time{ending}", times, count),
         domains(sites, count),

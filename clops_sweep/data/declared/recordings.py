@@ -28,8 +28,8 @@ class Recordings:
         units: unit of the signals, such as "mV" or "g".
         labels: [n] indices into `classes` (or class names), or [n, C] of 0 and 1 for several labels per recording.
         classes: names of the classes, in the order of the tasks.
-        patients: [n] names or numbers of people, who are never in two splits. Use ``range(n)`` if people are unknown:
-            every recording then counts as a person.
+        patients: [n] names or numbers of people, who are never in two splits. None if people are unknown: each
+            recording is then split on its own, and results name and count no people.
         times: [n] dates, for time_il.
         domains: columns [n] for domain_il, by name.
         split: [n] "train", "validation" or "test", if the publisher defines a split: it is used for every `split_seed`.

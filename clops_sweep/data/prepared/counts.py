@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table of counts: its name, and frames and patients per split (or class)."""
+    """A row of a table of counts: its name, and frames and patients per split (or class); None for unknown people."""
 
     name: str
     frames: tuple[int, ...]
-    patients: tuple[int, ...]
+    patients: tuple[int | None, ...]
 
 
 def count_table(labels: NDArray[Any], split: NDArray[np.int8], classes: tuple[str, ...]) -> dict[str, dict[str, int]]:
@@ -75,7 +75,7 @@ def _row(name: str, parts: list[NDArray[Any]], frames: FrameSet) -> Row:
     return Row(
         name,
         tuple(len(rows) for rows in parts),
-        tuple(len(np.unique(frames.patients[rows])) for rows in parts),
+        tuple(len(np.unique(frames.patients[rows])) if frames.people_known else None for rows in parts),
     )
 
 

@@ -42,9 +42,11 @@ def subject_il(
             enrolment: of their first date, if the data have dates, then of their first recording in the data.
 
     Raises:
-        UsageError: frames that were opened otherwise, more people per task than there are, or a class that is evaluated
-            but never trained on.
+        UsageError: data that name no people, frames that were opened otherwise, more people per task than there are, or
+            a class that is evaluated but never trained on.
     """
+    if not frames.people_known:
+        raise UsageError(f"subject_il: {frames.name!r} names no people, who are the tasks; expected data with patients")
     by_time, chosen = split_within == "time", reference_lead_of(frames)
     if by_time != bool((frames.split == UNSEEN).any()):
         raise UsageError(

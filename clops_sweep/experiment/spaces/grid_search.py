@@ -47,7 +47,7 @@ class GridSearch:
 
     def __post_init__(self) -> None:
         check_tune_on("GridSearch", self.tune_on)
-        check_objectives(self.objectives)
+        check_objectives(self.objectives, self.tune_on)
         for method in methods_of("GridSearch", self.methods, self.parameters):
             next(combinations(method))
             check_comparable("GridSearch", method)

@@ -12,7 +12,7 @@ from clops_sweep.errors import UsageError, nearest, nearest_or_all, shown
 from clops_sweep.experiment.columns import numeric_columns
 from clops_sweep.experiment.config import RunConfig, kind_of, known_key
 from clops_sweep.experiment.limits import check_limits
-from clops_sweep.experiment.metrics import MEASURES
+from clops_sweep.experiment.metrics import MEASURES, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, length
 from clops_sweep.experiment.spaces.tuning import (
@@ -110,8 +110,8 @@ class OptunaSearch:
         parameters: name of a config field to an Optuna distribution or a list of values, or a free name to named
             variants, each of which sets any number of fields. None means the default distribution of an option.
         n_trials: total number of trials of the study, including failed and pruned ones.
-        objectives: numeric columns of the table `runs` to "maximize" or "minimize"; by default the first headline
-            metric of the scenario, maximized.
+        objectives: numeric columns of the table `runs` to "maximize" or "minimize", but none of the test set; by
+            default the first headline metric of the scenario, maximized.
         sampler: tpe, random, gp, nsga2 or nsga3.
         sampler_seed: seed of the suggestions. A suggestion depends only on it, the trial's number and the trials known
             at that time.
@@ -172,7 +172,7 @@ class OptunaSearch:
                 raise UsageError(f"OptunaSearch: parameter {shown(name)}: expected text")
         methods_of("OptunaSearch", self.methods, self.parameters)
         object.__setattr__(self, "parameters", {name: _parameter(name, it) for name, it in self.parameters.items()})
-        check_objectives(self.objectives)
+        check_objectives(self.objectives, self.tune_on)
         if not isinstance(self.sampler, str) or self.sampler not in SAMPLERS:
             raise UsageError(f"sampler = {shown(self.sampler)}: not known{nearest_or_all(str(self.sampler), SAMPLERS)}")
         if not isinstance(self.pruning, bool | SuccessiveHalving):
@@ -267,11 +267,15 @@ class OptunaSearch:
         return distribution if isinstance(distribution, tuple) else (distribution.low, distribution.high)
 
 
-def check_objectives(objectives: Mapping[str, Direction]) -> None:
+_REPORTED = {"test": "test people", "unseen": "people in no task", "stream": "the stream that is reported"}
+"""Data that a search does not choose on, by `Metric.split`; on a stream, unless `tune_on` names another one."""
+
+
+def check_objectives(objectives: Mapping[str, Direction], tune_on: TuningSet) -> None:
     """Check the columns and directions of objectives.
 
     Raises:
-        UsageError: a column does not exist or is not numeric, or a direction is invalid.
+        UsageError: a column does not exist, is not numeric or is measured on reported data, or a direction is invalid.
     """
     numeric = numeric_columns()
     for column, direction in objectives.items():
@@ -279,6 +283,13 @@ def check_objectives(objectives: Mapping[str, Direction]) -> None:
             raise UsageError(
                 f"objective {column!r}: the table runs has no numeric column of that name"
                 f"{nearest(column, dict.fromkeys(numeric))}"
+            )
+        split = metric_named(column).split
+        if split in _REPORTED and (split != "stream" or tune_on == "same"):
+            instead = "a metric of validation people, such as 'auc'" + ", or TuneOn(...)" * (split == "stream")
+            raise UsageError(
+                f"objective {column!r} is measured on {_REPORTED[split]}, and a search does not choose on what it "
+                f"reports; expected {instead}"
             )
         if direction not in ("maximize", "minimize"):
             raise UsageError(f"objective {column!r}: {direction!r}: expected maximize or minimize")

@@ -216,11 +216,6 @@ class SearchSpace:
         where = f"search space {self.name!r}"
         if len(self.objectives) != 1:
             raise UsageError(f"{where}: tune_on and methods choose one configuration; expected one objective")
-        if (objective := next(iter(self.objectives))).startswith("test_"):
-            raise UsageError(
-                f"{where}: objective {objective!r} is of the test set, which is reported; expected "
-                f"{objective.removeprefix('test_')!r}"
-            )
         methods = self.methods
         if methods[0].name and METHOD in self.axes:
             raise UsageError(f"{where}: axis {METHOD!r} is that of the search's methods; expected another name")

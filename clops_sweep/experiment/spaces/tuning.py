@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from clops_sweep.errors import UsageError, listed, nearest_or_all, shown
+from clops_sweep.errors import UsageError, listed, nearest, nearest_or_all, shown
 from clops_sweep.experiment.config import SEED, RunConfig
 from clops_sweep.experiment.limits import check_limits
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption
@@ -109,8 +109,8 @@ class Method:
 def methods_of(where: str, methods: Mapping[str, Mapping[str, Any]], parameters: Mapping[str, Any]) -> list[Method]:
     """Return the methods of a search; a single unnamed one if the search has `parameters` instead of `methods`.
 
-    Settings that are lists, mappings or distributions are tuned; all others are fixed. The name of a method that does
-    not set `strategy` also selects the strategy of that name, if there is one.
+    Settings that are lists, mappings or distributions are tuned; all others are fixed. The name of a method that sets
+    neither `strategy` nor `like` is that of its strategy.
 
     Args:
         where: the search, for messages.
@@ -144,6 +144,10 @@ def check_comparable(where: str, method: Method) -> None:
 
 
 def _method(where: str, name: str, settings: Mapping[str, Any], others: Mapping[str, Method]) -> Method:
+    if name not in STRATEGIES and not settings.keys() & {"strategy", LIKE}:
+        raise UsageError(
+            f"{where}: no strategy has this name{nearest(name, STRATEGIES)}; expected a setting 'strategy' or 'like'"
+        )
     fixed = {} if name not in STRATEGIES or "strategy" in settings else {"strategy": name}
     tuned = {key: value for key, value in settings.items() if key != LIKE and _is_tuned(key, value)}
     fixed |= {key: as_python(value) for key, value in settings.items() if key != LIKE and key not in tuned}

@@ -134,6 +134,11 @@ class LockstepStrategy:
         training = self.training
         training.learner.train_epoch(training.tasks[task], replay, order, training.config.batch_size, dropout_keys)
 
+    def trains(self, task: int) -> bool:
+        """Return whether the epochs on a task take gradient steps."""
+        del task
+        return True
+
     def end_epoch(self) -> None:
         """Called after the last batch of an epoch."""
 

@@ -52,10 +52,14 @@ class ClosedForm(LockstepStrategy):
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Run backpropagation on the first task if features are trained; otherwise one pass for the head."""
-        if task < self.training.pretraining and self.head.trains_features:
+        if self.trains(task):
             super().train_epoch(task, epoch, replay, order, dropout_keys)
         elif epoch == 0:
             self._take_up([task])
+
+    def trains(self, task: int) -> bool:
+        """Return whether features are trained on a task."""
+        return task < self.training.pretraining and self.head.trains_features
 
     def end_training(self, task: int) -> None:
         """Run the pass for the head after backpropagation on the first task."""

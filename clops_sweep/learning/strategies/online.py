@@ -64,6 +64,10 @@ class OnlineStream(LockstepStrategy):
             inner.end_task(batch)
         self._logits.append(torch.cat(logits, dim=1))
 
+    def trains(self, task: int) -> bool:
+        """Return whether the first batch of a task takes gradient steps."""
+        return self._inner.trains(self._first[task])
+
     def predicted(self, kind: LossKind) -> Prequential:
         """Return the predictions of the whole stream; `kind` is the kind of output of the scenario."""
         targets = torch.cat([batch.targets for batch in self._batches], dim=1).cpu()

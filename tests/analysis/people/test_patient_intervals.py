@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
+from scipy.stats import norm, t
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 from torch import nn
 
@@ -70,13 +71,19 @@ def directly(predictions: pd.DataFrame, resamples: int, seed: int) -> np.ndarray
     return np.array(found)
 
 
+def levels(people: int) -> tuple[float, float]:
+    """Levels of the ends: those of Student's t, widened as a variance over n people is too small by (n - 1) / n."""
+    tail = norm.cdf(t.ppf(0.025, people - 1) * np.sqrt(people / (people - 1)))
+    return tail, 1 - tail
+
+
 DIRECT = ("test_auc", "test_accuracy", "test_bwt", "test_forgetting")
 
 
 def test_intervals_are_those_of_a_direct_bootstrap() -> None:
     one = predicted(1, tasks=2)
     found = patient_bootstrap(one)
-    low, high = np.quantile(directly(one, 1000, seed=5), (0.025, 0.975), axis=0)
+    low, high = np.quantile(directly(one, 1000, seed=5), levels(PEOPLE), axis=0)
     for place, name in enumerate(DIRECT):
         width = found[name].high - found[name].low
         assert found[name].low == pytest.approx(low[place], abs=width / 10)
@@ -99,7 +106,7 @@ def test_a_difference_is_paired_by_patient() -> None:
     assert paired.value == pytest.approx(alone.value - patient_bootstrap(other)["test_auc"].value)
     assert paired.high - paired.low < (alone.high - alone.low) / 2
     same = patient_bootstrap(one, one)
-    assert all((it.value, it.low, it.high) == (0, 0, 0) for it in same.values())
+    assert all(it.value == 0 and np.isnan(it.low) and "resamples are equal" in it.obstacle for it in same.values())
 
 
 @pytest.mark.parametrize("kind", ["binary", "softmax", "multilabel"])
@@ -200,7 +207,35 @@ def test_values_are_those_of_the_run(
         pd.testing.assert_series_equal(by_people, r.loc[by_people.index], check_names=False, atol=1e-9, rtol=0)
 
 
-def test_a_class_of_few_people_never_vanishes() -> None:
+def exclusive(person_right: list[bool], classes: list[int], tasks: list[int]) -> pd.DataFrame:
+    """A run with one stage: person i has three instances of one class in one task, all right or all wrong."""
+    rows, count = [], max(classes) + 1
+    for person, (right, of_class, task) in enumerate(zip(person_right, classes, tasks, strict=True)):
+        said = of_class if right else (of_class + 1) % count
+        for frame in range(3):
+            row = {"run_id": "a", "evaluated_on": task, "task": f"task {task}", "instance": 3 * person + frame}
+            row |= {"patient": f"p{person}", "exclusive": True}
+            for name, chosen in (("target", of_class), ("logit", said), ("probability", said)):
+                row |= {f"{name}_{c}": float(c == chosen) for c in range(count)}
+            rows += [row | {"trained_on": stage} for stage in range(1, max(tasks) + 1)]
+    return pd.DataFrame(rows)
+
+
+def test_people_are_drawn_from_all_people() -> None:
+    """Twelve people of whom six are right: a number of people is drawn, even if each has a class or a task alone."""
+    right = [n % 2 == 0 for n in range(12)]
+    drawn = np.random.default_rng(3).binomial(12, 0.5, size=20_000) / 12
+    low, high = np.quantile(drawn, levels(12))
+    for classes, tasks in ((range(12), [1] * 12), ([n // 6 for n in range(12)], range(1, 13))):
+        found = patient_bootstrap(exclusive(right, list(classes), list(tasks)))["test_accuracy"]
+        assert (found.value, found.people) == (0.5, 12)
+        assert (found.low, found.high) == pytest.approx((low, high), abs=1 / 12)
+        other = exclusive([not it for it in right], list(classes), list(tasks))
+        less = patient_bootstrap(exclusive(right, list(classes), list(tasks)), other)["test_accuracy"]
+        assert (less.low, less.high) == pytest.approx((2 * low - 1, 2 * high - 1), abs=1 / 6), "paired"
+
+
+def test_a_class_of_few_people_has_an_interval() -> None:
     one = predicted(5, tasks=2)
     many = {f"p{person}" for person in range(1, PEOPLE, 2)} - {"p1", "p3", "p5"}
     few = one[~one["patient"].isin(many)]  # three people with the label 1, fifteen without
@@ -227,12 +262,13 @@ def test_runs_that_cannot_be_compared_are_refused() -> None:
         patient_bootstrap(one.iloc[:0])
 
 
-def test_predictions_without_patients_have_values_alone() -> None:
+def test_unknown_people_are_instances_as_if_independent() -> None:
     one = predicted(8, tasks=2)
-    found = patient_bootstrap(one.assign(patient=None))["test_auc"]
-    assert found.value == pytest.approx(patient_bootstrap(one)["test_auc"].value)
-    assert np.isnan(found.low)
-    assert "no patients" in found.obstacle
+    known, found = (patient_bootstrap(it)["test_auc"] for it in (one, one.assign(patient=None)))
+    assert found.value == pytest.approx(known.value)
+    assert (found.unit, found.people) == ("instance", one["instance"].nunique())
+    assert found.drawn == f"{found.people} test instances as if independent, because people are unknown"
+    assert found.high - found.low < known.high - known.low
 
 
 def test_a_table_of_the_runs_of_a_store(tmp_path: Path, finished_tables: Callable[..., dict[str, pa.Table]]) -> None:

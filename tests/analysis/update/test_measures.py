@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import jensenshannon
+from scipy.stats import norm, t
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, brier_score_loss, recall_score, roc_curve
 
 from clops_sweep import UsageError
 from clops_sweep.analysis.update.measures import FIXED, Measures, reliability
 from clops_sweep.analysis.update.paired import last_models, last_update
+from clops_sweep.analysis.update.report import decision
 
 PEOPLE, OF_EACH = 12, 5
 NAMES = ("AF", "N", "O")
@@ -73,11 +75,33 @@ def test_calibration_is_that_of_scikit_learn(kind: str) -> None:
         confidence, right = np.maximum(given, 1 - given).ravel(), ((given > 0.5) == targets).ravel()
         brier = np.mean([brier_score_loss(t, p, labels=[0, 1]) for t, p in zip(targets.T, given.T, strict=True)])
     assert measures.brier().after.value == pytest.approx(brier)
+    decisions, right = right - confidence, right.astype(float)
     curve = reliability(paired.after)
     shares, means = calibration_curve(right, confidence, n_bins=15)
     np.testing.assert_allclose([(it.accuracy, it.confidence) for it in curve], np.column_stack([shares, means]))
-    expected = sum(it.count * abs(it.accuracy - it.confidence) for it in curve) / len(confidence)
+    expected, people = 0.0, np.repeat(after["patient"].to_numpy(), len(confidence) // len(after))
+    for place in range(15):
+        there = (confidence * 15).astype(int) == place
+        for person in set(people):
+            own = there & (people == person)
+            expected += np.sign(decisions[there & ~own].sum()) * decisions[own].sum() / len(confidence)
     assert measures.calibration_error().after.value == pytest.approx(expected)
+
+
+def test_a_perfectly_calibrated_model_has_no_calibration_error() -> None:
+    """The mean over studies of 60 people is 0, and few intervals are above a limit of 0.1."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(100):
+        given = rng.uniform(size=60)
+        label = (rng.uniform(size=60) < given).astype(int)
+        rows = pd.DataFrame({"run_id": "a", "trained_on": 1, "evaluated_on": 1, "task": "t", "instance": range(60)})
+        rows = rows.assign(patient=[f"p{n}" for n in range(60)], label=np.array(NAMES)[label])
+        rows = rows.assign(target_0=label, probability_0=given)
+        found.append(Measures(last_models(rows, rows)).calibration_error().after)
+    assert np.mean([it.value for it in found]) == pytest.approx(0, abs=0.03)
+    decisions = [decision("max_calibration_error", "", 0.1, it) for it in found]
+    assert np.mean([it.holds for it in decisions]) >= 0.95
+    assert np.mean([it.holds for it in decisions if it.measured.value > 0.1]) >= 0.5
 
 
 @pytest.mark.parametrize("kind", ["softmax", "binary", "several"])
@@ -120,7 +144,8 @@ def test_an_interval_is_that_of_drawing_patients() -> None:
     rng = np.random.default_rng(7)
     drawn = [by_person[rng.integers(0, PEOPLE, PEOPLE)].mean() for _ in range(2000)]
     width = found.high - found.low
-    np.testing.assert_allclose((found.low, found.high), np.quantile(drawn, (0.025, 0.975)), atol=width / 8)
+    tail = norm.cdf(t.ppf(0.025, PEOPLE - 1) * np.sqrt(PEOPLE / (PEOPLE - 1)))
+    np.testing.assert_allclose((found.low, found.high), np.quantile(drawn, (tail, 1 - tail)), atol=width / 8)
 
 
 def test_fewer_than_three_patients_have_no_interval() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from clops_sweep import Recording, Recordings
 from clops_sweep.data.declared.one_by_one import one_by_one
+from clops_sweep.data.frames import UNKNOWN_PERSON
 from clops_sweep.data.records import Common, Stretch
 from clops_sweep.errors import UsageError
 
@@ -25,6 +26,12 @@ GOOD: dict[str, Any] = {
     "classes": ("x", "y", "z"),
     "patients": [1, 1, 2, 2, 3, 3],
 }
+
+
+def test_unknown_people_are_recordings_by_name() -> None:
+    found = Recordings(**{**GOOD, "patients": None}).columns.patients
+    assert found == [f"{UNKNOWN_PERSON}{n}" for n in range(6)]
+
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no recording": ({"signals": np.zeros((0, 2, 20))}, r"^signals: expected \[n, channels, samples\]"),

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from clops_sweep import FloatDistribution, GridSearch, OptunaSearch, RunConfig, SearchSpace, TuneOn, UsageError
+from clops_sweep.experiment.columns import PREQUENTIAL, UNSEEN
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.selection import Selection
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -131,7 +133,11 @@ def test_options_change_both_phases() -> None:
         (lambda: GridSearch({"mc_samples": [1]}, METHODS), "GridSearch has parameters and methods; expected one"),
         (lambda: GridSearch(RATE), "parameter 'learning_rate': FloatDistribution("),  # type: ignore[arg-type]
         (lambda: GridSearch({"split_seed": [1, 2]}), "GridSearch: 'split_seed' cannot be searched over"),
-        (lambda: GridSearch(methods={"A": {"dataset": "mitbih"}}), "GridSearch: method 'A': 'dataset' cannot be"),
+        (lambda: GridSearch(methods={"er": {"dataset": "mitbih"}}), "GridSearch: method 'er': 'dataset' cannot be"),
+        (
+            lambda: GridSearch(methods={"er": {"replay_ratio": [1, 2]}, "finetun": {}}),
+            "GridSearch: method 'finetun': no strategy has this name (did you mean 'finetune'?); expected a setting",
+        ),
         (lambda: GridSearch(methods={"A": {"like": "B"}}), "GridSearch: method 'A': like = 'B': no method before it"),
         (
             lambda: GridSearch(methods=METHODS | {"A": {"like": "er", "replay_ratio": [1, 2]}}),
@@ -151,6 +157,19 @@ def test_what_is_refused(make: Any, sentence: str) -> None:
         make()
     assert str(raised.value).startswith(sentence)
     assert "\n" not in str(raised.value)
+
+
+def test_no_search_chooses_on_what_it_reports() -> None:
+    for column in (*(f"test_{it}" for it in METRICS), *UNSEEN, *PREQUENTIAL):
+        with pytest.raises(UsageError, match=rf"^objective '{column}' is measured on .*; expected a metric of valid"):
+            optuna(parameters=RATE, n_trials=2, objectives={column: "maximize"})
+        if column not in PREQUENTIAL:
+            with pytest.raises(UsageError, match=f"'{column}' is measured on"):
+                grid(objectives={column: "maximize"}, tune_on=TuneOn(splits=(7,)))
+    assert grid(objectives={"prequential_auc": "maximize"}, tune_on=TuneOn(splits=(7,))).is_tuned
+    for column in (*METRICS, "seconds", "parameters"):
+        if "auc_seen" not in column:
+            assert optuna(parameters=RATE, n_trials=2, objectives={column: "minimize"}).objectives
 
 
 def test_the_examples_of_the_page_are_tuned_spaces() -> None:

@@ -74,6 +74,15 @@ def head(run: ContinualRun) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
     return weight.numpy(), bias.numpy()
 
 
+@pytest.mark.parametrize(("network", "trained"), [("means_of_parts", 0), ("clops_cnn", 2)])
+@pytest.mark.parametrize("stream", ["epochs", "online"])
+def test_epochs_without_gradients_are_not_counted(network: str, trained: int, stream: str) -> None:
+    settings = {"network": network, "epochs_per_task": 2, "stream": stream}
+    config = tiny_config("class_il_union", strategy="slda", **settings)
+    result = ContinualRun(config, tiny_frames("class_il_union")).run()
+    assert result.runs["epochs_trained"].item() == (trained if stream == "epochs" else trained // 2)
+
+
 def test_ncm_predicts_the_nearest_mean() -> None:
     run, _ = run_of("ncm")
     x, y = data_of(run)
