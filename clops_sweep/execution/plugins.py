@@ -94,7 +94,7 @@ def packed(what: str, plugin: Plugin) -> PackedPlugin:
         file = io.BytesIO()
         try:
             with _pickled_by_value(by_value):
-                _Packer(file, by_value).dump(plugin)
+                _Packer(file, by_value).dump(plugin)  # type: ignore[no-untyped-call]
         except OF_USERS as error:
             refused = refused or reason(error)
         else:
