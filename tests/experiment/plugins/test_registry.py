@@ -19,6 +19,7 @@ from clops_sweep.experiment.plugins.registry import (
     STORAGE_FUNCTIONS,
     STRATEGIES,
 )
+from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.learning.strategies.finetune import FineTuning
@@ -154,11 +155,13 @@ def _folder(folder: Path, number: int) -> Path:
 
 def test_each_file_imports_what_lies_beside_itself(tmp_path: Path) -> None:
     files = [_folder(tmp_path / name, number) for number, name in ((1, "a"), (2, "b"))]
-    path, modules = list(sys.path), dict(sys.modules)
+    with importable(tmp_path):
+        pass
+    path, modules = sys.path[:-1], dict(sys.modules)
     for number, file in enumerate(files, start=1):
         (space,) = load_spaces(file)
         assert len(space.seeds) == number
-    assert sys.path == path
+    assert sys.path == [*path, str(tmp_path / "b")], "the last folder, for imports inside of functions"
     assert not {"helpers", "parts", "parts.deep"} & sys.modules.keys()
     assert {name: sys.modules[name] for name in modules} == modules
     assert ACQUISITION_FUNCTIONS["n1"](None, None) == (1, "w", 1, 1)
@@ -166,7 +169,7 @@ def test_each_file_imports_what_lies_beside_itself(tmp_path: Path) -> None:
     (tmp_path / "a" / "helpers.py").write_text("raise ValueError('changed')")
     with pytest.raises(UsageError, match="raises ValueError in line 2: changed"):
         load_spaces(files[0])
-    assert sys.path == path
+    assert sys.path == [*path, str(tmp_path / "a")]
 
 
 def test_a_module_of_the_same_name_that_this_process_has_imported_is_not_taken_for_it(
