@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path, PurePosixPath
@@ -87,8 +88,7 @@ def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, 
         titles = [title.strip() for title in rows.pop(0)[1]] if named else []
     elif hasattr(table, "itertuples"):
         path, what, titles = None, "table", [str(column) for column in table.columns]
-        texts = table.astype(object).where(table.notna(), "").astype(str)
-        rows = list(enumerate(texts.values.tolist(), 1))
+        rows = list(enumerate(table.astype(object).values.tolist(), 1))
     else:
         raise checks.refused("table", "a CSV file or a pandas DataFrame", table)
     if not rows:
@@ -99,12 +99,12 @@ def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, 
         if len(cells) != width:
             raise UsageError(f"{what}: line {number} has {len(cells)} cells; expected {width}")
         for argument, place in places.items():
-            if _UNDECODED in cells[place]:
+            if _UNDECODED in str(cells[place]):
                 raise UsageError(
                     f"{what}: line {number}, {argument}: {shown(cells[place])} is not UTF-8; save the table as UTF-8, "
                     "or give table=pandas.read_csv(..., encoding=...)"
                 )
-    return path, [{argument: cells[place].strip() for argument, place in places.items()} for _, cells in rows]
+    return path, [{argument: checks.identifier(cells[place]) for argument, place in places.items()} for _, cells in rows]
 
 
 def _place(what: str, argument: str, column: Column, titles: Sequence[str], width: int) -> int:
@@ -143,9 +143,10 @@ class Labels:
                 raise UsageError("classes: expected the labels to use, because no table lists them")
             classes = found
         if isinstance(classes, Mapping):
-            checks.names("classes", list(classes))
-            self.classes = checks.names("classes", list(dict.fromkeys(classes.values())), least=2)
-            self._place = {label: self.classes.index(name) for label, name in classes.items()}
+            labels = checks.names("classes", list(classes))
+            named = [checks.text("classes", name) for name in classes.values()]
+            self.classes = checks.names("classes", list(dict.fromkeys(named)), least=2)
+            self._place = {label: self.classes.index(name) for label, name in zip(labels, named, strict=True)}
         else:
             self.classes = checks.names("classes", classes, least=2)
             self._place = {name: place for place, name in enumerate(self.classes)}
@@ -192,6 +193,22 @@ def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels
         names, classes, labels, column("patient") or names, column("time"), listed("domains"),
         column("split"), listed("groups"), one=True,
     )  # fmt: skip
+
+
+def visible(folder: Path, files: Iterable[Path]) -> list[Path]:
+    """Return the files that are not hidden: no part of their path below the folder begins with a dot."""
+    return [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+
+
+def natural(path: Path) -> list[tuple[str, int]]:
+    """Return a key that sorts numbers within names by value: r2 before r10."""
+    parts = re.split(r"([0-9]+)", str(path))
+    return [(text, int(number or 0)) for text, number in zip(parts[::2], [*parts[1::2], ""], strict=True)]
+
+
+def by_any_name(files: Mapping[str, Path], name: str) -> Path | None:
+    """Return the file with a name, which may have another extension, such as that of a signal file."""
+    return files.get(name) or files.get(name.rpartition(".")[0])
 
 
 def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Any, Final, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.frames import TEST, TRAINING, VALIDATION
+from clops_sweep.data.records import Missing
 from clops_sweep.errors import UsageError, shown
 
 SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION, "test": TEST}
@@ -23,6 +26,8 @@ UNKNOWN: Final = "unknown"
 """The group of recordings whose entry is missing."""
 
 _MISSING: Final = ("", "None", "nan", "NaN", "NaT", "<NA>")
+_WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]*)\.0+")
+"""A whole number that a table of floats became when it was written."""
 _RESERVED: Final = ("lead", "channel")
 _ROWS_OF_REPORTS: Final = ("all", "class", "task")
 """Names of other rows of update reports, which groups cannot have."""
@@ -50,7 +55,7 @@ def names(argument: str, value: Any, least: int = 1) -> tuple[str, ...]:
     """Validate distinct names."""
     if isinstance(value, str | Mapping | Set) or not isinstance(value, Iterable):
         raise refused(argument, "a list of names", value)
-    found = [str(each) if isinstance(each, np.str_) else each for each in value]
+    found = [text(argument, each) if isinstance(each, numbers.Real | str) else each for each in value]
     for each in found:
         if not (isinstance(each, str) and each.strip() and each.isprintable()):
             raise refused(argument, "names that can be printed", each)
@@ -90,6 +95,13 @@ def windowing(window: Any, stride: Any, rate: Any) -> tuple[float | None, float 
     )
 
 
+def missing(value: Any) -> Missing:
+    """Validate `missing`."""
+    if value not in get_args(Missing):
+        raise refused("missing", " or ".join(f'"{each}"' for each in get_args(Missing)), value)
+    return cast(Missing, value)
+
+
 def units(value: Any) -> str:
     """Validate the unit of the signals."""
     if not isinstance(value, str) or not value.isprintable():
@@ -108,10 +120,10 @@ def gains(value: Any, channels: int) -> NDArray[np.float64]:
         raise UsageError(
             f"gain: expected a number, or one for each of {channels} channels, not {shown(value)}"
         ) from None
-    if not (np.isfinite(found) & (found > 0)).all():
-        raise refused("gain", "numbers above 0", value)
-    if not ((found >= _FLOAT32.tiny) & (found <= _FLOAT32.max)).all():
-        raise refused("gain", f"numbers from {_FLOAT32.tiny:.2g} to {_FLOAT32.max:.2g}, which float32 holds", value)
+    if not (np.isfinite(found) & (found != 0)).all():
+        raise refused("gain", "numbers other than 0", value)
+    if not ((abs(found) >= _FLOAT32.tiny) & (abs(found) <= _FLOAT32.max)).all():
+        raise refused("gain", f"magnitudes from {_FLOAT32.tiny:.2g} to {_FLOAT32.max:.2g}, which float32 holds", value)
     return found
 
 
@@ -217,6 +229,8 @@ def text(argument: str, value: Any, whole: bool = False) -> str:
             found = str(value)
         except Exception:  # an integer with thousands of digits, or a user-defined class
             raise refused(argument, "names that can be printed", value) from None
+    if _WHOLE.fullmatch(found):
+        found = found.partition(".")[0]
     if not found.strip() or not found.isprintable():
         raise refused(argument, "names that can be printed", found)
     if "\ufffd" in found:
@@ -224,13 +238,27 @@ def text(argument: str, value: Any, whole: bool = False) -> str:
     return found
 
 
+def identifier(value: Any) -> str:
+    """Return a cell of a table as text, so that equal identifiers are equal whatever type they arrive in.
+
+    A missing value is "", a whole number has no decimals (also in text: "1.0" is "1"), and spaces around text go.
+    """
+    if value is None or value != value or str(value) in ("<NA>", "NaT"):
+        return ""
+    if isinstance(value, float | np.floating) and value == math.floor(value):
+        return str(math.floor(value))
+    written = str(value).strip()
+    return written.partition(".")[0] if _WHOLE.fullmatch(written) else written
+
+
 def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
     """Validate dates [n]."""
     unmasked(argument, value)
     try:
-        if np.asarray(value).dtype.kind in "iuf":  # numpy would take a year for a second of 1970
+        plain = np.asarray(value)
+        if plain.dtype.kind in "iuf":  # numpy would take a year for a second of 1970
             raise TypeError
-        found = np.asarray(value, "datetime64[s]")
+        found = np.asarray(value if plain.dtype.kind == "M" else [_utc(each) for each in plain.tolist()], "datetime64[s]")
     except (TypeError, ValueError):
         what = f'{argument}: expected dates such as "2020-01-31" or numpy.datetime64'
         raise UsageError(what + _no_date(value)) from None
@@ -239,6 +267,16 @@ def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
     if np.isnat(found).any():
         raise UsageError(f"{argument}: recording {int(np.flatnonzero(np.isnat(found))[0])} (from 0) has no date")
     return found
+
+
+def _utc(value: Any) -> Any:
+    """Return a date with a time zone in UTC, without the zone; any other value as it is."""
+    try:
+        date = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+    zoned = isinstance(date, datetime) and date.tzinfo is not None
+    return date.astimezone(UTC).replace(tzinfo=None) if zoned else value
 
 
 def _no_date(value: Any) -> str:

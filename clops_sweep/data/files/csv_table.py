@@ -2,31 +2,67 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.errors import UsageError
 from clops_sweep.regular_files import open_regular
 
 _AGAIN = "download it again"
+_FORM_BYTES: Final = 2**14
+_FORM_LINES: Final = 20
+_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_QUOTED: Final = re.compile(r'"[^"]*"')
+_WITH_COMMA: Final = re.compile(r"-?[0-9]*,[0-9]+")
+_WITH_POINT: Final = re.compile(r"-?[0-9]*\.[0-9]+")
+
+
+class TextForm(NamedTuple):
+    """How a text table is written: its encoding, separator and decimal point."""
+
+    encoding: str
+    separator: str
+    decimal: str
+
+
+def text_form(path: Path) -> TextForm:
+    """Return the form of a text table, from its byte order mark and its first lines.
+
+    The separator is the first of tab, semicolon and bar that the first line has, else a comma. Decimals have a comma if
+    the separator is another one and no number has a point. Without a mark, the encoding is UTF-8.
+    """
+    with open_regular(path) as binary:
+        start = binary.read(_FORM_BYTES)
+    encoding = next((name for mark, name in _MARKS.items() if start.startswith(mark)), "utf-8-sig")
+    lines = start.decode(encoding, errors="replace").splitlines()[:_FORM_LINES]
+    first = _QUOTED.sub("", next((line for line in lines if line.strip()), ""))
+    separator = next((each for each in "\t;|" if each in first), ",")
+    numbers = [cell.strip() for line in lines for cell in line.split(separator)]
+    comma = separator != "," and any(map(_WITH_COMMA.fullmatch, numbers)) and not any(map(_WITH_POINT.fullmatch, numbers))
+    return TextForm(encoding, separator, "," if comma else ".")
 
 
 def csv_lines(path: Path, remedy: str) -> list[tuple[int, list[str]]]:
-    """Return the rows of a CSV file (or .tsv, with tabs), each with its last line's number; blank lines are skipped.
+    """Return the rows of a text table, each with its last line's number; blank lines are skipped.
 
-    Invalid UTF-8 becomes U+FFFD.
+    Text that cannot be decoded becomes U+FFFD.
 
     Raises:
         UsageError: the file cannot be read; the message ends in `remedy`.
     """
     try:
-        with one_sentence(path), open_regular(path) as binary:
-            text = io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline="")
-            reader = csv.reader(text, delimiter="\t" if path.suffix == ".tsv" else ",")
-            return [(reader.line_num, cells) for cells in reader if cells]
+        with one_sentence(path):
+            form = text_form(path)
+            with open_regular(path) as binary:
+                text = io.TextIOWrapper(binary, encoding=form.encoding, errors="replace", newline="")
+                reader = csv.reader(text, delimiter=form.separator)
+                return [(reader.line_num, cells) for cells in reader if cells]
     except csv.Error as error:
         raise UsageError(f"{shorten(path)}: not a readable table ({error}); {remedy}") from None
 

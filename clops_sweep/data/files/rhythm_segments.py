@@ -27,3 +27,16 @@ def rhythm_segments(
     ]
     ends = [*(begin for begin, _ in changes), length][1:]
     return [Segment(begin, end, note) for (begin, note), end in zip(changes, ends, strict=True) if begin < end]
+
+
+def labelled_segments(
+    samples: NDArray[np.int64], symbols: Sequence[str], notes: Sequence[str], length: int
+) -> list[Segment]:
+    """Return the segments between rhythm annotations or, in a file without any, between all annotations.
+
+    The label of the latter is the note of a comment (symbol ``"``), and the symbol of any other annotation.
+    """
+    if "+" in symbols:
+        return rhythm_segments(samples, symbols, notes, length)
+    labels = [note if symbol == '"' and note else symbol for symbol, note in zip(symbols, notes, strict=True)]
+    return rhythm_segments(samples, ["+"] * len(labels), labels, length)

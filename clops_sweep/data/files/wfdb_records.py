@@ -6,7 +6,7 @@ import math
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.files.annotation_end import require_end
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
-from clops_sweep.data.files.wfdb_header import HeaderLines, header_lines
+from clops_sweep.data.files.wfdb_header import HeaderLines, header_lines, summarize
 from clops_sweep.errors import UsageError
 
-_MISSING = {"8": -128, "80": -128, "212": -2048, "310": -512, "311": -512, "24": -(2**23), "32": -(2**31)}
-"""The stored value of a missing sample, by format; -32768 in the others (WFDB, signal(5))."""
+_BITS = {"8": 8, "80": 8, "508": 8, "310": 10, "311": 10, "212": 12, "24": 24, "524": 24, "32": 32}
+"""Bits per sample, by format; 16 in the others. The lowest value is that of a missing sample (WFDB, signal(5))."""
 
-_BYTES_PER_SAMPLE = {"8": 1.0, "16": 2.0, "24": 3.0, "32": 4.0, "61": 2.0, "80": 1.0, "160": 2.0, "212": 1.5}
+_BYTES_PER_SAMPLE = {
+    "8": 1.0, "16": 2.0, "24": 3.0, "32": 4.0, "61": 2.0, "80": 1.0, "160": 2.0, "212": 1.5, "310": 4 / 3, "311": 4 / 3
+}  # fmt: skip
+"""Of the formats whose files have a size that follows from the number of samples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +66,7 @@ def read_header(path: Path, lenient: bool = False) -> Header:
         UsageError: the header is missing or cannot be parsed, has an impossible number or no samples, or a signal file
             is missing, too short or that of another record.
     """
-    if not path.is_file():
-        raise UsageError(f"{shorten(path)}: the header is missing; download the record again")
-    lines = header_lines(path, path.read_text(encoding="utf-8", errors="replace"), any_unit=lenient)
+    lines = header_lines(path, read_text(path), any_unit=lenient)
     signals = lines.signals
     header = Header(
         path,
@@ -75,15 +76,27 @@ def read_header(path: Path, lenient: bool = False) -> Header:
         np.array([signal.gain for signal in signals], float),
         np.array([signal.baseline for signal in signals], float),
         tuple(path.parent / signal.file for signal in signals),
-        np.array([_MISSING.get(signal.form, -(2**15)) for signal in signals], np.int64),
+        np.array([-(2 ** (_BITS.get(signal.form, 16) - 1)) for signal in signals], np.int64),
         # wfdb returns other values for skewed signals and several samples per frame
         tuple(
             None if signal.skewed or signal.per_frame != 1 or (lenient and signal.checksum == 0) else signal.checksum
             for signal in signals
         ),
     )
+    if not header.samples:
+        header = replace(header, lines=replace(lines, samples=_samples_of_file(header)))
     _check_signal_files(header)
     return header
+
+
+def _samples_of_file(header: Header) -> int:
+    """Return the samples per signal that the first signal file holds."""
+    first = header.lines.signals[0]
+    per_frame = sum(signal.per_frame for signal in header.lines.signals if signal.file == first.file)
+    size = _BYTES_PER_SAMPLE.get(first.form)
+    if size is None or not header.files[0].is_file():
+        raise UsageError(f"{shorten(header.path)}: has no number of samples; add it to the first line, after the rate")
+    return int((header.files[0].stat().st_size - first.offset) / size / per_frame)
 
 
 def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
@@ -127,27 +140,72 @@ def _unpacked(header: Header) -> NDArray[np.int16]:
 
 
 def _by_the_package(header: Header, wide: bool) -> NDArray[Any]:
-    """Read any other record by the wfdb package, with a copy of its header without dates, which wfdb may refuse."""
-    with tempfile.TemporaryDirectory() as folder:
-        copied = Path(folder) / header.path.name
-        copied.write_text(header.lines.undated, encoding="utf-8")
-        for file in dict.fromkeys(header.files):
-            (Path(folder) / file.name).symlink_to(file.resolve())
-        stem, bits = str(copied.with_suffix("")), 32 if wide else 16
-        record = _quietly(
-            header.files[0], "signal file", lambda wfdb: wfdb.rdrecord(stem, physical=False, return_res=bits)
-        )
-    stored: NDArray[Any] = record.d_signal
+    """Read any other record by the wfdb package."""
+    stored: NDArray[Any] = _package(header, return_res=32 if wide else 16).d_signal
     return stored
 
 
-def physical(stored: NDArray[Any], header: Header, lead: int) -> NDArray[np.float64]:
+def _package(header: Header, **options: Any) -> Any:
+    """Return the record as the wfdb package reads it, with a copy of its header without dates, which it may refuse."""
+    with tempfile.TemporaryDirectory() as folder:
+        copied = Path(folder) / header.path.name
+        copied.write_text(header.lines.undated.replace("{samples}", str(header.samples)), encoding="utf-8")
+        for file in dict.fromkeys(header.files):
+            (Path(folder) / file.name).symlink_to(file.resolve())
+        stem = str(copied.with_suffix(""))
+        return _quietly(
+            header.files[0], "signal file", lambda wfdb: wfdb.rdrecord(stem, physical=False, **options)
+        )
+
+
+def read_expanded(header: Header, leads: Sequence[int]) -> tuple[NDArray[np.float64], float]:
+    """Return leads in their units, [leads, samples], and their rate, of a record with several samples per frame.
+
+    Leads with fewer samples per frame are resampled to the highest rate by `scipy.signal.resample_poly`.
+    """
+    from scipy.signal import resample_poly
+
+    record = _package(header, smooth_frames=False)
+    per_frame = [header.lines.signals[lead].per_frame for lead in leads]
+    highest = max(per_frame)
+    found = []
+    for lead, each in zip(leads, per_frame, strict=True):
+        values = physical(np.asarray(record.e_d_signal[lead])[:, None], header, lead, 0)
+        found.append(values if each == highest else resample_poly(values, highest, each)[: len(values) * highest // each])
+    shortest = min(map(len, found))
+    return np.stack([values[:shortest] for values in found]), header.rate * highest
+
+
+def read_segments(path: Path) -> tuple[tuple[str, ...], tuple[str, ...], NDArray[np.float64], float]:
+    """Return names, units, samples [leads, samples] and rate (Hz) of a multi-segment record; NaN in gaps.
+
+    Raises:
+        UsageError: the record or a segment is invalid.
+    """
+    for name in summarize(read_text(path)).segments:
+        segment = path.parent / f"{name}.hea"
+        if name != "~" and "~" not in summarize(read_text(segment)).files:  # neither a gap nor a layout
+            read_header(segment, lenient=True)
+    record = _quietly(path, "record of several segments", lambda wfdb: wfdb.rdrecord(str(path.with_suffix(""))))
+    names, units = (tuple(str(each) for each in values) for values in (record.sig_name, record.units))
+    return names, units, np.asarray(record.p_signal.T, np.float64), float(record.fs)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a header."""
+    if not path.is_file():
+        raise UsageError(f"{shorten(path)}: the header is missing; download the record again")
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def physical(stored: NDArray[Any], header: Header, lead: int, column: int | None = None) -> NDArray[np.float64]:
     """Return one lead in its unit: (stored - baseline) / gain, NaN for missing samples.
 
-    Shapes: stored [samples, leads], result [samples].
+    Shapes: stored [samples, leads], result [samples]; the lead is in `column`, by default in its own.
     """
-    values = stored[:, lead].astype(np.float64)
-    values[stored[:, lead] == header.missing[lead]] = np.nan
+    whole = stored[:, lead if column is None else column]
+    values = whole.astype(np.float64)
+    values[whole == header.missing[lead]] = np.nan
     return np.asarray((values - header.baseline[lead]) / header.gain[lead])
 
 
@@ -204,11 +262,6 @@ def _check_signal_files(header: Header) -> None:
     for file in dict.fromkeys(header.files):
         if not file.is_file():
             raise UsageError(f"{shorten(file)}: the signal file is missing; download the record again")
-        if file.stem != header.path.stem:
-            raise UsageError(
-                f"{shorten(header.path)}: names {shorten(file.name)}, the signal file of another record; "
-                "use the record as its publisher ships it"
-            )
         signals = [signal for signal, other in zip(header.lines.signals, header.files, strict=True) if other == file]
         form = signals[0].form
         if form not in _BYTES_PER_SAMPLE:

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared.data_set import DataSet, Run
+from clops_sweep.data.declared.portions import Portion
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.prepared.normalization import frame_statistics
 from clops_sweep.data.preparing.record_problems import Problems
-from clops_sweep.data.records import Common, EveryRecordFails, Frames, Source
+from clops_sweep.data.records import Common, EveryRecordFails, Frames, OnError, Source
 from clops_sweep.data.same_samples import SeenSamples
 from clops_sweep.errors import UsageError
 
@@ -52,11 +53,20 @@ def records_read(
                 problems.note(single.record, read)
                 continue
             data.met(single, read.frames.windows)
-            wrong, unusable = _looked_at(data, single, read, seen, tolerant)
+            wrong, unusable = _looked_at(data, single, read, seen, tolerant, problems.on_error)
             if wrong:
                 problems.note(single.record, *wrong)
             else:
                 yield single, read, unusable
+
+
+def _missing_samples(data: DataSet, source: Source, rows: NDArray[np.int64]) -> str:
+    channels = data.common.channels
+    place = source.where(data.common) if isinstance(source, Portion) else source.place
+    return (
+        f"{place}: channel {channels[rows[0] % len(channels)]} has samples that are NaN, infinite or missing; repair the "
+        'recording, or leave these windows out with missing="drop_windows"'
+    )
 
 
 def read_source(common: Common, hashed: bool, source: Source) -> Read | str:
@@ -101,13 +111,14 @@ def _apart_where_bad(
 
 
 def _looked_at(
-    data: DataSet, source: Source, read: Read, seen: SeenSamples, tolerant: bool
+    data: DataSet, source: Source, read: Read, seen: SeenSamples, tolerant: bool, on_error: OnError
 ) -> tuple[list[str], Unusable]:
     """Return what is wrong with a record as a whole, and which of its frames are unusable.
 
     A record is bad if a lead has only unusable frames of one kind, unless such leads are common in the data set. It is
     also bad if an earlier record has the same samples, unless that is tolerated. In declared data sets a flat line is
-    unusable only if all channels of that moment are flat.
+    unusable only if all channels of that moment are flat, and a moment with missing samples is, in all channels; under
+    `stop` such a moment makes the record bad, unless the data set drops these windows.
     """
     low, high = read.statistics[:, 0], read.statistics[:, 1]
     given, leads_of = read.frames.missing, read.frames.windows.leads
@@ -116,6 +127,9 @@ def _looked_at(
     if not data.built_in:
         leads = len(data.common.channels)
         flat = np.repeat(flat.reshape(-1, leads).all(1), leads)
+        if missing.any() and on_error == "stop" and data.common.missing == "refuse":
+            return [_missing_samples(data, source, np.flatnonzero(missing))], {}
+        missing = np.repeat(missing.reshape(-1, leads).any(1), leads)
     unusable = {"missing samples": missing, "flat line": flat}
     if data.built_in and not data.rules.tolerates_dead_leads:
         where = shorten(source.signal_file or source.record)
