@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
@@ -25,7 +26,9 @@ MOST_GROUPS: Final = 50
 UNKNOWN: Final = "unknown"
 """The group of recordings whose entry is missing."""
 
-_MISSING: Final = ("", "None", "nan", "NaN", "NaT", "<NA>")
+_NOTHING: Final = ("", "nan", "NaN", "NaT", "<NA>")
+"""Text of missing values."""
+_MISSING: Final = (*_NOTHING, "None")
 _WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]*)\.0+")
 """A whole number that a table of floats became when it was written."""
 _RESERVED: Final = ("lead", "channel")
@@ -67,6 +70,19 @@ def names(argument: str, value: Any, least: int = 1) -> tuple[str, ...]:
             raise UsageError(f"{argument}: {shown(each)} is there twice; expected each name once")
         seen.add(each)
     return tuple(found)
+
+
+def channels(value: Any) -> tuple[str | int, ...] | None:
+    """Validate `channels`: names, or positions from 0; None for all."""
+    found = None if value is None else names("channels", value)
+    if found is None or not all(isinstance(each, int | np.integer) and not isinstance(each, bool) for each in value):
+        return found
+    return tuple(int(each) for each in found)
+
+
+def transposed(array: NDArray[Any], channels: int) -> str:
+    """Return a remedy where an array [channels, samples] has another number of channels than expected."""
+    return "; transpose it to [channels, samples]" if array.shape[1] == channels or len(array) > array.shape[1] else ""
 
 
 def positive(argument: str, value: Any) -> float:
@@ -143,7 +159,8 @@ def signal(argument: str, value: Any) -> NDArray[Any]:
     if array.ndim != 2 or not array.shape[0]:
         raise UsageError(f"{argument}: expected [channels, samples], not the shape {list(array.shape)}")
     if array.shape[1] < 2:
-        raise UsageError(f"{argument}: has {array.shape[1]} samples; expected two at least")
+        swapped = "; transpose it to [channels, samples]" if len(array) > 1 else ""
+        raise UsageError(f"{argument}: has {array.shape[1]} samples; expected two at least{swapped}")
     return array
 
 
@@ -159,12 +176,17 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
             f"labels: have the shape {list(array.shape)}; expected one for each of {count} recordings, [{count}] or "
             f"[{count}, {len(classes)}]"
         )
-    if array.ndim == 1 and array.dtype.kind in "UO" and all(isinstance(each, str) for each in array.tolist()):
-        place = {name: position for position, name in enumerate(classes)}
-        for each in array.tolist():
-            if each not in place:
-                raise UsageError(f"labels: {shown(each)} is not one of the classes {', '.join(classes)}")
-        return np.array([place[each] for each in array.tolist()], np.int64)
+    place = {name: position for position, name in enumerate(classes)}
+    if array.ndim == 1 and array.dtype.kind in "SUO":
+        listed = array.tolist()
+        if all(isinstance(each, str | bytes) for each in listed):
+            named = [identifier("labels", each) for each in listed]
+            for each in named:
+                if each not in place:
+                    raise UsageError(f"labels: {shown(each)} is not one of the classes {', '.join(classes)}")
+            return np.array([place[each] for each in named], np.int64)
+        if all(isinstance(each, numbers.Real) and not isinstance(each, bool) for each in listed):
+            array = np.array(listed)
     if array.dtype.kind == "f" and (wrong := array != np.floor(array)).any():  # also NaN
         place = np.argwhere(wrong)[0]
         where = f" of recording {place[0]} (from 0)" if count > 1 else ""
@@ -180,6 +202,11 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
             raise UsageError("labels: with a column for each class, expected only 0 and 1")
         return array.astype(np.uint8)
     if count and not (array.min() >= 0 and array.max() < len(classes)):
+        named = [identifier("labels", each) for each in array.tolist()]
+        positions = map(str, range(len(classes)))
+        # codes that are names: of one label alone this is sure only if no class has the name of a position
+        if all(each in place for each in named) and (count > 1 or place.keys().isdisjoint(positions)):
+            return np.array([place[each] for each in named], np.int64)
         worst = array.min() if array.min() < 0 else array.max()
         raise UsageError(f"labels: {worst.item()} is no position in classes; expected 0 to {len(classes) - 1}")
     return array.astype(np.int64)
@@ -218,36 +245,41 @@ def text(argument: str, value: Any, whole: bool = False) -> str:
             raise refused(argument, "text, or bytes in UTF-8", value) from None
     if not isinstance(value, str | numbers.Real) or isinstance(value, bool):
         raise refused(argument, "names or numbers", value)
-    if isinstance(value, float | np.floating):
-        if not math.isfinite(value) or (whole and value != math.floor(value)):
-            raise refused(argument, "names or whole numbers" if whole else "names or numbers", value)
-        if whole and abs(value) >= (exact := 2 ** (np.finfo(type(value)).nmant + 1)):
-            raise refused(argument, f"whole numbers below {exact:,}, from which on floats are rounded, or text", value)
-        found = f"{value:.12g}" if value != math.floor(value) else str(math.floor(value))
-    else:
-        try:
-            found = str(value)
-        except Exception:  # an integer with thousands of digits, or a user-defined class
-            raise refused(argument, "names that can be printed", value) from None
-    if _WHOLE.fullmatch(found):
-        found = found.partition(".")[0]
-    if not found.strip() or not found.isprintable():
-        raise refused(argument, "names that can be printed", found)
+    if isinstance(value, float | np.floating) and (
+        not math.isfinite(value) or (whole and value != math.floor(value))
+    ):
+        raise refused(argument, "names or whole numbers" if whole else "names or numbers", value)
+    try:
+        found = identifier(argument, value)
+    except UsageError:
+        raise
+    except Exception:  # an integer with thousands of digits, or a user-defined class
+        raise refused(argument, "names that can be printed", value) from None
+    if not found or not found.isprintable() or (whole and found in _MISSING):
+        raise refused(argument, "names that can be printed", found or value)
     if "\ufffd" in found:
         raise refused(argument, "text that was decoded without loss (read it in its own encoding)", found)
     return found
 
 
-def identifier(value: Any) -> str:
-    """Return a cell of a table as text, so that equal identifiers are equal whatever type they arrive in.
+def identifier(argument: str, value: Any) -> str:
+    """Return a name or number as text, so that equal identifiers are equal whatever type they arrive in.
 
     A missing value is "", a whole number has no decimals (also in text: "1.0" is "1"), and spaces around text go.
+
+    Raises:
+        UsageError: a float is so large that it stands for several whole numbers.
     """
-    if value is None or value != value or str(value) in ("<NA>", "NaT"):
+    written = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    written = unicodedata.normalize("NFC", written.strip())
+    if value is None or written in _NOTHING:
         return ""
-    if isinstance(value, float | np.floating) and value == math.floor(value):
+    if isinstance(value, float | np.floating) and math.isfinite(value):
+        if value != math.floor(value):
+            return f"{float(written):.12g}"
+        if abs(value) >= (exact := 2 ** (np.finfo(type(value)).nmant + 1)):
+            raise refused(argument, f"whole numbers below {exact:,}, from which on floats are rounded, or text", value)
         return str(math.floor(value))
-    written = str(value).strip()
     return written.partition(".")[0] if _WHOLE.fullmatch(written) else written
 
 

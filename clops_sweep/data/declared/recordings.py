@@ -269,7 +269,7 @@ def _arrays(signals: Any, channels: int, window: float | None) -> Any:
         if len(array) != channels:
             raise UsageError(
                 f"signals[{place}]: has {len(array)} channels; expected {channels}, as there are names in channels"
-                + ("; transpose it to [channels, samples]" if array.shape[1] == channels else "")
+                + checks.transposed(array, channels)
             )
         if window is None and array.shape[1] != found[0].shape[1]:
             raise UsageError(

@@ -21,6 +21,11 @@ _SPELLINGS: Final = {
 """Other spellings, in lower case; the micro sign in lower case is the Greek letter."""
 
 
+def known(unit: str) -> bool:
+    """Return whether a unit can be converted."""
+    return _spelled(unit) in _KNOWN
+
+
 def factor(given: str, wanted: str) -> float | None:
     """Return the factor from one unit to another, 1 for equal names; None if they cannot be converted."""
     one, other = (_spelled(unit) for unit in (given, wanted))

@@ -24,12 +24,16 @@ LARGEST_BASELINE: Final = 2**24
 DEFAULT_RATE: Final = 250.0
 """Sampling rate of a header without one, in Hz."""
 
-_AS_PUBLISHED: Final = "use the record as its publisher ships it"
+_REMEDY: Final = "correct the header, or download the record again"
+BITS: Final = {"8": 8, "80": 8, "508": 8, "310": 10, "311": 10, "212": 12, "24": 24, "524": 24, "32": 32}
+"""Bits per sample, by format; 16 in the others."""
+
 _RATE: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(/.*)?")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,15}")
 _COUNT: Final = re.compile(r"[0-9]{1,15}")
 _NAME: Final = re.compile(r"[-A-Za-z0-9_]+")
-_FILE: Final = re.compile(r"[-A-Za-z0-9_]+\.[A-Za-z0-9_]+")
+_FILE: Final = re.compile(r"[-A-Za-z0-9_][-A-Za-z0-9_.]*|~")
+"""A file beside the header; ~ in the layout of a record of several segments."""
 _FORMAT: Final = re.compile(
     r"(?P<form>[0-9]{1,4})(?:x(?P<per>[0-9]{1,4}))?(?P<skew>:[0-9]+)?(?:\+(?P<offset>[0-9]{1,12}))?"
 )
@@ -55,6 +59,7 @@ class SignalLine(NamedTuple):
     unit: str
     checksum: int | None
     name: str
+    calibrated: bool
 
 
 @dataclass(frozen=True)
@@ -70,20 +75,28 @@ class HeaderLines:
 
 
 class HeaderSummary(NamedTuple):
-    """What a header refers to: its signal files, its number of signals and, of a multi-segment record, its segments."""
+    """What a header refers to: its signal files and number of signals, or the segments of a multi-segment record.
+
+    `segments` have a name and a number of samples. `narrow` says whether all signals are of one rate and 16 bits.
+    """
 
     files: tuple[str, ...]
     signals: int | None
-    segments: tuple[str, ...]
+    segments: tuple[tuple[str, str], ...]
+    narrow: bool
 
 
 def summarize(text: str) -> HeaderSummary:
     """Return what a header refers to, without validating it; `signals` is None if it cannot be parsed."""
     (record, *lines) = [line for line in text.splitlines() if line.strip() and not line.startswith("#")] or [""]
     name, count = [*record.split()[:2], "", ""][:2]
-    first = tuple(dict.fromkeys(line.split()[0] for line in lines))
     signals = int(count) if _COUNT.fullmatch(count) else None
-    return HeaderSummary((), signals, first) if "/" in name else HeaderSummary(first, signals, ())
+    fields = [[*line.split()[:2], ""][:2] for line in lines]
+    if "/" in name:
+        return HeaderSummary((), signals, tuple((segment, samples) for segment, samples in fields), False)
+    packed = [_FORMAT.fullmatch(form) for _, form in fields]
+    narrow = all(it is None or (int(it["per"] or 1) == 1 and BITS.get(it["form"], 16) <= 16) for it in packed)
+    return HeaderSummary(tuple(dict.fromkeys(file for file, _ in fields)), signals, (), narrow)
 
 
 def header_lines(path: Path, text: str, any_unit: bool = False) -> HeaderLines:
@@ -97,7 +110,7 @@ def header_lines(path: Path, text: str, any_unit: bool = False) -> HeaderLines:
     """
     if not _NAME.fullmatch(path.stem):
         raise UsageError(
-            f"{shorten(path)}: the record's name has other characters than A to Z, digits, _ and -; {_AS_PUBLISHED}"
+            f"{shorten(path)}: the record's name has other characters than A to Z, digits, _ and -; rename it"
         )
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     (number, record), *signals = [each for each in lines if not each[1].startswith("#")] or [(1, "")]
@@ -158,6 +171,7 @@ def _signal(path: Path, number: int, fields: Sequence[str], any_unit: bool) -> S
         match["unit"] or "mV",
         int(rest[3]) if len(rest) > 3 else None,
         rest[5] if len(rest) > 5 else "",
+        len(fields) > 2 and float(match["gain"]) != 0,
     )
 
 
@@ -169,4 +183,4 @@ def _level(path: Path, number: int, what: str, value: str) -> int:
 
 
 def _refuse(path: Path, number: int, what: str) -> NoReturn:
-    raise UsageError(f"{shorten(path)}: line {number}: {what}; {_AS_PUBLISHED}")
+    raise UsageError(f"{shorten(path)}: line {number}: {what}; {_REMEDY}")

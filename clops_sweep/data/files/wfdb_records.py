@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.files.annotation_end import require_end
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
-from clops_sweep.data.files.wfdb_header import HeaderLines, header_lines, summarize
+from clops_sweep.data.files.units import factor
+from clops_sweep.data.files.wfdb_header import BITS, DEFAULT_GAIN, HeaderLines, header_lines, summarize
 from clops_sweep.errors import UsageError
-
-_BITS = {"8": 8, "80": 8, "508": 8, "310": 10, "311": 10, "212": 12, "24": 24, "524": 24, "32": 32}
-"""Bits per sample, by format; 16 in the others. The lowest value is that of a missing sample (WFDB, signal(5))."""
 
 _BYTES_PER_SAMPLE = {
     "8": 1.0, "16": 2.0, "24": 3.0, "32": 4.0, "61": 2.0, "80": 1.0, "160": 2.0, "212": 1.5, "310": 4 / 3, "311": 4 / 3
@@ -54,6 +53,13 @@ class Header:
         """Samples per lead."""
         return self.lines.samples
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A note about signals without a gain."""
+        without = [name for name, signal in zip(self.leads, self.lines.signals, strict=True) if not signal.calibrated]
+        said = f"{', '.join(without)} without a gain in the header: {DEFAULT_GAIN:g} steps per unit, as WFDB assumes"
+        return (said,) if without else ()
+
 
 def read_header(path: Path, lenient: bool = False) -> Header:
     """Read the header at `path` (with its suffix .hea), and check that its signal files exist and are complete.
@@ -76,7 +82,7 @@ def read_header(path: Path, lenient: bool = False) -> Header:
         np.array([signal.gain for signal in signals], float),
         np.array([signal.baseline for signal in signals], float),
         tuple(path.parent / signal.file for signal in signals),
-        np.array([-(2 ** (_BITS.get(signal.form, 16) - 1)) for signal in signals], np.int64),
+        np.array([-(2 ** (BITS.get(signal.form, 16) - 1)) for signal in signals], np.int64),  # WFDB, signal(5)
         # wfdb returns other values for skewed signals and several samples per frame
         tuple(
             None if signal.skewed or signal.per_frame != 1 or (lenient and signal.checksum == 0) else signal.checksum
@@ -86,6 +92,11 @@ def read_header(path: Path, lenient: bool = False) -> Header:
     if not header.samples:
         header = replace(header, lines=replace(lines, samples=_samples_of_file(header)))
     _check_signal_files(header)
+    if not lenient and (other := next((file for file in header.files if file.stem != path.stem), None)):
+        raise UsageError(
+            f"{shorten(path)}: names {shorten(other.name)}, the signal file of another record; use the record as its "
+            "publisher ships it"
+        )
     return header
 
 
@@ -158,44 +169,116 @@ def _package(header: Header, **options: Any) -> Any:
         )
 
 
-def read_expanded(header: Header, leads: Sequence[int]) -> tuple[NDArray[np.float64], float]:
-    """Return leads in their units, [leads, samples], and their rate, of a record with several samples per frame.
+class InUnits(NamedTuple):
+    """Channels of a record in their units: values [channels, samples], NaN where missing, at a rate in Hz.
 
-    Leads with fewer samples per frame are resampled to the highest rate by `scipy.signal.resample_poly`.
+    A frame, which annotations count, has `per_frame` samples. `notes` says what was done to which channels.
     """
-    from scipy.signal import resample_poly
 
-    record = _package(header, smooth_frames=False)
-    per_frame = [header.lines.signals[lead].per_frame for lead in leads]
-    highest = max(per_frame)
+    values: NDArray[np.float64]
+    units: tuple[str, ...]
+    rate: float
+    per_frame: int = 1
+    notes: tuple[str, ...] = ()
+
+
+def leads_of(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return names and units of the channels of a record; duplicate names are numbered.
+
+    Raises:
+        UsageError: the header, or that of the first segment, is invalid.
+    """
+    if segments := summarize(read_text(path)).segments:
+        path = path.parent / f"{segments[0][0]}.hea"
+    signals = header_lines(path, read_text(path), any_unit=True).signals
+    return numbered([signal.name or f"lead {n + 1}" for n, signal in enumerate(signals)]), tuple(
+        signal.unit for signal in signals
+    )
+
+
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of channels, with duplicates numbered."""
+    counts: Counter[str] = Counter()
     found = []
-    for lead, each in zip(leads, per_frame, strict=True):
-        values = physical(np.asarray(record.e_d_signal[lead])[:, None], header, lead, 0)
-        found.append(values if each == highest else resample_poly(values, highest, each)[: len(values) * highest // each])
-    shortest = min(map(len, found))
-    return np.stack([values[:shortest] for values in found]), header.rate * highest
+    for name in names:
+        counts[name] += 1
+        found.append(name if counts[name] == 1 else f"{name} {counts[name]}")
+    return tuple(found)
 
 
-def read_segments(path: Path) -> tuple[tuple[str, ...], tuple[str, ...], NDArray[np.float64], float]:
-    """Return names, units, samples [leads, samples] and rate (Hz) of a multi-segment record; NaN in gaps.
+def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
+    """Return leads of any record in their units.
+
+    Leads with fewer samples per frame than others are resampled to the highest rate by `scipy.signal.resample_poly`.
 
     Raises:
         UsageError: the record or a segment is invalid.
     """
-    for name in summarize(read_text(path)).segments:
-        segment = path.parent / f"{name}.hea"
-        if name != "~" and "~" not in summarize(read_text(segment)).files:  # neither a gap nor a layout
-            read_header(segment, lenient=True)
-    record = _quietly(path, "record of several segments", lambda wfdb: wfdb.rdrecord(str(path.with_suffix(""))))
-    names, units = (tuple(str(each) for each in values) for values in (record.sig_name, record.units))
-    return names, units, np.asarray(record.p_signal.T, np.float64), float(record.fs)
+    if segments := summarize(read_text(path)).segments:
+        return _joined(path, segments, leads)
+    header = read_header(path, lenient=True)
+    units, signals = tuple(header.units[lead] for lead in leads), [header.lines.signals[lead] for lead in leads]
+    highest = max(signal.per_frame for signal in signals)
+    if highest == 1:
+        stored = read_stored(header, wide=True)
+        return InUnits(np.stack([physical(stored, header, lead) for lead in leads]), units, header.rate, 1, header.notes)
+    from scipy.signal import resample_poly
+
+    expanded, values, notes = _package(header, smooth_frames=False).e_d_signal, [], header.notes
+    for lead, signal in zip(leads, signals, strict=True):
+        each = physical(np.asarray(expanded[lead])[:, None], header, lead, 0)
+        if signal.per_frame < highest:
+            rates = f"from {header.rate * signal.per_frame:g} to {header.rate * highest:g} Hz"
+            notes = (*notes, f"channel {header.leads[lead]} is resampled {rates}, the highest rate of the record")
+            each = resample_poly(each, highest, signal.per_frame)
+        values.append(each)
+    shortest = min(map(len, values))
+    return InUnits(np.stack([each[:shortest] for each in values]), units, header.rate * highest, highest, notes)
+
+
+def _joined(path: Path, segments: Sequence[tuple[str, str]], leads: Sequence[int]) -> InUnits:
+    """Return a record of several segments, with NaN where a segment is a gap or lacks a channel."""
+    names, units = leads_of(path)
+    wanted, first, notes = [names[lead] for lead in leads], None, dict[str, None]()
+    pieces: list[InUnits | int] = []
+    for name, count in segments:
+        file = path.parent / f"{name}.hea"
+        if not count.isdigit():
+            raise UsageError(f"{shorten(path)}: segment {name[:40]!r} has no number of samples; correct the header")
+        if name == "~" or "~" in summarize(read_text(file)).files:  # a gap, or a layout of no samples
+            pieces.append(int(count))
+            continue
+        own, _ = leads_of(file)
+        there = [place for place, each in enumerate(wanted) if each in own]
+        if not there:
+            pieces.append(int(count))
+            continue
+        piece = read_in_units(file, [own.index(wanted[place]) for place in there])
+        first = first or piece
+        found = [factor(given, units[leads[place]]) for given, place in zip(piece.units, there, strict=True)]
+        if None in found or piece.values.shape[1] != int(count) * piece.per_frame or piece.rate != first.rate:
+            raise UsageError(
+                f"{shorten(file)}: has another length, rate or unit than {path.name} promises; download it again"
+            )
+        values = np.full((len(leads), piece.values.shape[1]), np.nan)
+        values[there] = piece.values * np.array(found, np.float64)[:, None]
+        notes |= dict.fromkeys(piece.notes)
+        pieces.append(piece._replace(values=values))
+    if first is None:
+        raise UsageError(f"{shorten(path)}: no segment has samples of {', '.join(wanted)}; leave it out")
+    gaps = [np.full((len(leads), each * first.per_frame), np.nan) if isinstance(each, int) else each.values for each in pieces]
+    return InUnits(np.hstack(gaps), tuple(units[lead] for lead in leads), first.rate, first.per_frame, tuple(notes))
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a header."""
+    """Return the text of a header, in UTF-8 or else Latin-1."""
     if not path.is_file():
         raise UsageError(f"{shorten(path)}: the header is missing; download the record again")
-    return path.read_text(encoding="utf-8", errors="replace")
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def physical(stored: NDArray[Any], header: Header, lead: int, column: int | None = None) -> NDArray[np.float64]:

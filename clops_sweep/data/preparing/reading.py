@@ -91,7 +91,7 @@ def _require_scalable(common: Common, source: Source, frames: Frames, statistics
         moving = np.isfinite(high - low) & (high > low)
         gain, offset = frames.gain[moving].astype(np.float64), frames.offset[moving].astype(np.float64)
         peak = np.maximum(np.abs(gain * low[moving] + offset), np.abs(gain * high[moving] + offset))
-        span = gain * (high - low)[moving]
+        span = np.abs(gain) * (high - low)[moving]
     where = f"dataset {common.name!r}: recording {shorten(source.record)!r}"
     if not (peak <= _FLOAT32.max).all():
         raise UsageError(f"{where}: has samples that are not finite as float32 once multiplied by gain; correct gain")
