@@ -238,7 +238,7 @@ class Frames:
     Shapes: stored [m, samples] (int16, or float32 with NaN for missing samples), gain and offset [m] float32, so that
     gain * stored + offset is in the data set's unit; missing [m] marks int16 frames with missing samples, and is None
     for float32. `recording` is a digest of the publisher's samples (`same_samples.samples_digest`): records with equal
-    digests are the same recording.
+    digests are the same recording. `notes` says what was assumed or changed on reading.
     """
 
     windows: Windows
@@ -247,6 +247,7 @@ class Frames:
     offset: NDArray[np.float32]
     missing: NDArray[np.bool_] | None = None
     recording: bytes | None = None
+    notes: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.stored)

@@ -19,6 +19,7 @@ from clops_sweep.data.files.csv_table import csv_lines
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, shown
 
+_ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]*$")
 _UNDECODED = "\ufffd"
 """Replacement of invalid UTF-8."""
 
@@ -30,7 +31,7 @@ Column = str | int
 class Fields:
     """The columns or header comments with the facts about a recording."""
 
-    label: Column
+    label: Column | Sequence[Column]
     name: Column = 0
     patient: Column | None = None
     time: Column | None = None
@@ -49,16 +50,17 @@ class Fields:
     @property
     def columns(self) -> dict[str, Column]:
         """Return the given fields, by argument."""
+        several = {} if isinstance(self.label, str | int) else {f"label[{n}]": it for n, it in enumerate(self.label)}
         single = {
             "name": self.name,
-            "label": self.label,
+            "label": None if several else self.label,
             "patient": self.patient,
             "time": self.time,
             "split": self.split,
         }
         named = {f"domains[{name!r}]": column for name, column in self.domains.items()}
         named |= {f"groups[{name!r}]": column for name, column in self.groups.items()}
-        return {argument: column for argument, column in {**single, **named}.items() if column is not None}
+        return {argument: each for argument, each in {**single, **several, **named}.items() if each is not None}
 
 
 def of_header(column: Column | None) -> bool:
@@ -70,10 +72,13 @@ Table = str | PathLike[str] | Any
 """A CSV file, or a table that is in memory: a pandas DataFrame."""
 
 
-def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, list[dict[str, str]]]:
+def read_rows(
+    folder: Path, table: Table, fields: Fields, separator: str | None
+) -> tuple[Path | None, list[dict[str, str]]]:
     """Return the rows of a table by argument (name, label, ...), in order, and its file, if any.
 
-    The first line of a file has the names of the columns if any field is given by name.
+    The first line of a file has the names of the columns if any field is given by name. If the label is a list of
+    columns of 0 and 1, it consists of the names of those that are 1, joined by `separator`.
 
     Raises:
         UsageError: the file or a column does not exist, or a row has fewer cells than the others.
@@ -104,7 +109,17 @@ def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, 
                     f"{what}: line {number}, {argument}: {shown(cells[place])} is not UTF-8; save the table as UTF-8, "
                     "or give table=pandas.read_csv(..., encoding=...)"
                 )
-    return path, [{argument: checks.identifier(cells[place]) for argument, place in places.items()} for _, cells in rows]
+    found = [{arg: checks.identifier(arg, cells[place]) for arg, place in places.items()} for _, cells in rows]
+    flags = {argument: str(column) for argument, column in wanted.items() if argument.startswith("label[")}
+    for (number, _), row in zip(rows, found, strict=True) if flags else ():
+        given = {column: row.pop(argument) for argument, column in flags.items()}
+        on = [column for column, cell in given.items() if cell.lower() in ("1", "true")]
+        if wrong := [cell for cell in given.values() if cell.lower() not in ("1", "true", "0", "false", "")]:
+            raise checks.refused(f"{what}: line {number}: label", "0 or 1 in each of the columns", wrong[0])
+        if len(on) > 1 and separator is None:
+            raise UsageError(f'{what}: line {number} has the labels {", ".join(on)}; give separator="," to use several')
+        row["label"] = (separator or "").join(on)
+    return path, found
 
 
 def _place(what: str, argument: str, column: Column, titles: Sequence[str], width: int) -> int:
@@ -208,7 +223,7 @@ def natural(path: Path) -> list[tuple[str, int]]:
 
 def by_any_name(files: Mapping[str, Path], name: str) -> Path | None:
     """Return the file with a name, which may have another extension, such as that of a signal file."""
-    return files.get(name) or files.get(name.rpartition(".")[0])
+    return files.get(name) or files.get(_ENDING.sub("", name))
 
 
 def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:

@@ -74,7 +74,7 @@ class Signal(NamedTuple):
 
     Stored [b, channels, samples] at a sampling rate of `rate`; gain * stored + offset, [channels] each, is in units.
     `stretches` are labelled segments, if the files contain them. `missing` [b, channels, samples] marks missing samples
-    of integers; those of floats are NaN.
+    of integers; those of floats are NaN. `notes` says what was assumed or changed.
     """
 
     stored: NDArray[Any]
@@ -83,6 +83,7 @@ class Signal(NamedTuple):
     offset: NDArray[np.float64]
     stretches: Sequence[Stretch] | None = None
     missing: NDArray[np.bool_] | None = None
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -128,6 +129,7 @@ class Portion(Source):
             offset,
             missing,
             samples_digest(signal.stored) if self.files else None,
+            signal.notes,
         )
 
 

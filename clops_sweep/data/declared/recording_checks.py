@@ -245,9 +245,7 @@ def text(argument: str, value: Any, whole: bool = False) -> str:
             raise refused(argument, "text, or bytes in UTF-8", value) from None
     if not isinstance(value, str | numbers.Real) or isinstance(value, bool):
         raise refused(argument, "names or numbers", value)
-    if isinstance(value, float | np.floating) and (
-        not math.isfinite(value) or (whole and value != math.floor(value))
-    ):
+    if isinstance(value, float | np.floating) and (not math.isfinite(value) or (whole and value != math.floor(value))):
         raise refused(argument, "names or whole numbers" if whole else "names or numbers", value)
     try:
         found = identifier(argument, value)
@@ -290,7 +288,9 @@ def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
         plain = np.asarray(value)
         if plain.dtype.kind in "iuf":  # numpy would take a year for a second of 1970
             raise TypeError
-        found = np.asarray(value if plain.dtype.kind == "M" else [_utc(each) for each in plain.tolist()], "datetime64[s]")
+        found = np.asarray(
+            value if plain.dtype.kind == "M" else [_utc(each) for each in plain.tolist()], "datetime64[s]"
+        )
     except (TypeError, ValueError):
         what = f'{argument}: expected dates such as "2020-01-31" or numpy.datetime64'
         raise UsageError(what + _no_date(value)) from None

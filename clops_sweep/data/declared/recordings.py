@@ -122,7 +122,7 @@ class Recordings:
     def from_wfdb(
         cls,
         folder: str | PathLike[str],
-        label: str | int,
+        label: str | int | Sequence[str | int],
         *,
         classes: Sequence[str] | Mapping[str, str] | None = None,
         table: Table | None = None,
@@ -132,7 +132,7 @@ class Recordings:
         domains: Mapping[str, str | int] | None = None,
         split: str | int | None = None,
         separator: str | None = None,
-        channels: Sequence[str] | None = None,
+        channels: Sequence[str] | Sequence[int] | None = None,
         window_seconds: float | None = None,
         stride_seconds: float | None = None,
         resample_to: float | None = None,
@@ -147,8 +147,9 @@ class Recordings:
 
         Args:
             folder: folder of the records.
-            label: a column of `table`; "#Dx" for a comment of the header; or ".atr" for the rhythm notes in annotation
-                files with that extension: frames are then cut from segments of one rhythm.
+            label: a column of `table`, or a list of columns of 0 and 1, one for each label; "#Dx" for a comment of the
+                header, "#" for the first one without a name; or ".atr" for the annotation files with that extension:
+                frames are then cut from segments of one rhythm or, without rhythms in `classes`, of one symbol.
             classes: the labels to use, in the order of the tasks, or label to class name; other recordings are dropped
                 and counted. By default all labels of the table, sorted.
             table: a CSV file, in the folder or elsewhere, or a pandas DataFrame.
@@ -158,7 +159,7 @@ class Recordings:
             domains: columns for domain_il, by their new names.
             split: column with "train", "validation" or "test".
             separator: separator of several labels of a recording; None for single labels.
-            channels: names of the channels to use; by default those of the first record.
+            channels: names or positions (from 0) of the channels to use; by default those of the first record.
             window_seconds: as above; required for rhythm notes and for records of different lengths.
             stride_seconds: as above.
             resample_to: as above; required for records of different sampling rates.
@@ -181,11 +182,11 @@ class Recordings:
         pattern: str = "*.csv",
         *,
         table: Table,
-        label: str | int,
+        label: str | int | Sequence[str | int],
         sampling_rate: float,
         units: str,
         name: str | int = 0,
-        channels: Sequence[str] | None = None,
+        channels: Sequence[str] | Sequence[int] | None = None,
         classes: Sequence[str] | Mapping[str, str] | None = None,
         patient: str | int | None = None,
         time: str | int | None = None,
@@ -198,14 +199,15 @@ class Recordings:
         resample_to: float | None = None,
         groups: Mapping[str, str | int] | None = None,
         missing: str = "refuse",
-        skip_lines: int = 0,
+        skip_lines: int | None = None,
     ) -> Recordings:
         """Return recordings in CSV, NPY or Parquet files, one file each, with a table of labels.
 
         A CSV or Parquet file has one column per channel; an NPY file has the shape [channels, samples]. Files are read
         one by one. The separator of a CSV file, its encoding (UTF-8, or UTF-16 with a byte order mark), decimal commas
         and a line of units below the names are detected. Without `channels`, a column that looks like a time, an index
-        or a label is refused, and the index of a pandas table is left out. Columns of the table, `classes` and `separator` are as in `from_wfdb`.
+        or a label is refused, and the index of a pandas table is left out. Columns of the table, `classes` and
+        `separator` are as in `from_wfdb`.
 
         Args:
             folder: folder of the files.
@@ -215,7 +217,8 @@ class Recordings:
             sampling_rate: sampling rate in Hz.
             units: unit of the signals.
             name: column with file names, with or without extension.
-            channels: names of the channels; for CSV and Parquet files the columns to use, by default all.
+            channels: names of the channels; for CSV and Parquet files the columns to use, by default all. Positions
+                from 0 select channels of any file.
             classes: the labels to use.
             patient: column with the patient.
             time: column with dates.
@@ -228,7 +231,8 @@ class Recordings:
             resample_to: as above.
             groups: its columns for subgroups in update reports, by the name that they get.
             missing: as above.
-            skip_lines: lines of CSV files to skip before the names of the columns or, without names, before the samples.
+            skip_lines: lines of CSV files to skip before the names of the columns, or before the samples if there are no
+                names. By default a first line that looks like a start time or a sampling rate is refused; 0 accepts it.
 
         Raises:
             UsageError: an invalid folder, table, column or file.
@@ -243,8 +247,8 @@ class Recordings:
         return cls._of(
             missing,
             *signal_files(
-                folder, pattern, fields, table, classes, separator, channels, rate, checks.units(units), gain, windowing,
-                skip_lines,
+                folder, pattern, fields, table, classes, separator, channels, rate, checks.units(units), gain,
+                windowing, skip_lines,
             ),
         )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,11 @@ from clops_sweep.data.files.rhythm_segments import labelled_segments
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.files.wfdb_header import HeaderSummary, summarize
 from clops_sweep.data.files.wfdb_records import (
-    physical,
+    leads_of,
+    numbered,
     read_annotations,
-    read_expanded,
     read_header,
-    read_segments,
+    read_in_units,
     read_stored,
     read_text,
 )
@@ -46,58 +46,41 @@ from clops_sweep.errors import UsageError, shown
 class WfdbRecord(Portion):
     """One record, or some of its channels, in the units of the first record.
 
-    `notes` is the extension of its annotation file, with the class index of each annotation that is used.
+    `channels` are names or positions. `notes` is the extension of its annotation file, with the class index of each
+    annotation that is used.
     """
 
-    channels: tuple[str, ...]
+    channels: tuple[str | int, ...]
     units: tuple[str, ...]
     integers: bool
     notes: tuple[str, Mapping[str, int]] | None = None
 
     def signal(self) -> Signal:
-        """The publisher's integers with gain and baseline; in units for several segments or rates, or wide formats."""
+        """Return the publisher's integers with gain and baseline, or samples in units."""
         path = self.files[0]
-        if summarize(read_text(path)).segments:
-            names, units, in_units, rate = read_segments(path)
-            leads = positions(path, names, self.channels)
-            return self._physical(in_units[leads], [units[lead] for lead in leads], rate)
+        if not self.integers:
+            found = read_in_units(path, positions(path, leads_of(path)[0], self.channels))
+            values = found.values * self._factors(found.units)[:, None]
+            ones, stretches = np.ones(len(values)), self._stretches(values.shape[1], found.per_frame)
+            return Signal(values[None], found.rate, ones, 0 * ones, stretches, notes=found.notes)
         header = read_header(path, lenient=True)
-        leads = positions(path, header.leads, self.channels)
-        units = tuple(header.units[lead] for lead in leads)
-        if any(header.lines.signals[lead].per_frame != 1 for lead in leads):
-            in_units, rate = read_expanded(header, leads)
-            return self._physical(in_units, units, rate, rate / header.rate)
-        wide = bool((header.missing < -(2**15)).any())
-        stored = read_stored(header, wide)
-        if wide or not self.integers:
-            return self._physical(np.stack([physical(stored, header, lead) for lead in leads]), units, header.rate)
-        wanted = stored[:, leads]
-        missing = wanted == header.missing[leads]
-        sign, factor = np.sign(header.gain[leads]).astype(np.int16), self._factors(units)
-        gain, baseline = np.abs(header.gain[leads]) / factor, header.baseline[leads] * sign
+        leads = positions(path, numbered(header.leads), self.channels)
+        factors = self._factors([header.units[lead] for lead in leads])
+        stored = read_stored(header)[:, leads]
+        missing = stored == header.missing[leads]
+        sign = np.sign(header.gain[leads]).astype(np.int16)
+        gain, baseline = np.abs(header.gain[leads]) / factors, header.baseline[leads] * sign
         return Signal(
-            (wanted * sign).T[None],
+            (stored * sign).T[None],
             header.rate,
             1 / gain,
             -baseline / gain,
             self._stretches(header.samples),
             missing.T[None] if missing.any() else None,
+            header.notes,
         )
 
-    def _physical(
-        self, in_units: NDArray[np.float64], units: Sequence[str], rate: float, per_frame: float = 1.0
-    ) -> Signal:
-        """Return channels [channels, samples] that are in units of the record."""
-        if self.integers:
-            raise UsageError(
-                f"{self.place}: cannot be read as 16-bit integers like the first record; give resample_to to read all "
-                "records in units"
-            )
-        signal = in_units * self._factors(units)[:, None]
-        ones = np.ones(len(signal))
-        return Signal(signal[None], rate, ones, 0 * ones, self._stretches(signal.shape[1], per_frame))
-
-    def _stretches(self, length: int, per_frame: float = 1.0) -> list[Stretch] | None:
+    def _stretches(self, length: int, per_frame: int = 1) -> list[Stretch] | None:
         """Return the segments of used labels: a label lasts until the next annotation.
 
         Annotations count frames, which have `per_frame` samples each.
@@ -105,12 +88,8 @@ class WfdbRecord(Portion):
         if self.notes is None:
             return None
         ending, places = self.notes
-        path = self.files[0].with_suffix(ending)
-        samples, symbols, notes = read_annotations(path)
-        found = labelled_segments((samples * per_frame).astype(np.int64), symbols, notes, length)
-        if found and not any(each.rhythm in places for each in found):
-            there = ", ".join(sorted({each.rhythm for each in found}))
-            raise UsageError(f"{shorten(path)}: has the labels {shorten(there)}; expected some of {', '.join(places)}")
+        samples, symbols, notes = read_annotations(self.files[0].with_suffix(ending))
+        found = labelled_segments(samples * per_frame, symbols, notes, length, places)
         return [Stretch(each.begin, each.end, places[each.rhythm]) for each in found if each.rhythm in places]
 
     def _factors(self, units: Sequence[str]) -> NDArray[np.float64]:
@@ -124,22 +103,28 @@ class WfdbRecord(Portion):
                 )
         return np.array(found, np.float64)
 
-def positions(path: Path, leads: Sequence[str], channels: Sequence[str]) -> list[int]:
-    """Return the indices of the channels in a record: in order if it has exactly these, else by name.
+
+def positions(path: Path, leads: Sequence[str], channels: Sequence[str | int]) -> list[int]:
+    """Return the indices of the channels, given by name or position, in a record.
 
     Raises:
         UsageError: the record lacks a channel.
     """
-    if _own(leads) == tuple(channels):
-        return list(range(len(leads)))
-    lowered = [lead.lower() for lead in leads]
-    for name in channels:
-        if name.lower() not in lowered:
+    exact, lowered = list(leads), [lead.lower() for lead in leads]
+    found = []
+    for each in channels:
+        if isinstance(each, str):
+            names = exact if each in exact else lowered
+            place = names.index(each if names is exact else each.lower()) if each.lower() in lowered else -1
+        else:
+            place = each if 0 <= each < len(leads) else -1
+        if place < 0:
             raise UsageError(
-                f"{shorten(path)}: has no channel {name}, but {', '.join(leads)}; give the channels that "
+                f"{shorten(path)}: has no channel {each}, but {', '.join(leads)}; give the channels that "
                 "all records have"
             )
-    return [lowered.index(name.lower()) for name in channels]
+        found.append(place)
+    return found
 
 
 def wfdb_files(
@@ -148,7 +133,7 @@ def wfdb_files(
     table: Table | None,
     classes: Any,
     separator: str | None,
-    channels: Sequence[str] | None,
+    channels: Sequence[str] | Sequence[int] | None,
     windowing: tuple[float | None, float | None, float | None],
 ) -> tuple[Common, list[WfdbRecord], Columns]:
     """Return values common to the records, and the records; see `Recordings.from_wfdb`."""
@@ -156,7 +141,7 @@ def wfdb_files(
     with one_sentence(place):
         found = sorted(visible(place, place.rglob("*.hea")), key=natural)
         summaries = {file: summarize(read_text(file)) for file in found}
-    segments = {file.parent / f"{name}.hea" for file, summary in summaries.items() for name in summary.segments}
+    segments = {file.parent / f"{name}.hea" for file, it in summaries.items() for name, _ in it.segments}
     without = [file for file, summary in summaries.items() if summary.signals == 0]
     headers = by_name([file for file in found if file not in segments and file not in without], place)
     if not headers:
@@ -173,11 +158,17 @@ def wfdb_files(
             f"{tabled[0]}: {shown(dict(columns)[tabled[0]])} is a column, which needs a table; expected table=..., a "
             'comment of the header such as "#Dx", or, for label, the extension of annotation files such as ".atr"'
         )
-    rows = _rows(place, headers, fields, table, from_notes)
+    rows, empty = _rows(place, headers, fields, table, separator, from_notes), by_name(without, place)
+    listed = [(row, header) for row, header in rows if table is None or not by_any_name(empty, row["name"])]
+    rows, many = listed, len(without) if table is None else len(rows) - len(listed)
+    if not rows:
+        raise UsageError(f"{shorten(place)}: no record of the table has signals; look at the table")
     written = [] if from_notes else [row["label"] for row, _ in rows]
     labels = Labels(classes, separator, written)
-    first = _first([header for _, header in rows], channels)
-    integers = first.integers and windowing[2] is None
+    wanted = checks.channels(channels)
+    names, units = _first([header for _, header in rows], wanted)
+    # a record with other signals, or of several segments, makes all of them float32
+    integers = windowing[2] is None and all(header not in summaries or summaries[header].narrow for _, header in rows)
     notes = None
     if from_notes:
         mapping = classes if isinstance(classes, Mapping) else {name: name for name in labels.classes}
@@ -192,43 +183,41 @@ def wfdb_files(
         files = (header, *_files(header, summaries), *([] if notes is None else [header.with_suffix(notes[0])]))
         recordings.append(
             WfdbRecord(
-                (row["name"],), files, columns=known.rows(n, n + 1), channels=first.names, units=first.units,
-                integers=integers, notes=notes,
-            )  # fmt: skip
+                (row["name"],),
+                files,
+                columns=known.rows(n, n + 1),
+                channels=wanted or names,
+                units=units,
+                integers=integers,
+                notes=notes,
+            )
         )
-    left_out = dict(labels.left_out) | ({"records without signals": len(without)} if without and table is None else {})
+    left_out = dict(labels.left_out) | ({"records without signals": many} if many else {})
     common = Common(
-        labels.classes, first.names, ", ".join(dict.fromkeys(first.units)), labels.multi_label,
+        labels.classes, names, ", ".join(dict.fromkeys(units)), labels.multi_label,
         np.int16 if integers else np.float32, *windowing, left_out=left_out,
     )  # fmt: skip
     return common, recordings, known
 
 
-class _First(NamedTuple):
-    """Channels and units of the first record, and whether its samples are plain integers of at most 16 bits."""
+def _first(files: Sequence[Path], channels: Sequence[str | int] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return channels and units of the first record that can be read; the others are reported by their readers.
 
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    integers: bool
-
-
-def _first(files: Sequence[Path], channels: Sequence[str] | None) -> _First:
-    """Return facts about the first record that can be read; the others are reported by their readers."""
-    wanted = None if channels is None else checks.names("channels", channels)
+    Units that can be converted into each other become that of the first channel that has one of them.
+    """
     problem = None
     for path in files:
         try:
-            if summarize(read_text(path)).segments:
-                leads, units, _, _ = read_segments(path)
-                plain = np.zeros(len(leads), bool)
-            else:
-                header = read_header(path, lenient=True)
-                leads, units = header.leads, header.units
-                one = np.array([signal.per_frame == 1 for signal in header.lines.signals])
-                plain = one & (header.missing >= -(2**15))
-            names = wanted or _own(leads)
-            chosen = positions(path, leads, names)
-            return _First(names, tuple(units[lead] for lead in chosen), bool(plain[chosen].all()))
+            leads, units = leads_of(path)
+            chosen = positions(path, leads, leads if channels is None else channels)
+            common = [
+                next(other for other in map(units.__getitem__, chosen) if factor(units[lead], other)) for lead in chosen
+            ]
+            names = [
+                leads[lead] if isinstance(each, int) else each
+                for lead, each in zip(chosen, channels or leads, strict=True)
+            ]
+            return tuple(names), tuple(common)
         except UsageError as error:
             problem = problem or error
     assert problem is not None
@@ -237,16 +226,21 @@ def _first(files: Sequence[Path], channels: Sequence[str] | None) -> _First:
 
 def _files(header: Path, summaries: Mapping[Path, HeaderSummary]) -> list[Path]:
     """Return the existing files that a header refers to, with those of its segments."""
-    summary = summaries.get(header, HeaderSummary((), None, ()))
+    summary = summaries.get(header, HeaderSummary((), None, (), True))
     found = [header.parent / name for name in summary.files]
-    for name in summary.segments:
+    for name, _ in summary.segments:
         segment = header.parent / f"{name}.hea"
         found += [segment, *_files(segment, summaries)]
     return [file for file in found if file.is_file()]
 
 
 def _rows(
-    folder: Path, headers: Mapping[str, Path], fields: Fields, table: Table | None, from_notes: bool
+    folder: Path,
+    headers: Mapping[str, Path],
+    fields: Fields,
+    table: Table | None,
+    separator: str | None,
+    from_notes: bool,
 ) -> list[tuple[dict[str, str], Path]]:
     """Yield fields and header of every record of the table or, without one, of the folder."""
     commented = {argument: str(column)[1:] for argument, column in fields.columns.items() if of_header(column)}
@@ -254,17 +248,18 @@ def _rows(
         files = dict.fromkeys(headers.values())
         listed = [({"name": _short_name(file, folder, headers)}, file) for file in files]
     else:
-        _, rows = read_rows(folder, table, replace(fields, label=fields.name) if from_notes else fields)
+        _, rows = read_rows(folder, table, replace(fields, label=fields.name) if from_notes else fields, separator)
         # A missing header is reported by its reader.
         listed = [(row, by_any_name(headers, row["name"]) or folder / f"{row['name']}.hea") for row in rows]
-    for row, file in listed:
-        if commented and file.is_file():
-            said = _comments(file)
-            for argument, key in commented.items():
-                if key not in said and not argument.startswith("groups["):
-                    comment = f"'#{key}: ...'" if key else "without a name"
-                    raise UsageError(f"{shorten(file)}: has no comment {comment}, which {argument} names")
-                row[argument] = said.get(key, "")
+    said = {file: _comments(file) for _, file in listed if commented and file.is_file()}
+    for argument, key in commented.items():
+        for row, file in listed:
+            row[argument] = checks.identifier(argument, said.get(file, {}).get(key))
+        lacks = next((file for row, file in listed if file in said and key not in said[file]), None)
+        optional = argument.startswith("groups[") or (argument == "label" and any(row["label"] for row, _ in listed))
+        if lacks is not None and not optional:
+            comment = f"'#{key}: ...'" if key else "without a name"
+            raise UsageError(f"{shorten(lacks)}: has no comment {comment}, which {argument} names")
     return listed
 
 
@@ -282,13 +277,3 @@ def _comments(header: Path) -> dict[str, str]:
             key, named, value = line[1:].partition(":")
             found.setdefault(*((key.strip(), value.strip()) if named else ("", key.strip())))
     return found
-
-
-def _own(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names of channels, with duplicates numbered."""
-    counts: dict[str, int] = {}
-    found = []
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-        found.append(name if counts[name] == 1 else f"{name} {counts[name]}")
-    return tuple(found)

@@ -15,8 +15,10 @@ _KNOWN: Final = {
 }
 _SPELLINGS: Final = {
     "volt": "V", "volts": "V", "millivolt": "mV", "millivolts": "mV", "microvolt": "uV", "microvolts": "uV",
-    "nanovolt": "nV", "nanovolts": "nV", "v": "V", "mv": "mV", "uv": "uV", "nv": "nV", "\N{GREEK SMALL LETTER MU}v": "uV",
-    "m/s^2": "m/s2", "m/s\N{SUPERSCRIPT TWO}": "m/s2", "m/s**2": "m/s2", "ms-2": "m/s2", "m*s^-2": "m/s2", "m s-2": "m/s2",
+    "nanovolt": "nV", "nanovolts": "nV", "v": "V", "mv": "mV", "uv": "uV", "nv": "nV",
+    "\N{GREEK SMALL LETTER MU}v": "uV",
+    "m/s^2": "m/s2", "m/s\N{SUPERSCRIPT TWO}": "m/s2", "m/s**2": "m/s2", "ms-2": "m/s2",
+    "m*s^-2": "m/s2", "m s-2": "m/s2",
 }  # fmt: skip
 """Other spellings, in lower case; the micro sign in lower case is the Greek letter."""
 

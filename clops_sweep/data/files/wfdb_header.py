@@ -64,7 +64,7 @@ class SignalLine(NamedTuple):
 
 @dataclass(frozen=True)
 class HeaderLines:
-    """A header: sampling rate in Hz, samples per signal (0 if not given), its signals, and its comments without the #."""
+    """A header: sampling rate in Hz, samples per signal (0 if not given), signals, and comments without the #."""
 
     rate: float
     samples: int

@@ -164,9 +164,7 @@ def _package(header: Header, **options: Any) -> Any:
         for file in dict.fromkeys(header.files):
             (Path(folder) / file.name).symlink_to(file.resolve())
         stem = str(copied.with_suffix(""))
-        return _quietly(
-            header.files[0], "signal file", lambda wfdb: wfdb.rdrecord(stem, physical=False, **options)
-        )
+        return _quietly(header.files[0], "signal file", lambda wfdb: wfdb.rdrecord(stem, physical=False, **options))
 
 
 class InUnits(NamedTuple):
@@ -220,20 +218,21 @@ def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
     units, signals = tuple(header.units[lead] for lead in leads), [header.lines.signals[lead] for lead in leads]
     highest = max(signal.per_frame for signal in signals)
     if highest == 1:
-        stored = read_stored(header, wide=True)
-        return InUnits(np.stack([physical(stored, header, lead) for lead in leads]), units, header.rate, 1, header.notes)
+        stored = read_stored(header, wide=bool((header.missing < -(2**15)).any()))
+        values = np.stack([physical(stored, header, lead) for lead in leads])
+        return InUnits(values, units, header.rate, 1, header.notes)
     from scipy.signal import resample_poly
 
-    expanded, values, notes = _package(header, smooth_frames=False).e_d_signal, [], header.notes
+    expanded, found, notes = _package(header, smooth_frames=False).e_d_signal, [], header.notes
     for lead, signal in zip(leads, signals, strict=True):
         each = physical(np.asarray(expanded[lead])[:, None], header, lead, 0)
         if signal.per_frame < highest:
             rates = f"from {header.rate * signal.per_frame:g} to {header.rate * highest:g} Hz"
             notes = (*notes, f"channel {header.leads[lead]} is resampled {rates}, the highest rate of the record")
             each = resample_poly(each, highest, signal.per_frame)
-        values.append(each)
-    shortest = min(map(len, values))
-    return InUnits(np.stack([each[:shortest] for each in values]), units, header.rate * highest, highest, notes)
+        found.append(each)
+    shortest = min(map(len, found))
+    return InUnits(np.stack([each[:shortest] for each in found]), units, header.rate * highest, highest, notes)
 
 
 def _joined(path: Path, segments: Sequence[tuple[str, str]], leads: Sequence[int]) -> InUnits:
@@ -255,19 +254,22 @@ def _joined(path: Path, segments: Sequence[tuple[str, str]], leads: Sequence[int
             continue
         piece = read_in_units(file, [own.index(wanted[place]) for place in there])
         first = first or piece
-        found = [factor(given, units[leads[place]]) for given, place in zip(piece.units, there, strict=True)]
-        if None in found or piece.values.shape[1] != int(count) * piece.per_frame or piece.rate != first.rate:
+        factors = [factor(given, units[leads[place]]) for given, place in zip(piece.units, there, strict=True)]
+        if None in factors or piece.values.shape[1] != int(count) * piece.per_frame or piece.rate != first.rate:
             raise UsageError(
                 f"{shorten(file)}: has another length, rate or unit than {path.name} promises; download it again"
             )
         values = np.full((len(leads), piece.values.shape[1]), np.nan)
-        values[there] = piece.values * np.array(found, np.float64)[:, None]
+        values[there] = piece.values * np.array(factors, np.float64)[:, None]
         notes |= dict.fromkeys(piece.notes)
         pieces.append(piece._replace(values=values))
     if first is None:
         raise UsageError(f"{shorten(path)}: no segment has samples of {', '.join(wanted)}; leave it out")
-    gaps = [np.full((len(leads), each * first.per_frame), np.nan) if isinstance(each, int) else each.values for each in pieces]
-    return InUnits(np.hstack(gaps), tuple(units[lead] for lead in leads), first.rate, first.per_frame, tuple(notes))
+    values = np.hstack([
+        np.full((len(leads), each * first.per_frame), np.nan) if isinstance(each, int) else each.values
+        for each in pieces
+    ])  # fmt: skip
+    return InUnits(values, tuple(units[lead] for lead in leads), first.rate, first.per_frame, tuple(notes))
 
 
 def read_text(path: Path) -> str:

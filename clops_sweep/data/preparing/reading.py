@@ -64,8 +64,8 @@ def _missing_samples(data: DataSet, source: Source, rows: NDArray[np.int64]) -> 
     channels = data.common.channels
     place = source.where(data.common) if isinstance(source, Portion) else source.place
     return (
-        f"{place}: channel {channels[rows[0] % len(channels)]} has samples that are NaN, infinite or missing; repair the "
-        'recording, or leave these windows out with missing="drop_windows"'
+        f"{place}: channel {channels[rows[0] % len(channels)]} has samples that are NaN, infinite or missing; repair "
+        'the recording, or leave these windows out with missing="drop_windows"'
     )
 
 
