@@ -26,11 +26,10 @@ from clops_sweep.data.declared.label_table import (
     columns_of,
     of_header,
     read_rows,
-    visible,
 )
 from clops_sweep.data.declared.portions import Columns, Portion, Signal, stored_as
 from clops_sweep.data.files.csv_table import TextForm, csv_lines, text_form
-from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.data.files.folder import one_sentence, shorten, visible
 from clops_sweep.data.files.units import factor, known
 from clops_sweep.data.records import Common
 from clops_sweep.errors import UsageError, one_line, shown
@@ -104,7 +103,7 @@ def signal_files(
     itself = None if path is None else os.path.realpath(path)
     with one_sentence(place):
         try:
-            files = sorted(file for file in visible(place, place.glob(pattern)) if os.path.realpath(file) != itself)
+            files = sorted(file for file in visible(place.glob(pattern), place) if os.path.realpath(file) != itself)
             found = by_name(files, place)
         except (ValueError, NotImplementedError) as error:  # a pattern that glob cannot parse, or that leads outside
             raise checks.refused("pattern", f"a pattern of files in the folder ({one_line(error)})", pattern) from None
@@ -251,7 +250,9 @@ def read_signal(
             if (name not in titles) if isinstance(name, str) else not 0 <= name < len(titles):
                 raise UsageError(f"{shorten(path)}: has no column {shown(name)}; it has {shorten(', '.join(titles))}")
             if titles.count(str(name)) > 1:
-                raise UsageError(f"{shorten(path)}: has {titles.count(str(name))} columns {shown(name)}; rename one")
+                raise UsageError(
+                    f"{shorten(path)}: has {titles.count(str(name))} columns {shown(name)}; rename one of them"
+                )
         places = [titles.index(each) if isinstance(each, str) else each for each in columns or range(len(titles))]
         for place in places if units is not None and known(units) else ():
             given = layout.units[place]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path, PurePosixPath
@@ -208,17 +208,6 @@ def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels
         names, classes, labels, column("patient") or names, column("time"), listed("domains"),
         column("split"), listed("groups"), one=True,
     )  # fmt: skip
-
-
-def visible(folder: Path, files: Iterable[Path]) -> list[Path]:
-    """Return the files that are not hidden: no part of their path below the folder begins with a dot."""
-    return [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
-
-
-def natural(path: Path) -> list[tuple[str, int]]:
-    """Return a key that sorts numbers within names by value: r2 before r10."""
-    parts = re.split(r"([0-9]+)", str(path))
-    return [(text, int(number or 0)) for text, number in zip(parts[::2], [*parts[1::2], ""], strict=True)]
 
 
 def by_any_name(files: Mapping[str, Path], name: str) -> Path | None:

@@ -231,8 +231,8 @@ class Recordings:
             resample_to: as above.
             groups: its columns for subgroups in update reports, by the name that they get.
             missing: as above.
-            skip_lines: lines of CSV files to skip before the names of the columns, or before the samples if there are no
-                names. By default a first line that looks like a start time or a sampling rate is refused; 0 accepts it.
+            skip_lines: lines of CSV files to skip before the names of the columns, or before the samples without
+                names. By default a first line that looks like a start time or a rate is refused; 0 accepts it.
 
         Raises:
             UsageError: an invalid folder, table, column or file.

@@ -19,13 +19,11 @@ from clops_sweep.data.declared.label_table import (
     by_any_name,
     by_name,
     columns_of,
-    natural,
     of_header,
     read_rows,
-    visible,
 )
 from clops_sweep.data.declared.portions import Columns, Portion, Signal
-from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.data.files.folder import natural, one_sentence, shorten, visible
 from clops_sweep.data.files.rhythm_segments import labelled_segments
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.files.wfdb_header import HeaderSummary, summarize
@@ -139,7 +137,7 @@ def wfdb_files(
     """Return values common to the records, and the records; see `Recordings.from_wfdb`."""
     place = Path(folder)
     with one_sentence(place):
-        found = sorted(visible(place, place.rglob("*.hea")), key=natural)
+        found = sorted(visible(place.rglob("*.hea"), place), key=lambda file: natural(str(file)))
         summaries = {file: summarize(read_text(file)) for file in found}
     segments = {file.parent / f"{name}.hea" for file, it in summaries.items() for name, _ in it.segments}
     without = [file for file, summary in summaries.items() if summary.signals == 0]

@@ -60,11 +60,12 @@ def records_read(
                 yield single, read, unusable
 
 
-def _missing_samples(data: DataSet, source: Source, rows: NDArray[np.int64]) -> str:
+def _missing_samples(data: DataSet, source: Source, row: int, sizes: NDArray[np.int64] | None) -> str:
     channels = data.common.channels
-    place = source.where(data.common) if isinstance(source, Portion) else source.place
+    single = source if sizes is None else source.apart()[int(np.searchsorted(np.cumsum(sizes), row, "right"))]
+    place = single.where(data.common) if isinstance(single, Portion) else single.place
     return (
-        f"{place}: channel {channels[rows[0] % len(channels)]} has samples that are NaN, infinite or missing; repair "
+        f"{place}: channel {channels[row % len(channels)]} has samples that are NaN, infinite or missing; repair "
         'the recording, or leave these windows out with missing="drop_windows"'
     )
 
@@ -128,7 +129,7 @@ def _looked_at(
         leads = len(data.common.channels)
         flat = np.repeat(flat.reshape(-1, leads).all(1), leads)
         if missing.any() and on_error == "stop" and data.common.missing == "refuse":
-            return [_missing_samples(data, source, np.flatnonzero(missing))], {}
+            return [_missing_samples(data, source, int(missing.argmax()), read.frames.windows.sizes)], {}
         missing = np.repeat(missing.reshape(-1, leads).any(1), leads)
     unusable = {"missing samples": missing, "flat line": flat}
     if data.built_in and not data.rules.tolerates_dead_leads:
