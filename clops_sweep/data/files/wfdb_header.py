@@ -27,6 +27,8 @@ DEFAULT_RATE: Final = 250.0
 _REMEDY: Final = "correct the header, or download the record again"
 BITS: Final = {"8": 8, "80": 8, "508": 8, "310": 10, "311": 10, "212": 12, "24": 24, "524": 24, "32": 32}
 """Bits per sample, by format; 16 in the others."""
+WIDE: Final = ("8", "24", "32", "524")
+"""Formats whose samples may not fit into 16 bits; 8 holds differences."""
 
 _RATE: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(/.*)?")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,15}")
@@ -95,7 +97,7 @@ def summarize(text: str) -> HeaderSummary:
     if "/" in name:
         return HeaderSummary((), signals, tuple((segment, samples) for segment, samples in fields), False)
     packed = [_FORMAT.fullmatch(form) for _, form in fields]
-    narrow = all(it is None or (int(it["per"] or 1) == 1 and BITS.get(it["form"], 16) <= 16) for it in packed)
+    narrow = all(it is None or (int(it["per"] or 1) == 1 and it["form"] not in WIDE) for it in packed)
     return HeaderSummary(tuple(dict.fromkeys(file for file, _ in fields)), signals, (), narrow)
 
 
@@ -140,7 +142,8 @@ def header_lines(path: Path, text: str, any_unit: bool = False) -> HeaderLines:
 
 
 def _signal(path: Path, number: int, fields: Sequence[str], any_unit: bool) -> SignalLine:
-    file, form, gain, *rest = [*fields, "", str(DEFAULT_GAIN) if any_unit else ""] if len(fields) < 3 else fields
+    given = [*fields, ""][:2]
+    file, form, gain, *rest = [*given, str(DEFAULT_GAIN) if any_unit else ""] if len(fields) < 3 else fields
     if not _FILE.fullmatch(file):
         what = f"signal file {file[:40]!r}, expected a name of the letters A to Z, digits, _ and - such as 100.dat"
         _refuse(path, number, what)

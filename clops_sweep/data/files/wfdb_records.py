@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.files.annotation_end import require_end
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
 from clops_sweep.data.files.units import factor
-from clops_sweep.data.files.wfdb_header import BITS, DEFAULT_GAIN, HeaderLines, header_lines, summarize
+from clops_sweep.data.files.wfdb_header import BITS, DEFAULT_GAIN, WIDE, HeaderLines, header_lines, summarize
 from clops_sweep.errors import UsageError
 
 _BYTES_PER_SAMPLE = {
@@ -111,7 +111,7 @@ def _samples_of_file(header: Header) -> int:
 
 
 def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
-    """Return the samples as stored, [samples, leads] int16, or int32 for formats in `wide`.
+    """Return the samples as stored, [samples, leads] int16, or int64 with `wide`, for formats in `WIDE`.
 
     The wfdb package reads records that are not in a single plain file of format 16 or 212.
 
@@ -152,7 +152,7 @@ def _unpacked(header: Header) -> NDArray[np.int16]:
 
 def _by_the_package(header: Header, wide: bool) -> NDArray[Any]:
     """Read any other record by the wfdb package."""
-    stored: NDArray[Any] = _package(header, return_res=32 if wide else 16).d_signal
+    stored: NDArray[Any] = _package(header, return_res=64 if wide else 16).d_signal
     return stored
 
 
@@ -218,7 +218,7 @@ def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
     units, signals = tuple(header.units[lead] for lead in leads), [header.lines.signals[lead] for lead in leads]
     highest = max(signal.per_frame for signal in signals)
     if highest == 1:
-        stored = read_stored(header, wide=bool((header.missing < -(2**15)).any()))
+        stored = read_stored(header, wide=any(signal.form in WIDE for signal in header.lines.signals))
         values = np.stack([physical(stored, header, lead) for lead in leads])
         return InUnits(values, units, header.rate, 1, header.notes)
     from scipy.signal import resample_poly
