@@ -225,7 +225,7 @@ def _require_samples(file: Path, sample: NDArray[Any], rate: float, skipped: int
         values = sample[:, line - 1]
         if ((values == rate).all() and (last != rate).any()) or ((values >= _UNIX).all() and (last < _UNIX).all()):
             raise UsageError(
-                f"{shorten(file)}: sample {line} is {values[0]:.12g}, which looks like a start time or a sampling "
+                f"{shorten(file)}: sample {line} is {values[0]:.16g}, which looks like a start time or a sampling "
                 f"rate; give skip_lines={skipped + line} to begin after it, or skip_lines=0 if it is a sample"
             )
 
