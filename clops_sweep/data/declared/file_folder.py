@@ -240,10 +240,10 @@ def read_signal(
     """
     with one_sentence(path), open_regular(path):
         if path.suffix == ".npy":
-            array = _npy(path)
-            if columns is not None and not all(each < len(array) for each in columns if isinstance(each, int)):
-                raise UsageError(f"{shorten(path)}: has {len(array)} channels, not {list(columns)}")
-            return np.asarray(checks.signal(shorten(path), array if columns is None else array[list(columns)]))
+            array, rows = _npy(path), [each for each in columns or () if isinstance(each, int)]
+            if max(rows, default=0) >= len(array):
+                raise UsageError(f"{shorten(path)}: has {len(array)} channels, counted from 0; expected {rows} in it")
+            return np.asarray(checks.signal(shorten(path), array[rows] if rows else array))
         layout = _layout(path, skip_lines)
         titles = layout.titles
         for name in columns or ():

@@ -43,6 +43,8 @@ class Fields:
         for argument, named in (("domains", self.domains), ("groups", self.groups)):
             if not isinstance(named, Mapping):
                 raise checks.refused(argument, 'a mapping such as {"site": "hospital"}', named)
+        if (not self.label and self.label != 0) or not isinstance(self.label, str | int | list | tuple):
+            raise checks.refused("label", "a column by name or position, or a list of columns of 0 and 1", self.label)
         for argument, column in self.columns.items():
             if isinstance(column, bool) or not isinstance(column, str | int) or column == "":
                 raise checks.refused(argument, "a column by name, or by position from 0", column)
@@ -50,10 +52,12 @@ class Fields:
     @property
     def columns(self) -> dict[str, Column]:
         """Return the given fields, by argument."""
-        several = {} if isinstance(self.label, str | int) else {f"label[{n}]": it for n, it in enumerate(self.label)}
+        label = self.label
+        several = (
+            {"label": label} if isinstance(label, str | int) else {f"label[{n}]": it for n, it in enumerate(label)}
+        )
         single = {
             "name": self.name,
-            "label": None if several else self.label,
             "patient": self.patient,
             "time": self.time,
             "split": self.split,

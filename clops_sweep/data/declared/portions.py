@@ -118,8 +118,9 @@ class Portion(Source):
         frames = _cut(common, windows, begins, signal, where)
         missing = None  # NaN in float32
         if frames.dtype.kind != "f":
-            empty = signal.missing is None
-            missing = np.zeros(len(windows), bool) if empty else _windowed(windows, begins, signal.missing).any(1)
+            missing = np.zeros(len(windows), bool)
+            if signal.missing is not None:
+                missing = np.asarray(_windowed(windows, begins, signal.missing).any(1))
         with np.errstate(over="ignore"):  # overflow to infinity in float32 is refused later
             gain, offset = (each[windows.leads].astype(np.float32) for each in (signal.gain, signal.offset))
         return Frames(

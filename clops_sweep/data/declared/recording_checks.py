@@ -77,6 +77,8 @@ def channels(value: Any) -> tuple[str | int, ...] | None:
     found = None if value is None else names("channels", value)
     if found is None or not all(isinstance(each, int | np.integer) and not isinstance(each, bool) for each in value):
         return found
+    if min(value) < 0:
+        raise refused("channels", "names, or positions from 0", min(value))
     return tuple(int(each) for each in found)
 
 

@@ -171,8 +171,8 @@ def wfdb_files(
     if from_notes:
         mapping = classes if isinstance(classes, Mapping) else {name: name for name in labels.classes}
         notes = (str(fields.label), {note: labels.classes.index(name) for note, name in mapping.items()})
-    found = [(row, header, None if from_notes else labels.of(row["label"])) for row, header in rows]
-    used = [each for each in found if from_notes or each[2] is not None]
+    labelled = [(row, header, None if from_notes else labels.of(row["label"])) for row, header in rows]
+    used = [each for each in labelled if from_notes or each[2] is not None]
     known = columns_of(
         [row for row, _, _ in used], labels.classes, None if from_notes else [label for _, _, label in used]
     )
