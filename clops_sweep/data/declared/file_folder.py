@@ -21,9 +21,9 @@ from clops_sweep.data.declared.label_table import (
     Fields,
     Labels,
     Table,
-    by_any_name,
     by_name,
     columns_of,
+    located,
     of_header,
     read_rows,
 )
@@ -110,7 +110,7 @@ def signal_files(
     if not found:
         raise UsageError(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
     labels = Labels(classes, separator, [row["label"] for row in rows])
-    listed = [(row, by_any_name(found, row["name"]) or place / row["name"]) for row in rows]
+    listed = located(rows, found, place)
     there = [file for _, file in listed if file.is_file()]
     if not there:
         raise UsageError(
@@ -286,7 +286,7 @@ def _parquet(path: Path, read: Callable[[Any], Any]) -> Any:
 
     try:
         return read(pq.ParquetFile(path))
-    except pa.ArrowException:
+    except (pa.ArrowException, OSError):
         raise UsageError(f"{shorten(path)}: not a readable Parquet file; expected what pandas writes") from None
 
 

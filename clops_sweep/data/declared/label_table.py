@@ -214,9 +214,28 @@ def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels
     )  # fmt: skip
 
 
+def located(
+    rows: Sequence[dict[str, str]], files: Mapping[str, Path], folder: Path, ending: str = ""
+) -> list[tuple[dict[str, str], Path]]:
+    """Return each row with the file of its name, which may not exist.
+
+    Raises:
+        UsageError: two names are one file.
+    """
+    found, names = [], dict[Path, str]()
+    for row in rows:
+        file = by_any_name(files, row["name"]) or folder / f"{row['name']}{ending}"
+        if names.setdefault(file, row["name"]) != row["name"]:
+            both = f"{shown(names[file])} and {shown(row['name'])}"
+            raise UsageError(f"name: {both} are one file, {shorten(file)}; keep one of the rows")
+        found.append((row, file))
+    return found
+
+
 def by_any_name(files: Mapping[str, Path], name: str) -> Path | None:
     """Return the file with a name, which may have another extension, such as that of a signal file."""
-    return files.get(name) or files.get(_ENDING.sub("", name))
+    plain = PurePosixPath(name.replace("\\", "/")).as_posix()
+    return files.get(plain) or files.get(_ENDING.sub("", plain))
 
 
 def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:

@@ -290,14 +290,16 @@ def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
         plain = np.asarray(value)
         if plain.dtype.kind in "iuf":  # numpy would take a year for a second of 1970
             raise TypeError
-        found = np.asarray(
-            value if plain.dtype.kind == "M" else [_utc(each) for each in plain.tolist()], "datetime64[s]"
-        )
-    except (TypeError, ValueError):
+        listed = [] if plain.dtype.kind == "M" or plain.ndim != 1 else plain.tolist()
+        known = [_utc(each) for each in listed]
+        found = np.asarray(known if listed else value, "datetime64[s]")
+    except (TypeError, ValueError, OverflowError):
         what = f'{argument}: expected dates such as "2020-01-31" or numpy.datetime64'
         raise UsageError(what + _no_date(value)) from None
     if found.shape != (count,):
         raise UsageError(f"{argument}: have the shape {list(found.shape)}; expected one for each of {count} recordings")
+    if len({one is other for one, other in zip(listed, known, strict=True)}) > 1:
+        raise UsageError(f"{argument}: some have a time zone and others none; expected one kind")
     if np.isnat(found).any():
         raise UsageError(f"{argument}: recording {int(np.flatnonzero(np.isnat(found))[0])} (from 0) has no date")
     return found

@@ -19,6 +19,7 @@ from clops_sweep.data.declared.label_table import (
     by_any_name,
     by_name,
     columns_of,
+    located,
     of_header,
     read_rows,
 )
@@ -247,8 +248,7 @@ def _rows(
         listed = [({"name": _short_name(file, folder, headers)}, file) for file in files]
     else:
         _, rows = read_rows(folder, table, replace(fields, label=fields.name) if from_notes else fields, separator)
-        # A missing header is reported by its reader.
-        listed = [(row, by_any_name(headers, row["name"]) or folder / f"{row['name']}.hea") for row in rows]
+        listed = located(rows, headers, folder, ".hea")  # a missing header is reported by its reader
     said = {file: _comments(file) for _, file in listed if commented and file.is_file()}
     for argument, key in commented.items():
         for row, file in listed:
