@@ -208,14 +208,12 @@ def _first(files: Sequence[Path], channels: Sequence[str | int] | None) -> tuple
     for path in files:
         try:
             leads, units = leads_of(path)
-            chosen = positions(path, leads, leads if channels is None else channels)
+            wanted = channels or [lead for lead in leads if not lead.endswith("DF Annotations")]  # text in EDF and BDF
+            chosen = positions(path, leads, wanted)
             common = [
                 next(other for other in map(units.__getitem__, chosen) if factor(units[lead], other)) for lead in chosen
             ]
-            names = [
-                leads[lead] if isinstance(each, int) else each
-                for lead, each in zip(chosen, channels or leads, strict=True)
-            ]
+            names = [leads[lead] if isinstance(each, int) else each for lead, each in zip(chosen, wanted, strict=True)]
             return tuple(names), tuple(common)
         except UsageError as error:
             problem = problem or error
