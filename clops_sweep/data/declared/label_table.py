@@ -57,14 +57,17 @@ class Fields:
             {"label": label} if isinstance(label, str | int) else {f"label[{n}]": it for n, it in enumerate(label)}
         )
         single = {
-            "name": self.name,
             "patient": self.patient,
             "time": self.time,
             "split": self.split,
         }
         named = {f"domains[{name!r}]": column for name, column in self.domains.items()}
         named |= {f"groups[{name!r}]": column for name, column in self.groups.items()}
-        return {argument: each for argument, each in {**single, **several, **named}.items() if each is not None}
+        return {
+            argument: each
+            for argument, each in {"name": self.name, **several, **single, **named}.items()
+            if each is not None
+        }
 
 
 def of_header(column: Column | None) -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 from clops_sweep import Recordings
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.prepared.prepared_folder import is_to_be_made_again
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, forget, waves, write_notes, write_wfdb
@@ -376,3 +377,48 @@ def test_names_that_suggest_people_and_recordings_without_dates_are_noted(tmp_pa
     assert any("in natural order of their names" in note for note in _notes(tmp_path))
     assert frames.recordings is not None
     assert frames.recordings[frames.patients == 0].tolist() == [2] * 10 + [0] * 10 + [1] * 10
+
+
+def test_windows_left_out_under_skip_are_not_kept_by_a_strict_preparation(tmp_path: Path) -> None:
+    signals = X.copy()
+    signals[4, 1, 7] = np.nan
+    np.save(tmp_path / "x.npy", signals)
+    declare(
+        tmp_path / "space.py",
+        """
+        @dataset("own")
+        def own(data_root):
+            given = np.arange(12) % 2, ("p", "q"), range(12)
+            return Recordings(np.load(data_root / "x.npy"), 80, "ab", "mV", *given, window_seconds=1)
+        """.replace('"ab"', '("a", "b")'),
+    )
+    where: dict[str, Any] = {"prepared_root": tmp_path / "prepared", "data_root": tmp_path}
+    prepare("own", on_error="skip", **where)
+    assert not is_to_be_made_again("own", on_error="skip", **where)
+    assert is_to_be_made_again("own", on_error="stop", **where)
+
+
+def test_one_record_under_two_names_is_refused(tmp_path: Path) -> None:
+    _records(tmp_path / "wfdb")
+    names = [*(f"r{n}" for n in range(12)), "r3.mat"]
+    table = pd.DataFrame({"file": names, "label": [*"pq" * 6, "p"]})
+    with pytest.raises(UsageError, match=r"name: 'r3' and 'r3.mat' are one file, .*r3\.hea; keep one of the rows"):
+        Recordings.from_wfdb(tmp_path / "wfdb", "label", table=table, name="file")
+    table["file"] = [f"./r{n}.dat" for n in range(12)] + ["r3"]
+    assert len(Recordings.from_wfdb(tmp_path / "wfdb", "label", table=table[:12], name="file")) == 12
+
+
+def test_dates_with_and_without_a_zone_are_refused(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"labels": [n % 2 for n in range(12)], "classes": ("p", "q"), "patients": range(12)}
+    zoned = [pd.Timestamp(f"2020-01-{n + 1:02} 01:00", tz="Europe/Paris") for n in range(12)]
+    found = Recordings(X, 80, ["a", "b"], "mV", times=zoned, **given)
+    assert str(np.asarray(found.columns.times)[0]) == "2020-01-01T00:00:00"
+    with pytest.raises(UsageError, match=r"^times: some have a time zone and others none; expected one kind"):
+        Recordings(X, 80, ["a", "b"], "mV", times=[*zoned[:11], "2020-01-12"], **given)
+
+
+def test_annotations_of_edf_files_are_no_channel(tmp_path: Path) -> None:
+    _records(tmp_path / "wfdb")
+    for header in (tmp_path / "wfdb").glob("*.hea"):
+        header.write_text(header.read_text().replace(" V\n", " EDF Annotations\n"))
+    assert Recordings.from_wfdb(tmp_path / "wfdb", "#Dx").common.channels == ("II",)
