@@ -91,6 +91,8 @@ def read_header(path: Path, lenient: bool = False) -> Header:
     )
     if not header.samples:
         header = replace(header, lines=replace(lines, samples=_samples_of_file(header)))
+        if not header.samples:
+            raise UsageError(f"{shorten(header.files[0])}: the signal file has no samples; download the record again")
     _check_signal_files(header)
     if not lenient and (other := next((file for file in header.files if file.stem != path.stem), None)):
         raise UsageError(

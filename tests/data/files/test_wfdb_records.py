@@ -139,3 +139,6 @@ def test_the_length_of_a_header_without_one_is_that_of_the_file(line: str, tmp_p
     assert (found.rate, found.samples) == (250, 200)
     with pytest.raises(UsageError, match="promises no samples"):
         read_header(tmp_path / "r.hea")
+    (tmp_path / "r.dat").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"r\.dat: the signal file has no samples"):
+        read_header(tmp_path / "r.hea", lenient=True)
