@@ -375,7 +375,8 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
     from rich.console import Console
 
     from clops_sweep.data.catalog import DATASETS
-    from clops_sweep.data.prepared.counts import class_rows, patient_table, task_rows, total_row
+    from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, task_rows, total_row
+    from clops_sweep.data.prepared.frame_table import FrameTable
     from clops_sweep.data.prepared.manifest import MANIFEST
     from clops_sweep.data.preparing.prepare import open_frames
     from clops_sweep.data.scenarios import build_scenario, reference_lead_of
@@ -402,6 +403,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
         else ""
     )
     rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
+    channels = channel_ranges(manifest, FrameTable(prepared.folder, manifest))
     tasks: dict[str, list[Row] | str] = {}
     for scenario in info.scenarios:
         try:
@@ -415,6 +417,8 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
         of_set = {it: getattr(manifest, it) for it in ("name", "options", "dropped", "skipped", "notes")}
         print_json(
             {**of_set, "folder": prepared.folder, "frames": len(frames), "classes": _split_counts(rows)}
+            | {it: getattr(manifest, it) for it in ("unit", "sampling_rate", "samples")}
+            | {"channels": [dict(zip(("name", "lowest", "highest"), it, strict=True)) for it in channels]}
             | {"tasks": {name: _split_counts(it) for name, it in built.items()}}
             | {"impossible": {name: it for name, it in tasks.items() if isinstance(it, str)}}
         )
@@ -427,7 +431,12 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
             show(f"{manifest.name}, {scenario}: frames (patients) per task", _split_table("task", found))
     if len(frames.patient_names) <= _MOST_PATIENTS_LISTED:
         show(f"{manifest.name}: frames per patient", _patients_table(frames.classes, patient_table(frames, chosen)))
+    show(f"{manifest.name}: signals", _channels_table(manifest, channels))
     console.print()
+    rate = "" if manifest.sampling_rate is None else f", {manifest.sampling_rate:g} samples a second"
+    missing = manifest.dropped.get("missing samples", 0)
+    said = f"{manifest.samples:,} samples a frame{rate}; {several(missing, 'frame')} dropped for missing samples"
+    console.print(said, highlight=False, soft_wrap=True)
     if line := _options_line(manifest):
         console.print(line, highlight=False, soft_wrap=True)
     for reason, count in manifest.dropped.items():
@@ -483,6 +492,18 @@ def _split_table(what: str, rows: Sequence[Row]) -> Table:
         people = ("" if count is None else f" ({count})" for count in row.patients)
         cells = (f"{count}{of}" for count, of in zip(row.frames, people, strict=True))
         table.add_row(row.name, *cells)
+    return table
+
+
+def _channels_table(manifest: Manifest, channels: Sequence[tuple[str, float, float]]) -> Table:
+    from rich.table import Table
+
+    table = Table()
+    table.add_column("channel")
+    for heading in ("lowest", "highest"):
+        table.add_column(f"{heading} ({manifest.unit})" if manifest.unit else heading, justify="right")
+    for name, *ends in channels:
+        table.add_row(name, *(f"{end:.6g}" for end in ends))
     return table
 
 

@@ -26,6 +26,9 @@ class EveryRecordFails(UsageError):
 OnError = Literal["stop", "skip"]
 """What to do about a record that cannot be read."""
 
+Missing = Literal["refuse", "drop_windows"]
+"""What to do about a window with samples that are missing, NaN or infinite."""
+
 MOST_SAMPLES = 2**26
 """Largest number of samples per frame, so that a frame and its spectrum fit into memory."""
 
@@ -48,7 +51,7 @@ class Common:
 
     `window` and `stride` are in seconds, None if each recording is a frame. `rate` is the sampling rate to resample to,
     None to keep that of the recording. `stored_as` is the type of stored samples. `left_out` counts unused recordings,
-    by reason. `name` is the data set's.
+    by reason. `name` is the data set's. `missing` says what to do about windows with missing samples.
     """
 
     classes: tuple[str, ...]
@@ -61,6 +64,7 @@ class Common:
     rate: float | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     name: str = ""
+    missing: Missing = "refuse"
 
     def windows(self, samples: int, rate: float, label: Any) -> tuple[NDArray[np.int64], int, list[Any]]:
         """Return the starts [m] of the windows of a recording, their length in samples, and the label of each.
@@ -122,30 +126,19 @@ class Common:
         """Return windows [m, samples] of one recording as stored, all channels of each moment together.
 
         Raises:
-            UsageError: samples are not finite, or too small for float32; the message begins with `where`.
+            UsageError: samples are too small for float32; the message begins with `where`.
         """
-        self._require_finite(cut, where)
         if self.keeps(rate):
             with np.errstate(over="ignore", under="ignore"):
                 frames = np.asarray(cut, self.stored_as)
             if not frames.any() and cut.any():
                 raise UsageError(f"{where}: has samples that float32 rounds to 0; expected another unit")
         else:
-            peak = float(np.abs(np.asarray(cut, np.float64)).max()) or 1.0
+            sizes = np.abs(np.asarray(cut, np.float64))
+            peak = float(sizes.max(initial=0, where=np.isfinite(sizes))) or 1.0
             target = self.frame_samples(cut.shape[1], rate)
             frames = resampled(cut, target, 2.0 ** (np.floor(np.log2(peak)) - _STEPS))
-        if frames is not cut:
-            self._require_finite(frames, where)
         return frames
-
-    def _require_finite(self, values: NDArray[Any], where: str) -> None:
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            rows = np.flatnonzero(~np.isfinite(values).all(1))
-            channel = self.channels[int(rows[0]) % len(self.channels)]
-            raise UsageError(
-                f"{where}: channel {channel} has samples that are NaN, infinite or missing; repair the recording or "
-                "leave it out"
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +238,7 @@ class Frames:
     Shapes: stored [m, samples] (int16, or float32 with NaN for missing samples), gain and offset [m] float32, so that
     gain * stored + offset is in the data set's unit; missing [m] marks int16 frames with missing samples, and is None
     for float32. `recording` is a digest of the publisher's samples (`same_samples.samples_digest`): records with equal
-    digests are the same recording.
+    digests are the same recording. `notes` says what was assumed or changed on reading.
     """
 
     windows: Windows
@@ -254,6 +247,7 @@ class Frames:
     offset: NDArray[np.float32]
     missing: NDArray[np.bool_] | None = None
     recording: bytes | None = None
+    notes: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.stored)

@@ -17,7 +17,7 @@ from tests.data.declared_files import write_hospital
 Launch = Callable[..., Sweep]
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "own_data.md").read_text()
-EXAMPLE, ARRAYS = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
+EXAMPLE, ARRAYS, *_ = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
 BUDGET = ["--seeds", "1", "--set", "epochs_per_task=2", "--set", "mc_samples=2"]
 
 

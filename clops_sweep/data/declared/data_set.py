@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +30,9 @@ FEW_PATIENTS: Final = 60
 Run = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
 """An ordered map, perhaps in several processes."""
 
-_OWN: Final = Rules(tolerates_repeats=True)
+_SERIES: Final = re.compile(r"[-_. ][0-9A-Za-z]{1,4}$")
+"""The number of a recording after the name of its person."""
+_OWN: Final = Rules(tolerates_repeats=True, version=2)
 
 
 class DataSet:
@@ -186,7 +189,7 @@ class DataSet:
         return None
 
     def notes(self, index: Index, split: NDArray[np.int8]) -> list[str]:
-        """Return notes for the user: a given split, and classes that are missing in a split."""
+        """Return notes for the user: a given split, doubtful people and order, and classes missing in a split."""
         if self.rules.split not in (None, random_split.balanced):
             return []
         why = ": too few patients have it" if self.built_in else ""
@@ -194,6 +197,15 @@ class DataSet:
         if not (split == VALIDATION).any():
             remedy = "; validation=0.2 takes one from the training people" if self.given_split else ": too few people"
             given.append(f"there is no validation set{remedy}")
+        if not self.built_in and index.times is None and len(index.record_names) > len(index.patient_names):
+            given.append("recordings of a person are in natural order of their names; give their dates as time")
+        series = {_SERIES.sub("", name) for name in index.record_names}
+        if not self.built_in and 1 < len(series) < len(index.record_names) == len(index.patient_names):
+            first = next(name for name in index.record_names if _SERIES.search(name))
+            given.append(
+                f"every recording counts as a person, but names such as {shorten(first)} suggest several recordings of "
+                f"one: people may be in two splits; give patient"
+            )
         return given + [
             f"class {self.common.classes[code]} is not in the {' and '.join(parts)} split{why}"
             for code, parts in uncovered_classes(self.counts(index), split).items()

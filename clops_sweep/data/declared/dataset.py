@@ -28,7 +28,9 @@ from clops_sweep.errors import UsageError, shown
 
 Member = TypeVar("Member", bound=Callable[..., Any])
 
-OF_RECORDINGS = ("classes", "channels", "units", "sampling_rate", "window_seconds", "stride_seconds", "resample_to")
+OF_RECORDINGS = (
+    "classes", "channels", "units", "sampling_rate", "window_seconds", "stride_seconds", "resample_to", "missing",
+)  # fmt: skip
 """Arguments of `@dataset` that a generator's recordings share; also arguments of `Recordings`."""
 
 
@@ -57,6 +59,7 @@ def dataset(
     window_seconds: float | None = None,
     stride_seconds: float | None = None,
     resample_to: float | None = None,
+    missing: str | None = None,
     rules: Rules | None = None,
 ) -> Callable[[Member], Member]:
     """Declare a data set: a function from the data root to `Recordings`, or a generator of `Recording` objects.
@@ -96,6 +99,7 @@ def dataset(
         window_seconds: for a generator: duration of the frames that recordings are cut into.
         stride_seconds: for a generator: time between the starts of consecutive windows.
         resample_to: for a generator: sampling rate of the frames in Hz.
+        missing: for a generator: what to do about missing samples, as in `Recordings`.
         rules: only for built-in data sets.
 
     Raises:
@@ -131,6 +135,7 @@ def dataset(
         checks.windowing(window_seconds, stride_seconds, resample_to)
         checks.optional_positive("sampling_rate", sampling_rate)
         checks.units("" if units is None else units)
+        checks.missing("refuse" if missing is None else missing)
         patterns = _files("files", files)
     except UsageError as problem:
         raise UsageError(f"dataset {name!r}: {problem}") from None

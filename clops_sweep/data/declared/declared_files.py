@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.data.files.folder import one_sentence, shorten, visible
 from clops_sweep.errors import AbsentData, UsageError, one_line
 
 
 def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -> dict[str, Path]:
-    """Return the declared files by path under the data root, sorted; folders with all their files.
+    """Return the declared files by path under the data root, sorted; folders with all their visible files.
 
     Raises:
         AbsentData: no data root is given, or a pattern matches nothing.
@@ -27,7 +27,7 @@ def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -
         for pattern in patterns:
             try:
                 exact = os.path.lexists(data_root / pattern)
-                matched = [data_root / pattern] if exact else list(data_root.glob(pattern))
+                matched = [data_root / pattern] if exact else visible(data_root.glob(pattern), data_root)
             except ValueError as error:  # a pattern that glob cannot parse, or a null byte
                 raise UsageError(f"dataset {name!r}: files: {pattern!r}: {one_line(error)}; correct it") from None
             files = [file for place in matched for file in ([place] if place.is_file() else _below(place))]
@@ -43,4 +43,4 @@ def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -
 def _below(folder: Path) -> list[Path]:
     """Yield the regular files below a folder."""
     found = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
-    return [file for file in found if file.is_file()]
+    return [file for file in visible(found, folder) if file.is_file()]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import math
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,29 +23,54 @@ from clops_sweep.data.declared.label_table import (
     Table,
     by_name,
     columns_of,
+    located,
     of_header,
     read_rows,
 )
 from clops_sweep.data.declared.portions import Columns, Portion, Signal, stored_as
-from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.data.files.csv_table import TextForm, csv_lines, text_form
+from clops_sweep.data.files.folder import one_sentence, shorten, visible
+from clops_sweep.data.files.units import factor, known
 from clops_sweep.data.records import Common
 from clops_sweep.errors import UsageError, one_line, shown
 from clops_sweep.regular_files import open_regular
 
 _ENDINGS = (".csv", ".npy", ".parquet")
+_NO_SIGNALS = {
+    "time", "times", "timestamp", "timestamps", "ts", "t", "date", "datetime", "unix", "elapsed", "seconds", "index",
+    "idx", "sample", "samples", "frame", "counter", "label", "labels", "class", "target", "annotation", "annotations",
+    "subject", "patient", "person", "id", "unnamed",
+}  # fmt: skip
+"""Words in the names of columns that are no signals, in lower case."""
+_IN_BRACKETS = re.compile(r"[\[(]\s*([^\[\]()]+?)\s*[\])]\s*$")
+"""The unit in a column's name."""
+_NULLS = ("#N/A", "N/A", "NA", "NULL", "n/a", "null")
+"""Missing numbers, as pyarrow reads them; float() reads nan."""
+_MOST = 0.9
+"""Share of equal steps from which a column is a time or a counter."""
+_Channels = tuple[str | int, ...] | None
+_FEW = 10
+"""Number of distinct whole numbers in a column of labels; lines in which a start time or a rate is looked for."""
+_UNIX = 5e8
+"""Least number that may be seconds since 1970: November 1985."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SignalFile(Portion):
-    """A file of one recording; `wanted` are the columns of its channels in CSV and Parquet, None for all."""
+    """A file of one recording; `wanted` are the channels, by name or position, None for all of an array.
 
-    wanted: tuple[str, ...] | None
+    `units` are those that the columns must have, if they say any.
+    """
+
+    wanted: tuple[str | int, ...] | None
     rate: float
     gain: NDArray[np.float64]
+    skip_lines: int = 0
+    units: str | None = None
 
     def signal(self) -> Signal:
         """The samples of all channels."""
-        stored = read_signal(self.files[0], self.wanted)
+        stored = read_signal(self.files[0], self.wanted, self.skip_lines, self.units)
         return Signal(stored[None], self.rate, self.gain, np.zeros(len(stored)))
 
 
@@ -52,93 +81,195 @@ def signal_files(
     table: Table,
     classes: Any,
     separator: str | None,
-    channels: Sequence[str] | None,
+    channels: Sequence[str] | Sequence[int] | None,
     rate: float,
     units: str,
     gain: Any,
     windowing: tuple[float | None, float | None, float | None],
+    skip_lines: int | None,
 ) -> tuple[Common, list[SignalFile], Columns]:
     """Return values common to the files, and the files; see `Recordings.from_folder`."""
     place = Path(folder)
     if not isinstance(pattern, str) or not pattern.endswith(_ENDINGS):
         raise checks.refused("pattern", f"one that ends in {', '.join(_ENDINGS)}", pattern)
+    if skip_lines is not None and (isinstance(skip_lines, bool) or not isinstance(skip_lines, int) or skip_lines < 0):
+        raise checks.refused("skip_lines", "a whole number of lines", skip_lines)
     for argument, column in fields.columns.items():
         if of_header(column):
             raise UsageError(
                 f"{argument}: {shown(column)} is a comment of a WFDB header; expected a column of the table"
             )
-    path, rows = read_rows(place, table, fields)
+    path, rows = read_rows(place, table, fields, separator)
     itself = None if path is None else os.path.realpath(path)
     with one_sentence(place):
         try:
-            files = sorted(file for file in place.glob(pattern) if os.path.realpath(file) != itself)
+            files = sorted(file for file in visible(place.glob(pattern), place) if os.path.realpath(file) != itself)
             found = by_name(files, place)
         except (ValueError, NotImplementedError) as error:  # a pattern that glob cannot parse, or that leads outside
             raise checks.refused("pattern", f"a pattern of files in the folder ({one_line(error)})", pattern) from None
     if not found:
         raise UsageError(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
     labels = Labels(classes, separator, [row["label"] for row in rows])
-    listed = [(row, found.get(row["name"], place / row["name"])) for row in rows]
-    first = next((file for _, file in listed if file.is_file()), None)
-    if first is None:
+    listed = located(rows, found, place)
+    there = [file for _, file in listed if file.is_file()]
+    if not there:
         raise UsageError(
             f"name: {shown(rows[0]['name'])} of {shorten(path) if path else 'table'} is not a file in "
             f"{shorten(place)}, and neither is any other name"
         )
-    columns, sample = _columns(first, channels)
+    said = units if gain is None else None  # a gain leads to `units` whatever the columns say
+    columns, wanted, sample = _first_columns(there, checks.channels(channels), rate, skip_lines, said)
     narrow = stored_as(sample.dtype, windowing[2]) is np.int16
-    factor = checks.gains(gain, len(columns))
-    wanted = None if first.suffix == ".npy" else columns
+    gains = checks.gains(gain, len(columns))
     used = [(row, file, label) for row, file in listed if (label := labels.of(row["label"])) is not None]
-    known = columns_of([row for row, _, _ in used], labels.classes, [label for _, _, label in used])
+    facts = columns_of([row for row, _, _ in used], labels.classes, [label for _, _, label in used])
     recordings = [
-        SignalFile((row["name"],), (file,), columns=known.rows(n, n + 1), wanted=wanted, rate=rate, gain=factor)
+        SignalFile(
+            (row["name"],),
+            (file,),
+            columns=facts.rows(n, n + 1),
+            wanted=wanted,
+            rate=rate,
+            gain=gains,
+            skip_lines=skip_lines or 0,
+            units=said,
+        )
         for n, (row, file, _) in enumerate(used)
     ]
     common = Common(
         labels.classes, columns, units, labels.multi_label, np.int16 if narrow else np.float32, *windowing,
         left_out=dict(labels.left_out),
     )  # fmt: skip
-    return common, recordings, known
+    return common, recordings, facts
 
 
-def _columns(file: Path, channels: Sequence[str] | None) -> tuple[tuple[str, ...], NDArray[Any]]:
-    """Return the names of the channels, and the samples of the first file."""
-    named = None if channels is None else checks.names("channels", channels)
-    if file.suffix == ".npy":
-        sample = read_signal(file, None)
-        names = named or tuple(f"channel {number + 1}" for number in range(len(sample)))
+def _first_columns(
+    files: Sequence[Path], channels: _Channels, rate: float, skip_lines: int | None, units: str | None
+) -> tuple[tuple[str, ...], tuple[str | int, ...] | None, NDArray[Any]]:
+    """Return the names of the channels, what to read of each file, and the samples of the first readable one."""
+    problem = None
+    for file in files:
+        try:
+            return _columns(file, channels, rate, skip_lines, units)
+        except UsageError as error:
+            problem = problem or error
+    assert problem is not None
+    raise problem
+
+
+def _columns(
+    file: Path, channels: _Channels, rate: float, skip_lines: int | None, units: str | None
+) -> tuple[tuple[str, ...], tuple[str | int, ...] | None, NDArray[Any]]:
+    wanted, lines = channels, skip_lines or 0
+    if file.suffix != ".npy":
+        titles = _layout(file, lines).titles
+        wanted = channels or _signal_columns(file, titles, lines)
+        names = tuple(titles[each] if isinstance(each, int) and each < len(titles) else str(each) for each in wanted)
+        sample = read_signal(file, wanted, lines, units)
+    else:
+        by_name = channels is not None and isinstance(channels[0], str)
+        sample = read_signal(file, None if by_name else channels)
+        names = tuple(f"channel {number + 1}" for number in range(len(sample)) if channels is None)
+        names = names or tuple(f"channel {each + 1}" if isinstance(each, int) else each for each in channels or ())
         if len(names) != len(sample):
-            raise UsageError(f"channels: there are {len(names)} where {shorten(file)} has {len(sample)}")
-        return names, sample
-    names = named or tuple(_titles(file))
-    return names, read_signal(file, names)
+            raise UsageError(
+                f"channels: there are {len(names)} where {shorten(file)} has {len(sample)}"
+                + checks.transposed(sample, len(names))
+            )
+        wanted = None if by_name else channels
+    if channels is None:
+        if len(sample) > sample.shape[1]:
+            raise UsageError(
+                f"{shorten(file)}: has {len(sample):,} channels of {sample.shape[1]:,} samples, as if its axes were "
+                "swapped; expected [channels, samples]: save its transpose, or name the channels"
+            )
+        _require_signals(file, names, sample)
+    if file.suffix == ".csv" and skip_lines != 0:
+        _require_samples(file, sample, rate, lines)
+    return names, wanted, sample
 
 
-def read_signal(path: Path, columns: Sequence[str] | None) -> NDArray[Any]:
-    """Return the samples of a file, [channels, samples].
+def _signal_columns(file: Path, titles: Sequence[str], skip_lines: int) -> tuple[str, ...]:
+    """Return all columns but the index that pandas writes; a column that has no name otherwise is refused."""
+    index = _pandas_index(file)
+    if titles and titles[0] in ("", "Unnamed: 0"):
+        numbers = read_signal(file, [0], skip_lines)[0]
+        index = [*index, *(titles[:1] if np.array_equal(numbers, np.arange(len(numbers)) + numbers[0]) else [])]
+    return tuple(checks.names(f"{shorten(file)}: columns", [title for title in titles if title not in index]))
+
+
+def _require_signals(file: Path, names: Sequence[str], sample: NDArray[Any]) -> None:
+    """Raise a UsageError if a column looks like a time, a counter or a label."""
+    for name, values in zip(names, sample, strict=True):
+        finite = values[np.isfinite(values)].astype(np.float64)
+        steps = np.diff(finite)
+        words = {word for word in re.split(r"[^a-z]+", name.lower()) if word}
+        what = "no signal" if words & _NO_SIGNALS else None
+        if len(steps) > _FEW:
+            usual = np.isclose(steps, np.median(steps), rtol=1e-3, atol=0).mean() if np.median(steps) else 0
+            if usual >= _MOST or (steps > 0).all() or (steps < 0).all():
+                what = "a time or an index"
+            elif len(finite) >= _FEW**2 and len(np.unique(finite)) <= _FEW and not (finite % 1).any():
+                what = "a label"
+        if what is not None:
+            raise UsageError(
+                f"{shorten(file)}: column {shown(name)} looks like {what}; give channels=[...] with the signals of "
+                f"{shorten(', '.join(names))}"
+            )
+
+
+def _require_samples(file: Path, sample: NDArray[Any], rate: float, skipped: int) -> None:
+    """Raise a UsageError if one of the first lines looks like a start time or the sampling rate."""
+    last = sample[:, -1]
+    for line in range(min(_FEW, sample.shape[1] - 1), 0, -1):
+        values = sample[:, line - 1]
+        if ((values == rate).all() and (last != rate).any()) or ((values >= _UNIX).all() and (last < _UNIX).all()):
+            raise UsageError(
+                f"{shorten(file)}: sample {line} is {values[0]:.16g}, which looks like a start time or a sampling "
+                f"rate; give skip_lines={skipped + line} to begin after it, or skip_lines=0 if it is a sample"
+            )
+
+
+def read_signal(
+    path: Path, columns: Sequence[str | int] | None, skip_lines: int = 0, units: str | None = None
+) -> NDArray[Any]:
+    """Return the samples of a file, [channels, samples]; columns are given by name or position, by default all.
 
     Raises:
-        UsageError: the file cannot be read or lacks a column.
+        UsageError: the file cannot be read, lacks a column, or says that a column is in another unit.
     """
     with one_sentence(path), open_regular(path):
         if path.suffix == ".npy":
-            return np.asarray(checks.signal(shorten(path), _npy(path)))
-        titles = _titles(path)
+            array, rows = _npy(path), [each for each in columns or () if isinstance(each, int)]
+            if max(rows, default=0) >= len(array):
+                raise UsageError(f"{shorten(path)}: has {len(array)} channels, counted from 0; expected {rows} in it")
+            return np.asarray(checks.signal(shorten(path), array[rows] if rows else array))
+        layout = _layout(path, skip_lines)
+        titles = layout.titles
         for name in columns or ():
-            if name not in titles:
+            if (name not in titles) if isinstance(name, str) else not 0 <= name < len(titles):
                 raise UsageError(f"{shorten(path)}: has no column {shown(name)}; it has {shorten(', '.join(titles))}")
-            if titles.count(name) > 1:
-                raise UsageError(f"{shorten(path)}: has {titles.count(name)} columns {shown(name)}; rename one of them")
-        table = _parquet(path, lambda pq: pq.read_table(path)) if path.suffix == ".parquet" else _csv(path, titles)
+            if titles.count(str(name)) > 1:
+                raise UsageError(
+                    f"{shorten(path)}: has {titles.count(str(name))} columns {shown(name)}; rename one of them"
+                )
+        places = [titles.index(each) if isinstance(each, str) else each for each in columns or range(len(titles))]
+        for place in places if units is not None and known(units) else ():
+            given = layout.units[place]
+            if known(given) and factor(given, str(units)) != 1:
+                raise UsageError(
+                    f"{shorten(path)}: column {shown(titles[place])} is in {given}, not in {units}; give its unit as "
+                    "units, or the factor to units as gain"
+                )
         try:
-            found = [table[name].to_numpy() for name in columns or titles]
+            found = _parquet_columns(path, places) if path.suffix == ".parquet" else _csv(path, layout, places)
             return np.asarray(checks.signal(shorten(path), np.stack(found)))
         except (TypeError, ValueError) as error:
             if isinstance(error, UsageError):
                 raise
             raise UsageError(
-                f"{shorten(path)}: holds values that are not numbers; expected a column of numbers for each channel"
+                f"{shorten(path)}: holds values that are not numbers; expected a column of numbers for each channel, "
+                "or channels=[...] with those that are"
             ) from None
 
 
@@ -149,47 +280,118 @@ def _npy(path: Path) -> NDArray[Any]:
         raise UsageError(f"{shorten(path)}: not a whole array file; expected what numpy.save writes") from None
 
 
-def _parquet(path: Path, read: Any) -> Any:
+def _parquet(path: Path, read: Callable[[Any], Any]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        return read(pq)
-    except pa.ArrowInvalid:
-        raise UsageError(f"{shorten(path)}: not a readable Parquet file") from None
+        return read(pq.ParquetFile(path))
+    except (pa.ArrowException, OSError):
+        raise UsageError(f"{shorten(path)}: not a readable Parquet file; expected what pandas writes") from None
 
 
-def _csv(path: Path, titles: Sequence[str]) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    skipped = int(_has_titles(path))
-    try:
-        return csv.read_csv(
-            path,
-            read_options=csv.ReadOptions(use_threads=False, column_names=list(titles), skip_rows=skipped),
-            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(titles, pa.float64())),
-        )
-    except pa.ArrowInvalid as error:
-        raise UsageError(f"{shorten(path)}: not a table of numbers ({str(error).splitlines()[0][:120]})") from None
+def _parquet_columns(path: Path, places: Sequence[int]) -> list[NDArray[Any]]:
+    titles = _layout(path, 0).titles
+    table = _parquet(path, lambda file: file.read([titles[place] for place in places]))
+    return [table[titles[place]].to_numpy() for place in places]
 
 
-def _first_cells(path: Path) -> list[str]:
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
-        return [cell.strip().strip('"') for cell in file.readline().split(",")]
+def _pandas_index(path: Path) -> list[str]:
+    """Return the columns of a Parquet file that are the index of a pandas table."""
+    said = _parquet(path, lambda file: file.schema_arrow.pandas_metadata) if path.suffix == ".parquet" else None
+    return [name for name in (said or {}).get("index_columns", ()) if isinstance(name, str)]
 
 
-def _has_titles(path: Path) -> bool:
-    try:
-        [float(cell) for cell in _first_cells(path)]
-    except ValueError:
-        return True
-    return False
+class _Layout(NamedTuple):
+    """Columns of a table with their units ("" if not given), and how its text is written."""
+
+    titles: list[str]
+    units: list[str]
+    form: TextForm | None = None
+    skipped: int = 0
 
 
-def _titles(path: Path) -> list[str]:
-    """Return the columns of a file; numbered if the first line of a CSV file has numbers."""
+def _layout(path: Path, skip_lines: int) -> _Layout:
+    """Return the columns of a file; numbered if the first line of a CSV file has numbers.
+
+    Lines of a CSV file that begin with # are skipped, but the last one may have the names. A line below the names has
+    units if it has no number where the next one has some.
+    """
+    form, skipped, units = None, skip_lines, list[str]()
     if path.suffix == ".parquet":
-        return list(_parquet(path, lambda pq: pq.read_schema(path)).names)
-    cells = _first_cells(path)
-    return cells if _has_titles(path) else [f"channel {number + 1}" for number in range(len(cells))]
+        titles = list(_parquet(path, lambda file: file.schema_arrow.names))
+    else:
+        form = text_form(path, skip_lines)
+        comments = next(
+            (n for n, line in enumerate(form.lines) if line.strip() and not line.startswith("#")), len(form.lines)
+        )
+        lines = [form.lines[comments - 1].lstrip("# ")] if comments else []
+        rows = csv.reader([*lines, *form.lines[comments:]], delimiter=form.separator)
+        cells = [[cell.strip() for cell in row] for row in rows]
+        numeric = [[_number(cell, form.decimal) is not None for cell in row] for row in cells]
+        if comments and (len(cells) < 2 or len(cells[0]) != len(cells[1]) or not all(numeric[1])):
+            del cells[0], numeric[0]  # a comment, not the names
+            comments += 1
+        skipped += max(0, comments - 1)
+        titles = cells[0] if cells else []
+        if all(numeric[0]) if numeric else True:
+            titles = [f"channel {number + 1}" for number in range(len(titles))]
+        else:
+            skipped += 1
+            below = zip(cells[1], numeric[2], strict=False) if len(cells) > 2 else ()
+            if any(cell and number for cell, number in below) and not any(numeric[1]):
+                units, skipped = cells[1], skipped + 1
+    named = [match[1] if (match := _IN_BRACKETS.search(title)) else "" for title in titles]
+    return _Layout(titles, [a or b.strip("[]() ") for a, b in zip_longest(named, units, fillvalue="")], form, skipped)
+
+
+def _csv(path: Path, layout: _Layout, places: Sequence[int]) -> list[NDArray[Any]]:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    form, columns = layout.form, [str(place) for place in range(len(layout.titles))]
+    assert form is not None
+    wanted = [columns[place] for place in places]
+    try:
+        table = arrow_csv.read_csv(
+            path,
+            read_options=arrow_csv.ReadOptions(
+                use_threads=False,
+                column_names=columns,
+                skip_rows=layout.skipped,
+                encoding=form.encoding.removesuffix("-sig"),
+            ),
+            parse_options=arrow_csv.ParseOptions(delimiter=form.separator),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(wanted, pa.float64()), include_columns=wanted, decimal_point=form.decimal
+            ),
+        )
+        return [table[name].to_numpy() for name in wanted]
+    except (pa.ArrowException, UnicodeError):
+        raise UsageError(f"{shorten(path)}: {_fault(path, layout, places)}") from None
+
+
+def _fault(path: Path, layout: _Layout, places: Sequence[int]) -> str:
+    """Return what makes a text table unreadable."""
+    assert layout.form is not None
+    for number, cells in csv_lines(path, "expected a table of numbers", layout.form):
+        if number <= layout.skipped:
+            continue
+        if len(cells) != len(layout.titles):
+            return f"line {number} has {len(cells)} cells; expected {len(layout.titles)}"
+        for place in places:
+            cell = cells[place].strip()
+            if cell and _number(cell, layout.form.decimal) is None:
+                return (
+                    f"line {number}, column {shown(layout.titles[place])}: {shown(cell)} is not a number; repair it, "
+                    "or give channels=[...] without this column"
+                )
+    return "not a readable table of numbers; expected text with a line for each sample"
+
+
+def _number(cell: str, decimal: str) -> float | None:
+    """Return a cell as a number, NaN for a missing one; None if it is text."""
+    try:
+        return math.nan if cell in _NULLS else float(cell.replace(decimal, "."))
+    except ValueError:
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from clops_sweep.data.files.csv_table import csv_lines
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, shown
 
+_ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]*$")
 _UNDECODED = "\ufffd"
 """Replacement of invalid UTF-8."""
 
@@ -29,7 +31,7 @@ Column = str | int
 class Fields:
     """The columns or header comments with the facts about a recording."""
 
-    label: Column
+    label: Column | Sequence[Column]
     name: Column = 0
     patient: Column | None = None
     time: Column | None = None
@@ -41,6 +43,8 @@ class Fields:
         for argument, named in (("domains", self.domains), ("groups", self.groups)):
             if not isinstance(named, Mapping):
                 raise checks.refused(argument, 'a mapping such as {"site": "hospital"}', named)
+        if (not self.label and self.label != 0) or not isinstance(self.label, str | int | list | tuple):
+            raise checks.refused("label", "a column by name or position, or a list of columns of 0 and 1", self.label)
         for argument, column in self.columns.items():
             if isinstance(column, bool) or not isinstance(column, str | int) or column == "":
                 raise checks.refused(argument, "a column by name, or by position from 0", column)
@@ -48,16 +52,22 @@ class Fields:
     @property
     def columns(self) -> dict[str, Column]:
         """Return the given fields, by argument."""
+        label = self.label
+        several = (
+            {"label": label} if isinstance(label, str | int) else {f"label[{n}]": it for n, it in enumerate(label)}
+        )
         single = {
-            "name": self.name,
-            "label": self.label,
             "patient": self.patient,
             "time": self.time,
             "split": self.split,
         }
         named = {f"domains[{name!r}]": column for name, column in self.domains.items()}
         named |= {f"groups[{name!r}]": column for name, column in self.groups.items()}
-        return {argument: column for argument, column in {**single, **named}.items() if column is not None}
+        return {
+            argument: each
+            for argument, each in {"name": self.name, **several, **single, **named}.items()
+            if each is not None
+        }
 
 
 def of_header(column: Column | None) -> bool:
@@ -69,10 +79,13 @@ Table = str | PathLike[str] | Any
 """A CSV file, or a table that is in memory: a pandas DataFrame."""
 
 
-def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, list[dict[str, str]]]:
+def read_rows(
+    folder: Path, table: Table, fields: Fields, separator: str | None
+) -> tuple[Path | None, list[dict[str, str]]]:
     """Return the rows of a table by argument (name, label, ...), in order, and its file, if any.
 
-    The first line of a file has the names of the columns if any field is given by name.
+    The first line of a file has the names of the columns if any field is given by name. If the label is a list of
+    columns of 0 and 1, it consists of the names of those that are 1, joined by `separator`.
 
     Raises:
         UsageError: the file or a column does not exist, or a row has fewer cells than the others.
@@ -87,8 +100,7 @@ def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, 
         titles = [title.strip() for title in rows.pop(0)[1]] if named else []
     elif hasattr(table, "itertuples"):
         path, what, titles = None, "table", [str(column) for column in table.columns]
-        texts = table.astype(object).where(table.notna(), "").astype(str)
-        rows = list(enumerate(texts.values.tolist(), 1))
+        rows = list(enumerate(table.astype(object).values.tolist(), 1))
     else:
         raise checks.refused("table", "a CSV file or a pandas DataFrame", table)
     if not rows:
@@ -99,12 +111,22 @@ def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, 
         if len(cells) != width:
             raise UsageError(f"{what}: line {number} has {len(cells)} cells; expected {width}")
         for argument, place in places.items():
-            if _UNDECODED in cells[place]:
+            if _UNDECODED in str(cells[place]):
                 raise UsageError(
                     f"{what}: line {number}, {argument}: {shown(cells[place])} is not UTF-8; save the table as UTF-8, "
                     "or give table=pandas.read_csv(..., encoding=...)"
                 )
-    return path, [{argument: cells[place].strip() for argument, place in places.items()} for _, cells in rows]
+    found = [{arg: checks.identifier(arg, cells[place]) for arg, place in places.items()} for _, cells in rows]
+    flags = {argument: str(column) for argument, column in wanted.items() if argument.startswith("label[")}
+    for (number, _), row in zip(rows, found, strict=True) if flags else ():
+        given = {column: row.pop(argument) for argument, column in flags.items()}
+        on = [column for column, cell in given.items() if cell.lower() in ("1", "true")]
+        if wrong := [cell for cell in given.values() if cell.lower() not in ("1", "true", "0", "false", "")]:
+            raise checks.refused(f"{what}: line {number}: label", "0 or 1 in each of the columns", wrong[0])
+        if len(on) > 1 and separator is None:
+            raise UsageError(f'{what}: line {number} has the labels {", ".join(on)}; give separator="," to use several')
+        row["label"] = (separator or "").join(on)
+    return path, found
 
 
 def _place(what: str, argument: str, column: Column, titles: Sequence[str], width: int) -> int:
@@ -143,9 +165,10 @@ class Labels:
                 raise UsageError("classes: expected the labels to use, because no table lists them")
             classes = found
         if isinstance(classes, Mapping):
-            checks.names("classes", list(classes))
-            self.classes = checks.names("classes", list(dict.fromkeys(classes.values())), least=2)
-            self._place = {label: self.classes.index(name) for label, name in classes.items()}
+            labels = checks.names("classes", list(classes))
+            named = [checks.text("classes", name) for name in classes.values()]
+            self.classes = checks.names("classes", list(dict.fromkeys(named)), least=2)
+            self._place = {label: self.classes.index(name) for label, name in zip(labels, named, strict=True)}
         else:
             self.classes = checks.names("classes", classes, least=2)
             self._place = {name: place for place, name in enumerate(self.classes)}
@@ -192,6 +215,30 @@ def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels
         names, classes, labels, column("patient") or names, column("time"), listed("domains"),
         column("split"), listed("groups"), one=True,
     )  # fmt: skip
+
+
+def located(
+    rows: Sequence[dict[str, str]], files: Mapping[str, Path], folder: Path, ending: str = ""
+) -> list[tuple[dict[str, str], Path]]:
+    """Return each row with the file of its name, which may not exist.
+
+    Raises:
+        UsageError: two names are one file.
+    """
+    found, names = [], dict[Path, str]()
+    for row in rows:
+        file = by_any_name(files, row["name"]) or folder / f"{row['name']}{ending}"
+        if names.setdefault(file, row["name"]) != row["name"]:
+            both = f"{shown(names[file])} and {shown(row['name'])}"
+            raise UsageError(f"name: {both} are one file, {shorten(file)}; keep one of the rows")
+        found.append((row, file))
+    return found
+
+
+def by_any_name(files: Mapping[str, Path], name: str) -> Path | None:
+    """Return the file with a name, which may have another extension, such as that of a signal file."""
+    plain = PurePosixPath(name.replace("\\", "/")).as_posix()
+    return files.get(plain) or files.get(_ENDING.sub("", plain))
 
 
 def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:

@@ -82,6 +82,7 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
         window,
         stride,
         rate,
+        missing=checks.missing(given.get("missing", "refuse")),
     )
     usual = checks.positive("sampling_rate", shared["sampling_rate"])
 
@@ -116,6 +117,7 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
     if len(array) != len(common.channels):
         raise UsageError(
             f"signal: has {len(array)} channels; expected {len(common.channels)}, as there are in channels"
+            + checks.transposed(array, len(common.channels))
         )
     if common.stored_as is np.int16 and stored_as(array.dtype, common.rate) is not np.int16:
         raise UsageError(f"signal: is of {array.dtype}; expected whole numbers of 16 bits, as the first recording has")

@@ -73,7 +73,8 @@ class Signal(NamedTuple):
     """All samples of b recordings of one length.
 
     Stored [b, channels, samples] at a sampling rate of `rate`; gain * stored + offset, [channels] each, is in units.
-    `stretches` are labelled segments, if the files contain them.
+    `stretches` are labelled segments, if the files contain them. `missing` [b, channels, samples] marks missing samples
+    of integers; those of floats are NaN. `notes` says what was assumed or changed.
     """
 
     stored: NDArray[Any]
@@ -81,6 +82,8 @@ class Signal(NamedTuple):
     gain: NDArray[np.float64]
     offset: NDArray[np.float64]
     stretches: Sequence[Stretch] | None = None
+    missing: NDArray[np.bool_] | None = None
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -112,30 +115,42 @@ class Portion(Source):
             sizes=np.full(many, len(begins) * channels),
             dropped={} if len(begins) else {reason: many},
         )  # fmt: skip
+        frames = _cut(common, windows, begins, signal, where)
+        missing = None  # NaN in float32
+        if frames.dtype.kind != "f":
+            missing = np.zeros(len(windows), bool)
+            if signal.missing is not None:
+                missing = np.asarray(_windowed(windows, begins, signal.missing).any(1))
         with np.errstate(over="ignore"):  # overflow to infinity in float32 is refused later
             gain, offset = (each[windows.leads].astype(np.float32) for each in (signal.gain, signal.offset))
         return Frames(
             windows,
-            _cut(common, windows, begins, signal, where),
+            frames,
             gain,
             offset,
-            np.zeros(len(windows), bool),
+            missing,
             samples_digest(signal.stored) if self.files else None,
+            signal.notes,
         )
 
 
 def _cut(common: Common, windows: Windows, begins: NDArray[np.int64], signal: Signal, where: str) -> NDArray[Any]:
     """Return the frames [m, samples] as stored."""
-    stored, width, many = signal.stored, windows.width, len(signal.stored)
     if not len(windows):
-        return np.empty((0, common.frame_samples(width, signal.rate)), common.stored_as)
-    if len(begins) > 1 or width < stored.shape[2]:
-        stored = np.stack([stored[:, :, begin : begin + width] for begin in begins], axis=1)
-    cut = stored.reshape(-1, width)
+        return np.empty((0, common.frame_samples(windows.width, signal.rate)), common.stored_as)
+    cut, many = _windowed(windows, begins, signal.stored), len(signal.stored)
     # Each recording has its own grid for resampled samples.
     pieces = [cut] if common.keeps(signal.rate) or many == 1 else np.split(cut, many)
     frames = [common.frames(piece, signal.rate, where) for piece in pieces]
     return frames[0] if len(frames) == 1 else np.concatenate(frames)
+
+
+def _windowed(windows: Windows, begins: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
+    """Return windows [m, width] of values [b, channels, samples]."""
+    width = windows.width
+    if len(begins) > 1 or width < values.shape[2]:
+        values = np.stack([values[:, :, begin : begin + width] for begin in begins], axis=1)
+    return values.reshape(-1, width)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Any, Final, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.frames import TEST, TRAINING, UNKNOWN_PERSON, VALIDATION
+from clops_sweep.data.records import Missing
 from clops_sweep.errors import UsageError, shown
 
 SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION, "test": TEST}
@@ -22,7 +26,11 @@ MOST_GROUPS: Final = 50
 UNKNOWN: Final = "unknown"
 """The group of recordings whose entry is missing."""
 
-_MISSING: Final = ("", "None", "nan", "NaN", "NaT", "<NA>")
+_NOTHING: Final = ("", "nan", "NaN", "NaT", "<NA>")
+"""Text of missing values."""
+_MISSING: Final = (*_NOTHING, "None")
+_WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]*)\.0+")
+"""A whole number that a table of floats became when it was written."""
 _RESERVED: Final = ("lead", "channel")
 _ROWS_OF_REPORTS: Final = ("all", "class", "task")
 """Names of other rows of update reports, which groups cannot have."""
@@ -50,7 +58,7 @@ def names(argument: str, value: Any, least: int = 1) -> tuple[str, ...]:
     """Validate distinct names."""
     if isinstance(value, str | Mapping | Set) or not isinstance(value, Iterable):
         raise refused(argument, "a list of names", value)
-    found = [str(each) if isinstance(each, np.str_) else each for each in value]
+    found = [text(argument, each) if isinstance(each, numbers.Real | str) else each for each in value]
     for each in found:
         if not (isinstance(each, str) and each.strip() and each.isprintable()):
             raise refused(argument, "names that can be printed", each)
@@ -62,6 +70,21 @@ def names(argument: str, value: Any, least: int = 1) -> tuple[str, ...]:
             raise UsageError(f"{argument}: {shown(each)} is there twice; expected each name once")
         seen.add(each)
     return tuple(found)
+
+
+def channels(value: Any) -> tuple[str | int, ...] | None:
+    """Validate `channels`: names, or positions from 0; None for all."""
+    found = None if value is None else names("channels", value)
+    if found is None or not all(isinstance(each, int | np.integer) and not isinstance(each, bool) for each in value):
+        return found
+    if min(value) < 0:
+        raise refused("channels", "names, or positions from 0", min(value))
+    return tuple(int(each) for each in found)
+
+
+def transposed(array: NDArray[Any], channels: int) -> str:
+    """Return a remedy where an array [channels, samples] has another number of channels than expected."""
+    return "; transpose it to [channels, samples]" if array.shape[1] == channels or len(array) > array.shape[1] else ""
 
 
 def positive(argument: str, value: Any) -> float:
@@ -90,6 +113,13 @@ def windowing(window: Any, stride: Any, rate: Any) -> tuple[float | None, float 
     )
 
 
+def missing(value: Any) -> Missing:
+    """Validate `missing`."""
+    if value not in get_args(Missing):
+        raise refused("missing", " or ".join(f'"{each}"' for each in get_args(Missing)), value)
+    return cast(Missing, value)
+
+
 def units(value: Any) -> str:
     """Validate the unit of the signals."""
     if not isinstance(value, str) or not value.isprintable():
@@ -108,10 +138,10 @@ def gains(value: Any, channels: int) -> NDArray[np.float64]:
         raise UsageError(
             f"gain: expected a number, or one for each of {channels} channels, not {shown(value)}"
         ) from None
-    if not (np.isfinite(found) & (found > 0)).all():
-        raise refused("gain", "numbers above 0", value)
-    if not ((found >= _FLOAT32.tiny) & (found <= _FLOAT32.max)).all():
-        raise refused("gain", f"numbers from {_FLOAT32.tiny:.2g} to {_FLOAT32.max:.2g}, which float32 holds", value)
+    if not (np.isfinite(found) & (found != 0)).all():
+        raise refused("gain", "numbers other than 0", value)
+    if not ((abs(found) >= _FLOAT32.tiny) & (abs(found) <= _FLOAT32.max)).all():
+        raise refused("gain", f"magnitudes from {_FLOAT32.tiny:.2g} to {_FLOAT32.max:.2g}, which float32 holds", value)
     return found
 
 
@@ -131,7 +161,8 @@ def signal(argument: str, value: Any) -> NDArray[Any]:
     if array.ndim != 2 or not array.shape[0]:
         raise UsageError(f"{argument}: expected [channels, samples], not the shape {list(array.shape)}")
     if array.shape[1] < 2:
-        raise UsageError(f"{argument}: has {array.shape[1]} samples; expected two at least")
+        swapped = "; transpose it to [channels, samples]" if len(array) > 1 else ""
+        raise UsageError(f"{argument}: has {array.shape[1]} samples; expected two at least{swapped}")
     return array
 
 
@@ -147,12 +178,17 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
             f"labels: have the shape {list(array.shape)}; expected one for each of {count} recordings, [{count}] or "
             f"[{count}, {len(classes)}]"
         )
-    if array.ndim == 1 and array.dtype.kind in "UO" and all(isinstance(each, str) for each in array.tolist()):
-        place = {name: position for position, name in enumerate(classes)}
-        for each in array.tolist():
-            if each not in place:
-                raise UsageError(f"labels: {shown(each)} is not one of the classes {', '.join(classes)}")
-        return np.array([place[each] for each in array.tolist()], np.int64)
+    place = {name: position for position, name in enumerate(classes)}
+    if array.ndim == 1 and array.dtype.kind in "SUO":
+        listed = array.tolist()
+        if all(isinstance(each, str | bytes) for each in listed):
+            named = [identifier("labels", each) for each in listed]
+            for each in named:
+                if each not in place:
+                    raise UsageError(f"labels: {shown(each)} is not one of the classes {', '.join(classes)}")
+            return np.array([place[each] for each in named], np.int64)
+        if all(isinstance(each, numbers.Real) and not isinstance(each, bool) for each in listed):
+            array = np.array(listed)
     if array.dtype.kind == "f" and (wrong := array != np.floor(array)).any():  # also NaN
         place = np.argwhere(wrong)[0]
         where = f" of recording {place[0]} (from 0)" if count > 1 else ""
@@ -168,6 +204,11 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
             raise UsageError("labels: with a column for each class, expected only 0 and 1")
         return array.astype(np.uint8)
     if count and not (array.min() >= 0 and array.max() < len(classes)):
+        named = [identifier("labels", each) for each in array.tolist()]
+        positions = map(str, range(len(classes)))
+        # codes that are names: of one label alone this is sure only if no class has the name of a position
+        if all(each in place for each in named) and (count > 1 or place.keys().isdisjoint(positions)):
+            return np.array([place[each] for each in named], np.int64)
         worst = array.min() if array.min() < 0 else array.max()
         raise UsageError(f"labels: {worst.item()} is no position in classes; expected 0 to {len(classes) - 1}")
     return array.astype(np.int64)
@@ -206,39 +247,72 @@ def text(argument: str, value: Any, whole: bool = False) -> str:
             raise refused(argument, "text, or bytes in UTF-8", value) from None
     if not isinstance(value, str | numbers.Real) or isinstance(value, bool):
         raise refused(argument, "names or numbers", value)
-    if isinstance(value, float | np.floating):
-        if not math.isfinite(value) or (whole and value != math.floor(value)):
-            raise refused(argument, "names or whole numbers" if whole else "names or numbers", value)
-        if whole and abs(value) >= (exact := 2 ** (np.finfo(type(value)).nmant + 1)):
-            raise refused(argument, f"whole numbers below {exact:,}, from which on floats are rounded, or text", value)
-        found = f"{value:.12g}" if value != math.floor(value) else str(math.floor(value))
-    else:
-        try:
-            found = str(value)
-        except Exception:  # an integer with thousands of digits, or a user-defined class
-            raise refused(argument, "names that can be printed", value) from None
-    if not found.strip() or not found.isprintable():
-        raise refused(argument, "names that can be printed", found)
+    if isinstance(value, float | np.floating) and (not math.isfinite(value) or (whole and value != math.floor(value))):
+        raise refused(argument, "names or whole numbers" if whole else "names or numbers", value)
+    try:
+        found = identifier(argument, value)
+    except UsageError:
+        raise
+    except Exception:  # an integer with thousands of digits, or a user-defined class
+        raise refused(argument, "names that can be printed", value) from None
+    if not found or not found.isprintable() or (whole and found in _MISSING):
+        raise refused(argument, "names that can be printed", found or value)
     if "\ufffd" in found:
         raise refused(argument, "text that was decoded without loss (read it in its own encoding)", found)
     return found
+
+
+def identifier(argument: str, value: Any) -> str:
+    """Return a name or number as text, so that equal identifiers are equal whatever type they arrive in.
+
+    A missing value is "", a whole number has no decimals (also in text: "1.0" is "1"), and spaces around text go.
+
+    Raises:
+        UsageError: a float is so large that it stands for several whole numbers.
+    """
+    written = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    written = unicodedata.normalize("NFC", written.strip())
+    if value is None or written in _NOTHING:
+        return ""
+    if isinstance(value, float | np.floating) and math.isfinite(value):
+        if value != math.floor(value):
+            return f"{float(written):.12g}"
+        if abs(value) >= (exact := 2 ** (np.finfo(type(value)).nmant + 1)):
+            raise refused(argument, f"whole numbers below {exact:,}, from which on floats are rounded, or text", value)
+        return str(math.floor(value))
+    return written.partition(".")[0] if _WHOLE.fullmatch(written) else written
 
 
 def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
     """Validate dates [n]."""
     unmasked(argument, value)
     try:
-        if np.asarray(value).dtype.kind in "iuf":  # numpy would take a year for a second of 1970
+        plain = np.asarray(value)
+        if plain.dtype.kind in "iuf":  # numpy would take a year for a second of 1970
             raise TypeError
-        found = np.asarray(value, "datetime64[s]")
-    except (TypeError, ValueError):
+        listed = [] if plain.dtype.kind == "M" or plain.ndim != 1 else plain.tolist()
+        known = [_utc(each) for each in listed]
+        found = np.asarray(known if listed else value, "datetime64[s]")
+    except (TypeError, ValueError, OverflowError):
         what = f'{argument}: expected dates such as "2020-01-31" or numpy.datetime64'
         raise UsageError(what + _no_date(value)) from None
     if found.shape != (count,):
         raise UsageError(f"{argument}: have the shape {list(found.shape)}; expected one for each of {count} recordings")
+    if len({one is other for one, other in zip(listed, known, strict=True)}) > 1:
+        raise UsageError(f"{argument}: some have a time zone and others none; expected one kind")
     if np.isnat(found).any():
         raise UsageError(f"{argument}: recording {int(np.flatnonzero(np.isnat(found))[0])} (from 0) has no date")
     return found
+
+
+def _utc(value: Any) -> Any:
+    """Return a date with a time zone in UTC, without the zone; any other value as it is."""
+    try:
+        date = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+    zoned = isinstance(date, datetime) and date.tzinfo is not None
+    return date.astimezone(UTC).replace(tzinfo=None) if zoned else value
 
 
 def _no_date(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -42,6 +43,8 @@ class Recordings:
         gain: factor from samples to `units`, one number or one per channel.
         groups: columns [n] by name, such as ``{"sex": [...]}``, for subgroups in update reports; at most 50 values
             each, and "unknown" where an entry is missing (None, NaN or empty). No run depends on them.
+        missing: "refuse" recordings with NaN, infinite or missing samples, or "drop_windows" to leave out the windows
+            that have them, which are counted.
 
     Raises:
         UsageError: one sentence that names the argument, what is wrong and what would be right. NaN or infinite samples
@@ -66,6 +69,7 @@ class Recordings:
         names: Any = None,
         gain: Any = None,
         groups: Mapping[str, Any] | None = None,
+        missing: str = "refuse",
     ) -> None:
         rate = checks.positive("sampling_rate", sampling_rate)
         channel_names, class_names = checks.names("channels", channels), checks.names("classes", classes, least=2)
@@ -85,6 +89,7 @@ class Recordings:
             self.columns.labels is not None and self.columns.labels.ndim == 2,
             np.int16 if narrow else np.float32,
             *windowing,
+            missing=checks.missing(missing),
         )
         self._files: Sequence[Portion] = ()
         self._arrays, self._rate, self._gain = arrays, rate, factor
@@ -106,18 +111,18 @@ class Recordings:
         return InMemory(columns.names, columns=columns, array=array, rate=self._rate, gain=self._gain)
 
     @classmethod
-    def _of(cls, common: Common, files: Sequence[Portion], columns: Columns) -> Recordings:
+    def _of(cls, missing: str, common: Common, files: Sequence[Portion], columns: Columns) -> Recordings:
         """Return recordings in files, validated together."""
         checks.together(common.classes, columns)
         made = cls.__new__(cls)
-        made.common, made.columns, made._files = common, columns, files
+        made.common, made.columns, made._files = replace(common, missing=checks.missing(missing)), columns, files
         return made
 
     @classmethod
     def from_wfdb(
         cls,
         folder: str | PathLike[str],
-        label: str | int,
+        label: str | int | Sequence[str | int],
         *,
         classes: Sequence[str] | Mapping[str, str] | None = None,
         table: Table | None = None,
@@ -127,11 +132,12 @@ class Recordings:
         domains: Mapping[str, str | int] | None = None,
         split: str | int | None = None,
         separator: str | None = None,
-        channels: Sequence[str] | None = None,
+        channels: Sequence[str] | Sequence[int] | None = None,
         window_seconds: float | None = None,
         stride_seconds: float | None = None,
         resample_to: float | None = None,
         groups: Mapping[str, str | int] | None = None,
+        missing: str = "refuse",
     ) -> Recordings:
         """Return the WFDB records (.hea and signal files) in a folder and its subfolders, read one by one.
 
@@ -141,8 +147,9 @@ class Recordings:
 
         Args:
             folder: folder of the records.
-            label: a column of `table`; "#Dx" for a comment of the header; or ".atr" for the rhythm notes in annotation
-                files with that extension: frames are then cut from segments of one rhythm.
+            label: a column of `table`, or a list of columns of 0 and 1, one for each label; "#Dx" for a comment of the
+                header, "#" for the first one without a name; or ".atr" for the annotation files with that extension:
+                frames are then cut from segments of one rhythm or, without rhythms in `classes`, of one symbol.
             classes: the labels to use, in the order of the tasks, or label to class name; other recordings are dropped
                 and counted. By default all labels of the table, sorted.
             table: a CSV file, in the folder or elsewhere, or a pandas DataFrame.
@@ -152,11 +159,12 @@ class Recordings:
             domains: columns for domain_il, by their new names.
             split: column with "train", "validation" or "test".
             separator: separator of several labels of a recording; None for single labels.
-            channels: names of the channels to use; by default those of the first record.
+            channels: names or positions (from 0) of the channels to use; by default those of the first record.
             window_seconds: as above; required for rhythm notes and for records of different lengths.
             stride_seconds: as above.
             resample_to: as above; required for records of different sampling rates.
             groups: columns for subgroups in update reports, by the name that they get.
+            missing: as above.
 
         Raises:
             UsageError: an invalid folder, table, column or record.
@@ -165,7 +173,7 @@ class Recordings:
 
         fields = Fields(label, name, patient, time, split, domains or {}, groups or {})
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
-        return cls._of(*wfdb_files(folder, fields, table, classes, separator, channels, windowing))
+        return cls._of(missing, *wfdb_files(folder, fields, table, classes, separator, channels, windowing))
 
     @classmethod
     def from_folder(
@@ -174,11 +182,11 @@ class Recordings:
         pattern: str = "*.csv",
         *,
         table: Table,
-        label: str | int,
+        label: str | int | Sequence[str | int],
         sampling_rate: float,
         units: str,
         name: str | int = 0,
-        channels: Sequence[str] | None = None,
+        channels: Sequence[str] | Sequence[int] | None = None,
         classes: Sequence[str] | Mapping[str, str] | None = None,
         patient: str | int | None = None,
         time: str | int | None = None,
@@ -190,11 +198,16 @@ class Recordings:
         stride_seconds: float | None = None,
         resample_to: float | None = None,
         groups: Mapping[str, str | int] | None = None,
+        missing: str = "refuse",
+        skip_lines: int | None = None,
     ) -> Recordings:
         """Return recordings in CSV, NPY or Parquet files, one file each, with a table of labels.
 
         A CSV or Parquet file has one column per channel; an NPY file has the shape [channels, samples]. Files are read
-        one by one. Columns of the table, `classes` and `separator` are as in `from_wfdb`.
+        one by one. The separator of a CSV file, its encoding (UTF-8, or UTF-16 with a byte order mark), decimal commas
+        and a line of units below the names are detected. Without `channels`, a column that looks like a time, an index
+        or a label is refused, and the index of a pandas table is left out. Columns of the table, `classes` and
+        `separator` are as in `from_wfdb`.
 
         Args:
             folder: folder of the files.
@@ -204,7 +217,8 @@ class Recordings:
             sampling_rate: sampling rate in Hz.
             units: unit of the signals.
             name: column with file names, with or without extension.
-            channels: names of the channels; for CSV and Parquet files the columns to use, by default all.
+            channels: names of the channels; for CSV and Parquet files the columns to use, by default all. Positions
+                from 0 select channels of any file.
             classes: the labels to use.
             patient: column with the patient.
             time: column with dates.
@@ -216,6 +230,9 @@ class Recordings:
             stride_seconds: as above.
             resample_to: as above.
             groups: its columns for subgroups in update reports, by the name that they get.
+            missing: as above.
+            skip_lines: lines of CSV files to skip before the names of the columns, or before the samples without
+                names. By default a first line that looks like a start time or a rate is refused; 0 accepts it.
 
         Raises:
             UsageError: an invalid folder, table, column or file.
@@ -228,10 +245,12 @@ class Recordings:
             checks.windowing(window_seconds, stride_seconds, resample_to),
         )
         return cls._of(
+            missing,
             *signal_files(
-                folder, pattern, fields, table, classes, separator, channels, rate, checks.units(units), gain, windowing
-            )
-        )
+                folder, pattern, fields, table, classes, separator, channels, rate, checks.units(units), gain,
+                windowing, skip_lines,
+            ),
+        )  # fmt: skip
 
 
 def _arrays(signals: Any, channels: int, window: float | None) -> Any:
@@ -254,6 +273,7 @@ def _arrays(signals: Any, channels: int, window: float | None) -> Any:
         if len(array) != channels:
             raise UsageError(
                 f"signals[{place}]: has {len(array)} channels; expected {channels}, as there are names in channels"
+                + checks.transposed(array, channels)
             )
         if window is None and array.shape[1] != found[0].shape[1]:
             raise UsageError(

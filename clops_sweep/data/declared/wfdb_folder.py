@@ -9,75 +9,121 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.label_table import (
     Fields,
     Labels,
     Table,
+    by_any_name,
     by_name,
     columns_of,
+    located,
     of_header,
     read_rows,
 )
 from clops_sweep.data.declared.portions import Columns, Portion, Signal
-from clops_sweep.data.files.folder import one_sentence, shorten
-from clops_sweep.data.files.rhythm_segments import rhythm_segments
-from clops_sweep.data.files.wfdb_records import Header, physical, read_annotations, read_header, read_stored
+from clops_sweep.data.files.folder import natural, one_sentence, shorten, visible
+from clops_sweep.data.files.rhythm_segments import labelled_segments
+from clops_sweep.data.files.units import factor
+from clops_sweep.data.files.wfdb_header import HeaderSummary, summarize
+from clops_sweep.data.files.wfdb_records import (
+    leads_of,
+    numbered,
+    read_annotations,
+    read_header,
+    read_in_units,
+    read_stored,
+    read_text,
+)
 from clops_sweep.data.records import Common, Stretch
 from clops_sweep.errors import UsageError, shown
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WfdbRecord(Portion):
-    """One record, or some of its channels.
+    """One record, or some of its channels, in the units of the first record.
 
-    `notes` is the extension of its annotation file, with the class index of each rhythm annotation.
+    `channels` are names or positions. `notes` is the extension of its annotation file, with the class index of each
+    annotation that is used.
     """
 
-    channels: tuple[str, ...]
+    channels: tuple[str | int, ...]
+    units: tuple[str, ...]
     integers: bool
     notes: tuple[str, Mapping[str, int]] | None = None
 
     def signal(self) -> Signal:
-        """The publisher's integers with gain and baseline; in units if a sample is missing or they exceed 16 bits."""
-        header = read_header(self.files[0], lenient=True)
-        stretches = self._stretches(header)
-        leads = positions(header, self.channels)
-        stored = read_stored(header, wide=bool((header.missing < -(2**15)).any()))
-        gain, baseline = header.gain[leads], header.baseline[leads]
-        if self.integers and not (stored[:, leads] == header.missing[leads]).any():
-            return Signal(stored[:, leads].T[None], header.rate, 1 / gain, -baseline / gain, stretches)
-        in_units = np.stack([physical(stored, header, lead) for lead in leads])
-        ones = np.ones(len(leads))
-        return Signal(in_units[None], header.rate, ones, 0 * ones, stretches)
+        """Return the publisher's integers with gain and baseline, or samples in units."""
+        path = self.files[0]
+        if not self.integers:
+            found = read_in_units(path, positions(path, leads_of(path)[0], self.channels))
+            values = found.values * self._factors(found.units)[:, None]
+            ones, stretches = np.ones(len(values)), self._stretches(values.shape[1], found.per_frame)
+            return Signal(values[None], found.rate, ones, 0 * ones, stretches, notes=found.notes)
+        header = read_header(path, lenient=True)
+        leads = positions(path, numbered(header.leads), self.channels)
+        factors = self._factors([header.units[lead] for lead in leads])
+        stored = read_stored(header)[:, leads]
+        missing = stored == header.missing[leads]
+        sign = np.sign(header.gain[leads]).astype(np.int16)
+        gain, baseline = np.abs(header.gain[leads]) / factors, header.baseline[leads] * sign
+        return Signal(
+            (stored * sign).T[None],
+            header.rate,
+            1 / gain,
+            -baseline / gain,
+            self._stretches(header.samples),
+            missing.T[None] if missing.any() else None,
+            header.notes,
+        )
 
-    def _stretches(self, header: Header) -> list[Stretch] | None:
-        """Return the segments of used rhythms: a rhythm lasts until the next note."""
+    def _stretches(self, length: int, per_frame: int = 1) -> list[Stretch] | None:
+        """Return the segments of used labels: a label lasts until the next annotation.
+
+        Annotations count frames, which have `per_frame` samples each.
+        """
         if self.notes is None:
             return None
         ending, places = self.notes
-        samples, symbols, notes = read_annotations(header.path.with_suffix(ending))
-        found = rhythm_segments(samples, symbols, notes, header.samples)
+        samples, symbols, notes = read_annotations(self.files[0].with_suffix(ending))
+        found = labelled_segments(samples * per_frame, symbols, notes, length, places)
         return [Stretch(each.begin, each.end, places[each.rhythm]) for each in found if each.rhythm in places]
 
+    def _factors(self, units: Sequence[str]) -> NDArray[np.float64]:
+        """Return the factor of each channel from its unit to that of the first record."""
+        found = [factor(given, wanted) for given, wanted in zip(units, self.units, strict=True)]
+        for channel, given, wanted, each in zip(self.channels, units, self.units, found, strict=True):
+            if each is None:
+                raise UsageError(
+                    f"{self.place}: channel {channel} is in {given} where the first record is in {wanted}; leave the "
+                    "record out, or declare it as another data set"
+                )
+        return np.array(found, np.float64)
 
-def positions(header: Header, channels: Sequence[str]) -> list[int]:
-    """Return the indices of the channels in a record: in order if it has exactly these, else by name.
+
+def positions(path: Path, leads: Sequence[str], channels: Sequence[str | int]) -> list[int]:
+    """Return the indices of the channels, given by name or position, in a record.
 
     Raises:
         UsageError: the record lacks a channel.
     """
-    if _own(header.leads) == tuple(channels):
-        return list(range(len(header.leads)))
-    lowered = [lead.lower() for lead in header.leads]
-    for name in channels:
-        if name.lower() not in lowered:
+    exact, lowered = list(leads), [lead.lower() for lead in leads]
+    found = []
+    for each in channels:
+        if isinstance(each, str):
+            names = exact if each in exact else lowered
+            place = names.index(each if names is exact else each.lower()) if each.lower() in lowered else -1
+        else:
+            place = each if 0 <= each < len(leads) else -1
+        if place < 0:
             raise UsageError(
-                f"{shorten(header.path)}: has no channel {name}, but {', '.join(header.leads)}; give the channels that "
+                f"{shorten(path)}: has no channel {each}, but {', '.join(leads)}; give the channels that "
                 "all records have"
             )
-    return [lowered.index(name.lower()) for name in channels]
+        found.append(place)
+    return found
 
 
 def wfdb_files(
@@ -86,15 +132,19 @@ def wfdb_files(
     table: Table | None,
     classes: Any,
     separator: str | None,
-    channels: Sequence[str] | None,
+    channels: Sequence[str] | Sequence[int] | None,
     windowing: tuple[float | None, float | None, float | None],
 ) -> tuple[Common, list[WfdbRecord], Columns]:
     """Return values common to the records, and the records; see `Recordings.from_wfdb`."""
     place = Path(folder)
     with one_sentence(place):
-        headers = by_name(sorted(place.rglob("*.hea")), place)
+        found = sorted(visible(place.rglob("*.hea"), place), key=lambda file: natural(str(file)))
+        summaries = {file: summarize(read_text(file)) for file in found}
+    segments = {file.parent / f"{name}.hea" for file, it in summaries.items() for name, _ in it.segments}
+    without = [file for file, summary in summaries.items() if summary.signals == 0]
+    headers = by_name([file for file in found if file not in segments and file not in without], place)
     if not headers:
-        raise UsageError(f"{shorten(place)}: the folder has no WFDB record (*.hea); look at the path")
+        raise UsageError(f"{shorten(place)}: the folder has no WFDB record (*.hea) with signals; look at the path")
     from_notes = isinstance(fields.label, str) and fields.label.startswith(".") and fields.label[1:].isalnum()
     if from_notes and windowing[0] is None:
         raise UsageError(
@@ -107,41 +157,87 @@ def wfdb_files(
             f"{tabled[0]}: {shown(dict(columns)[tabled[0]])} is a column, which needs a table; expected table=..., a "
             'comment of the header such as "#Dx", or, for label, the extension of annotation files such as ".atr"'
         )
-    rows = _rows(place, headers, fields, table, from_notes)
+    rows, empty = _rows(place, headers, fields, table, separator, from_notes), by_name(without, place)
+    listed = [(row, header) for row, header in rows if table is None or not by_any_name(empty, row["name"])]
+    rows, many = listed, len(without) if table is None else len(rows) - len(listed)
+    if not rows:
+        raise UsageError(f"{shorten(place)}: no record of the table has signals; look at the table")
     written = [] if from_notes else [row["label"] for row, _ in rows]
     labels = Labels(classes, separator, written)
-    first = read_header(rows[0][1], lenient=True)
-    names = _own(first.leads) if channels is None else checks.names("channels", channels)
-    leads = positions(first, names)
-    units = dict.fromkeys(first.units[lead] for lead in leads)
-    integers = windowing[2] is None and bool((first.missing[leads] >= -(2**15)).all())
+    wanted = checks.channels(channels)
+    names, units = _first([header for _, header in rows], wanted)
+    # a record with other signals, or of several segments, makes all of them float32
+    integers = windowing[2] is None and all(header not in summaries or summaries[header].narrow for _, header in rows)
     notes = None
     if from_notes:
         mapping = classes if isinstance(classes, Mapping) else {name: name for name in labels.classes}
         notes = (str(fields.label), {note: labels.classes.index(name) for note, name in mapping.items()})
-    found = [(row, header, None if from_notes else labels.of(row["label"])) for row, header in rows]
-    used = [each for each in found if from_notes or each[2] is not None]
+    labelled = [(row, header, None if from_notes else labels.of(row["label"])) for row, header in rows]
+    used = [each for each in labelled if from_notes or each[2] is not None]
     known = columns_of(
         [row for row, _, _ in used], labels.classes, None if from_notes else [label for _, _, label in used]
     )
     recordings = []
     for n, (row, header, _) in enumerate(used):
-        signals = (file for file in (header.with_suffix(end) for end in (".dat", ".mat")) if file.is_file())
-        files = (header, *signals, *([] if notes is None else [header.with_suffix(notes[0])]))
+        files = (header, *_files(header, summaries), *([] if notes is None else [header.with_suffix(notes[0])]))
         recordings.append(
             WfdbRecord(
-                (row["name"],), files, columns=known.rows(n, n + 1), channels=names, integers=integers, notes=notes
+                (row["name"],),
+                files,
+                columns=known.rows(n, n + 1),
+                channels=wanted or names,
+                units=units,
+                integers=integers,
+                notes=notes,
             )
         )
+    left_out = dict(labels.left_out) | ({"records without signals": many} if many else {})
     common = Common(
-        labels.classes, names, ", ".join(units), labels.multi_label, np.int16 if integers else np.float32, *windowing,
-        left_out=dict(labels.left_out),
+        labels.classes, names, ", ".join(dict.fromkeys(units)), labels.multi_label,
+        np.int16 if integers else np.float32, *windowing, left_out=left_out,
     )  # fmt: skip
     return common, recordings, known
 
 
+def _first(files: Sequence[Path], channels: Sequence[str | int] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return channels and units of the first record that can be read; the others are reported by their readers.
+
+    Units that can be converted into each other become that of the first channel that has one of them.
+    """
+    problem = None
+    for path in files:
+        try:
+            leads, units = leads_of(path)
+            wanted = channels or [lead for lead in leads if not lead.endswith("DF Annotations")]  # text in EDF and BDF
+            chosen = positions(path, leads, wanted)
+            common = [
+                next(other for other in map(units.__getitem__, chosen) if factor(units[lead], other)) for lead in chosen
+            ]
+            names = [leads[lead] if isinstance(each, int) else each for lead, each in zip(chosen, wanted, strict=True)]
+            return tuple(names), tuple(common)
+        except UsageError as error:
+            problem = problem or error
+    assert problem is not None
+    raise problem
+
+
+def _files(header: Path, summaries: Mapping[Path, HeaderSummary]) -> list[Path]:
+    """Return the existing files that a header refers to, with those of its segments."""
+    summary = summaries.get(header, HeaderSummary((), None, (), True))
+    found = [header.parent / name for name in summary.files]
+    for name, _ in summary.segments:
+        segment = header.parent / f"{name}.hea"
+        found += [segment, *_files(segment, summaries)]
+    return [file for file in found if file.is_file()]
+
+
 def _rows(
-    folder: Path, headers: Mapping[str, Path], fields: Fields, table: Table | None, from_notes: bool
+    folder: Path,
+    headers: Mapping[str, Path],
+    fields: Fields,
+    table: Table | None,
+    separator: str | None,
+    from_notes: bool,
 ) -> list[tuple[dict[str, str], Path]]:
     """Yield fields and header of every record of the table or, without one, of the folder."""
     commented = {argument: str(column)[1:] for argument, column in fields.columns.items() if of_header(column)}
@@ -149,16 +245,17 @@ def _rows(
         files = dict.fromkeys(headers.values())
         listed = [({"name": _short_name(file, folder, headers)}, file) for file in files]
     else:
-        _, rows = read_rows(folder, table, replace(fields, label=fields.name) if from_notes else fields)
-        # A missing header is reported by its reader.
-        listed = [(row, headers.get(row["name"], folder / f"{row['name']}.hea")) for row in rows]
-    for row, file in listed:
-        if commented and file.is_file():
-            said = _comments(file)
-            for argument, key in commented.items():
-                if key not in said and not argument.startswith("groups["):
-                    raise UsageError(f"{shorten(file)}: has no comment '#{key}: ...', which {argument} names")
-                row[argument] = said.get(key, "")
+        _, rows = read_rows(folder, table, replace(fields, label=fields.name) if from_notes else fields, separator)
+        listed = located(rows, headers, folder, ".hea")  # a missing header is reported by its reader
+    said = {file: _comments(file) for _, file in listed if commented and file.is_file()}
+    for argument, key in commented.items():
+        for row, file in listed:
+            row[argument] = checks.identifier(argument, said.get(file, {}).get(key))
+        lacks = next((file for row, file in listed if file in said and key not in said[file]), None)
+        optional = argument.startswith("groups[") or (argument == "label" and any(row["label"] for row, _ in listed))
+        if lacks is not None and not optional:
+            comment = f"'#{key}: ...'" if key else "without a name"
+            raise UsageError(f"{shorten(lacks)}: has no comment {comment}, which {argument} names")
     return listed
 
 
@@ -167,18 +264,12 @@ def _short_name(file: Path, folder: Path, headers: Mapping[str, Path]) -> str:
 
 
 def _comments(header: Path) -> dict[str, str]:
-    """Return the comments of a header by name: "Dx" to "AF" for "#Dx: AF"."""
+    """Return the comments of a header by name: "Dx" to "AF" for "#Dx: AF"; "" to the first comment without a name."""
     with one_sentence(header):
-        lines = header.read_text(encoding="utf-8", errors="replace").splitlines()
-    pairs = (line[1:].partition(":") for line in lines if line.startswith("#"))
-    return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-def _own(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names of channels, with duplicates numbered."""
-    counts: dict[str, int] = {}
-    found = []
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-        found.append(name if counts[name] == 1 else f"{name} {counts[name]}")
-    return tuple(found)
+        lines = read_text(header).splitlines()
+    found: dict[str, str] = {}
+    for line in lines:
+        if line.startswith("#"):
+            key, named, value = line[1:].partition(":")
+            found.setdefault(*((key.strip(), value.strip()) if named else ("", key.strip())))
+    return found

@@ -2,31 +2,80 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.errors import UsageError
 from clops_sweep.regular_files import open_regular
 
 _AGAIN = "download it again"
+_FORM_BYTES: Final = 2**14
+_FORM_LINES: Final = 20
+_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_ZEROS: Final = 0.25
+"""Share of zero bytes from which text without a mark is UTF-16."""
+_QUOTED: Final = re.compile(r'"[^"]*"')
+_WITH_COMMA: Final = re.compile(r"-?[0-9]*,[0-9]+")
+_WITH_POINT: Final = re.compile(r"-?[0-9]*\.[0-9]+")
 
 
-def csv_lines(path: Path, remedy: str) -> list[tuple[int, list[str]]]:
-    """Return the rows of a CSV file (or .tsv, with tabs), each with its last line's number; blank lines are skipped.
+class TextForm(NamedTuple):
+    """How a text table is written: its encoding, separator, decimal point and first lines."""
 
-    Invalid UTF-8 becomes U+FFFD.
+    encoding: str
+    separator: str
+    decimal: str
+    lines: list[str]
+
+
+def text_form(path: Path, skip_lines: int = 0) -> TextForm:
+    """Return the form of a text table, from its byte order mark and its first lines after those to skip.
+
+    A separator of tab, semicolon or bar is as often in the first line as in most others. If a comma is so too, it is
+    the separator, unless the other one leaves numbers with decimal commas. Without a mark, the encoding is UTF-8, or
+    UTF-16 if every other byte is zero.
+    """
+    with open_regular(path) as binary:
+        start = binary.read(_FORM_BYTES)
+    encoding = next((name for mark, name in _MARKS.items() if start.startswith(mark)), "utf-8-sig")
+    if encoding == "utf-8-sig" and (at_odd := start[1::2].count(0)) + start[::2].count(0) > _ZEROS * len(start):
+        encoding = "utf-16-le" if at_odd else "utf-16-be"
+    whole = start.decode(encoding, errors="replace").splitlines()
+    lines = (whole if len(start) < _FORM_BYTES else whole[:-1] or whole)[skip_lines:][:_FORM_LINES]
+    bare = [_QUOTED.sub("", line) for line in lines if line.strip()]
+    regular = [
+        each for each in "\t;|," if bare and bare[0].count(each) and
+        2 * sum(line.count(each) == bare[0].count(each) for line in bare) > len(bare)
+    ]  # fmt: skip
+    separator = regular[0] if regular else ","
+    cells = [cell.strip() for line in bare for cell in line.split(separator)]
+    comma = separator != "," and any(map(_WITH_COMMA.fullmatch, cells)) and not any(map(_WITH_POINT.fullmatch, cells))
+    if "," in regular and not comma:
+        separator = ","
+    return TextForm(encoding, separator, "," if comma else ".", lines)
+
+
+def csv_lines(path: Path, remedy: str, form: TextForm | None = None) -> list[tuple[int, list[str]]]:
+    """Return the rows of a text table, each with its last line's number; blank lines are skipped.
+
+    Text that cannot be decoded becomes U+FFFD.
 
     Raises:
         UsageError: the file cannot be read; the message ends in `remedy`.
     """
     try:
-        with one_sentence(path), open_regular(path) as binary:
-            text = io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline="")
-            reader = csv.reader(text, delimiter="\t" if path.suffix == ".tsv" else ",")
-            return [(reader.line_num, cells) for cells in reader if cells]
+        with one_sentence(path):
+            form = form or text_form(path)
+            with open_regular(path) as binary:
+                text = io.TextIOWrapper(binary, encoding=form.encoding, errors="replace", newline="")
+                reader = csv.reader(text, delimiter=form.separator)
+                return [(reader.line_num, cells) for cells in reader if cells]
     except csv.Error as error:
         raise UsageError(f"{shorten(path)}: not a readable table ({error}); {remedy}") from None
 

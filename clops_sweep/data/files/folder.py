@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -32,6 +33,8 @@ _REMEDIES = {
 }
 
 _REPLACED = "replaced"
+
+_NUMBERS = re.compile(r"([^0-9]*)([0-9]*)")
 
 
 @contextmanager
@@ -200,3 +203,13 @@ def is_alive(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def visible(files: Iterable[Path], folder: Path) -> list[Path]:
+    """Return the files that are not hidden: no part of their path below the folder begins with a dot."""
+    return [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+
+
+def natural(name: str) -> list[tuple[str, int]]:
+    """Return a key that sorts numbers within names by value: r2 before r10."""
+    return [(text, int(number or 0)) for text, number in _NUMBERS.findall(name)]

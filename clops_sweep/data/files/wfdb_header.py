@@ -15,6 +15,8 @@ from typing import Final, NamedTuple, NoReturn
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError
 
+DEFAULT_GAIN: Final = 200.0
+"""Steps per unit of a signal whose header gives no gain, or 0 (header(5))."""
 GAINS: Final = (1.0, 1e6)
 """Steps per mV: below, a heart beat spans only a few steps; above, it exceeds 16 bits."""
 LARGEST_BASELINE: Final = 2**24
@@ -22,17 +24,23 @@ LARGEST_BASELINE: Final = 2**24
 DEFAULT_RATE: Final = 250.0
 """Sampling rate of a header without one, in Hz."""
 
-_AS_PUBLISHED: Final = "use the record as its publisher ships it"
+_REMEDY: Final = "correct the header, or download the record again"
+BITS: Final = {"8": 8, "80": 8, "508": 8, "310": 10, "311": 10, "212": 12, "24": 24, "524": 24, "32": 32}
+"""Bits per sample, by format; 16 in the others."""
+WIDE: Final = ("8", "24", "32", "524")
+"""Formats whose samples may not fit into 16 bits; 8 holds differences."""
+
 _RATE: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(/.*)?")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,15}")
 _COUNT: Final = re.compile(r"[0-9]{1,15}")
 _NAME: Final = re.compile(r"[-A-Za-z0-9_]+")
-_FILE: Final = re.compile(r"[-A-Za-z0-9_]+\.[A-Za-z0-9_]+")
+_FILE: Final = re.compile(r"[-A-Za-z0-9_][-A-Za-z0-9_.]*|~")
+"""A file beside the header; ~ in the layout of a record of several segments."""
 _FORMAT: Final = re.compile(
     r"(?P<form>[0-9]{1,4})(?:x(?P<per>[0-9]{1,4}))?(?P<skew>:[0-9]+)?(?:\+(?P<offset>[0-9]{1,12}))?"
 )
 _GAIN: Final = re.compile(
-    r"(?P<gain>-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)(?:\((?P<baseline>[^()/]*)\))?(?:/(?P<unit>\S+))?"
+    r"(?P<gain>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)(?:\((?P<baseline>[^()/]*)\))?(?:/(?P<unit>\S+))?"
 )
 
 
@@ -53,32 +61,58 @@ class SignalLine(NamedTuple):
     unit: str
     checksum: int | None
     name: str
+    calibrated: bool
 
 
 @dataclass(frozen=True)
 class HeaderLines:
-    """A header: sampling rate in Hz, samples per signal, its signals, and its comments without the #."""
+    """A header: sampling rate in Hz, samples per signal (0 if not given), signals, and comments without the #."""
 
     rate: float
     samples: int
     signals: tuple[SignalLine, ...]
     comments: tuple[str, ...]
     undated: str
-    """The header's text without time and date, which the wfdb package may refuse."""
+    """The header's text without time and date, which the wfdb package may refuse; {samples} stands for their number."""
+
+
+class HeaderSummary(NamedTuple):
+    """What a header refers to: its signal files and number of signals, or the segments of a multi-segment record.
+
+    `segments` have a name and a number of samples. `narrow` says whether all signals are of one rate and 16 bits.
+    """
+
+    files: tuple[str, ...]
+    signals: int | None
+    segments: tuple[tuple[str, str], ...]
+    narrow: bool
+
+
+def summarize(text: str) -> HeaderSummary:
+    """Return what a header refers to, without validating it; `signals` is None if it cannot be parsed."""
+    (record, *lines) = [line for line in text.splitlines() if line.strip() and not line.startswith("#")] or [""]
+    name, count = [*record.split()[:2], "", ""][:2]
+    signals = int(count) if _COUNT.fullmatch(count) else None
+    fields = [[*line.split()[:2], ""][:2] for line in lines]
+    if "/" in name:
+        return HeaderSummary((), signals, tuple((segment, samples) for segment, samples in fields), False)
+    packed = [_FORMAT.fullmatch(form) for _, form in fields]
+    narrow = all(it is None or (int(it["per"] or 1) == 1 and it["form"] not in WIDE) for it in packed)
+    return HeaderSummary(tuple(dict.fromkeys(file for file, _ in fields)), signals, (), narrow)
 
 
 def header_lines(path: Path, text: str, any_unit: bool = False) -> HeaderLines:
     """Parse the header with this path and text.
 
-    A gain of 0, or none, means that the signal is not calibrated. header(5) suggests 200 for it, but frames in mV
-    cannot rest on a guess, so it is refused. With `any_unit`, signals may have any unit and any gain above 0.
+    By default, signals are in mV and calibrated. With `any_unit`, they may have any unit and any gain, where none or 0
+    means 200 steps per unit, and the number of samples may be missing.
 
     Raises:
         UsageError: a name or number is invalid (the message has line and field), or the record has no samples.
     """
     if not _NAME.fullmatch(path.stem):
         raise UsageError(
-            f"{shorten(path)}: the record's name has other characters than A to Z, digits, _ and -; {_AS_PUBLISHED}"
+            f"{shorten(path)}: the record's name has other characters than A to Z, digits, _ and -; rename it"
         )
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     (number, record), *signals = [each for each in lines if not each[1].startswith("#")] or [(1, "")]
@@ -96,19 +130,20 @@ def header_lines(path: Path, text: str, any_unit: bool = False) -> HeaderLines:
         _refuse(path, number, f"sampling rate {rate[:40]!r}, expected a positive number such as 500")
     if samples and not _COUNT.fullmatch(samples):
         _refuse(path, number, f"number of samples {samples[:40]!r}, expected a whole number such as 5000")
-    if not int(count) or not int(samples or 0):
+    if not int(count) or not (any_unit or int(samples or 0)):
         raise UsageError(f"{shorten(path)}: the header promises no samples; download the record again")
     return HeaderLines(
         DEFAULT_RATE if match is None else float(match[1]),
-        int(samples),
+        int(samples or 0),
         tuple(_signal(path, number, line.split(None, 8), any_unit) for number, line in signals),
         tuple(line.strip(" \t#") for _, line in lines if line.startswith("#")),
-        "\n".join([f"{name} {count} {rate} {samples}", *(line for _, line in signals), ""]),
+        "\n".join([f"{name} {count} {rate or DEFAULT_RATE} {{samples}}", *(line for _, line in signals), ""]),
     )
 
 
 def _signal(path: Path, number: int, fields: Sequence[str], any_unit: bool) -> SignalLine:
-    file, form, gain, *rest = [*fields, "", "", ""] if len(fields) < 3 else fields
+    given = [*fields, ""][:2]
+    file, form, gain, *rest = [*given, str(DEFAULT_GAIN) if any_unit else ""] if len(fields) < 3 else fields
     if not _FILE.fullmatch(file):
         what = f"signal file {file[:40]!r}, expected a name of the letters A to Z, digits, _ and - such as 100.dat"
         _refuse(path, number, what)
@@ -116,8 +151,8 @@ def _signal(path: Path, number: int, fields: Sequence[str], any_unit: bool) -> S
     if packed is None:
         _refuse(path, number, f"format {form[:40]!r}, expected a number such as 16 or 212")
     match = _GAIN.fullmatch(gain)
-    if any_unit and (match is None or not 0 < float(match["gain"]) < float("inf")):
-        _refuse(path, number, f"gain {gain[:40]!r}, expected a number above 0 such as 1000(0)/mV")
+    if any_unit and (match is None or not abs(float(match["gain"])) < float("inf")):
+        _refuse(path, number, f"gain {gain[:40]!r}, expected a number such as 1000(0)/mV")
     if match is None or not (any_unit or GAINS[0] <= float(match["gain"]) <= GAINS[1]):
         least, most = (f"{bound:,.0f}" for bound in GAINS)
         _refuse(path, number, f"gain {gain[:40]!r}, expected {least} to {most} steps per mV such as 1000(0)/mV")
@@ -134,11 +169,12 @@ def _signal(path: Path, number: int, fields: Sequence[str], any_unit: bool) -> S
         int(packed["per"] or 1),
         packed["skew"] is not None,
         int(packed["offset"] or 0),
-        float(match["gain"]),
+        float(match["gain"]) or DEFAULT_GAIN,
         zero if match["baseline"] is None else _level(path, number, "baseline", match["baseline"]),
         match["unit"] or "mV",
         int(rest[3]) if len(rest) > 3 else None,
         rest[5] if len(rest) > 5 else "",
+        len(fields) > 2 and float(match["gain"]) != 0,
     )
 
 
@@ -150,4 +186,4 @@ def _level(path: Path, number: int, what: str, value: str) -> int:
 
 
 def _refuse(path: Path, number: int, what: str) -> NoReturn:
-    raise UsageError(f"{shorten(path)}: line {number}: {what}; {_AS_PUBLISHED}")
+    raise UsageError(f"{shorten(path)}: line {number}: {what}; {_REMEDY}")

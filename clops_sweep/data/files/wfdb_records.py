@@ -5,23 +5,25 @@ from __future__ import annotations
 import math
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.files.annotation_end import require_end
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
-from clops_sweep.data.files.wfdb_header import HeaderLines, header_lines
+from clops_sweep.data.files.units import factor
+from clops_sweep.data.files.wfdb_header import BITS, DEFAULT_GAIN, WIDE, HeaderLines, header_lines, summarize
 from clops_sweep.errors import UsageError
 
-_MISSING = {"8": -128, "80": -128, "212": -2048, "310": -512, "311": -512, "24": -(2**23), "32": -(2**31)}
-"""The stored value of a missing sample, by format; -32768 in the others (WFDB, signal(5))."""
-
-_BYTES_PER_SAMPLE = {"8": 1.0, "16": 2.0, "24": 3.0, "32": 4.0, "61": 2.0, "80": 1.0, "160": 2.0, "212": 1.5}
+_BYTES_PER_SAMPLE = {
+    "8": 1.0, "16": 2.0, "24": 3.0, "32": 4.0, "61": 2.0, "80": 1.0, "160": 2.0, "212": 1.5, "310": 4 / 3, "311": 4 / 3
+}  # fmt: skip
+"""Of the formats whose files have a size that follows from the number of samples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,13 @@ class Header:
         """Samples per lead."""
         return self.lines.samples
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A note about signals without a gain."""
+        without = [name for name, signal in zip(self.leads, self.lines.signals, strict=True) if not signal.calibrated]
+        said = f"{', '.join(without)} without a gain in the header: {DEFAULT_GAIN:g} steps per unit, as WFDB assumes"
+        return (said,) if without else ()
+
 
 def read_header(path: Path, lenient: bool = False) -> Header:
     """Read the header at `path` (with its suffix .hea), and check that its signal files exist and are complete.
@@ -63,9 +72,7 @@ def read_header(path: Path, lenient: bool = False) -> Header:
         UsageError: the header is missing or cannot be parsed, has an impossible number or no samples, or a signal file
             is missing, too short or that of another record.
     """
-    if not path.is_file():
-        raise UsageError(f"{shorten(path)}: the header is missing; download the record again")
-    lines = header_lines(path, path.read_text(encoding="utf-8", errors="replace"), any_unit=lenient)
+    lines = header_lines(path, read_text(path), any_unit=lenient)
     signals = lines.signals
     header = Header(
         path,
@@ -75,19 +82,38 @@ def read_header(path: Path, lenient: bool = False) -> Header:
         np.array([signal.gain for signal in signals], float),
         np.array([signal.baseline for signal in signals], float),
         tuple(path.parent / signal.file for signal in signals),
-        np.array([_MISSING.get(signal.form, -(2**15)) for signal in signals], np.int64),
+        np.array([-(2 ** (BITS.get(signal.form, 16) - 1)) for signal in signals], np.int64),  # WFDB, signal(5)
         # wfdb returns other values for skewed signals and several samples per frame
         tuple(
             None if signal.skewed or signal.per_frame != 1 or (lenient and signal.checksum == 0) else signal.checksum
             for signal in signals
         ),
     )
+    if not header.samples:
+        header = replace(header, lines=replace(lines, samples=_samples_of_file(header)))
+        if not header.samples:
+            raise UsageError(f"{shorten(header.files[0])}: the signal file has no samples; download the record again")
     _check_signal_files(header)
+    if not lenient and (other := next((file for file in header.files if file.stem != path.stem), None)):
+        raise UsageError(
+            f"{shorten(path)}: names {shorten(other.name)}, the signal file of another record; use the record as its "
+            "publisher ships it"
+        )
     return header
 
 
+def _samples_of_file(header: Header) -> int:
+    """Return the samples per signal that the first signal file holds."""
+    first = header.lines.signals[0]
+    per_frame = sum(signal.per_frame for signal in header.lines.signals if signal.file == first.file)
+    size = _BYTES_PER_SAMPLE.get(first.form)
+    if size is None or not header.files[0].is_file():
+        raise UsageError(f"{shorten(header.path)}: has no number of samples; add it to the first line, after the rate")
+    return int((header.files[0].stat().st_size - first.offset) / size / per_frame)
+
+
 def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
-    """Return the samples as stored, [samples, leads] int16, or int32 for formats in `wide`.
+    """Return the samples as stored, [samples, leads] int16, or int64 with `wide`, for formats in `WIDE`.
 
     The wfdb package reads records that are not in a single plain file of format 16 or 212.
 
@@ -127,27 +153,146 @@ def _unpacked(header: Header) -> NDArray[np.int16]:
 
 
 def _by_the_package(header: Header, wide: bool) -> NDArray[Any]:
-    """Read any other record by the wfdb package, with a copy of its header without dates, which wfdb may refuse."""
-    with tempfile.TemporaryDirectory() as folder:
-        copied = Path(folder) / header.path.name
-        copied.write_text(header.lines.undated, encoding="utf-8")
-        for file in dict.fromkeys(header.files):
-            (Path(folder) / file.name).symlink_to(file.resolve())
-        stem, bits = str(copied.with_suffix("")), 32 if wide else 16
-        record = _quietly(
-            header.files[0], "signal file", lambda wfdb: wfdb.rdrecord(stem, physical=False, return_res=bits)
-        )
-    stored: NDArray[Any] = record.d_signal
+    """Read any other record by the wfdb package."""
+    stored: NDArray[Any] = _package(header, return_res=64 if wide else 16).d_signal
     return stored
 
 
-def physical(stored: NDArray[Any], header: Header, lead: int) -> NDArray[np.float64]:
+def _package(header: Header, **options: Any) -> Any:
+    """Return the record as the wfdb package reads it, with a copy of its header without dates, which it may refuse."""
+    with tempfile.TemporaryDirectory() as folder:
+        copied = Path(folder) / header.path.name
+        copied.write_text(header.lines.undated.replace("{samples}", str(header.samples)), encoding="utf-8")
+        for file in dict.fromkeys(header.files):
+            (Path(folder) / file.name).symlink_to(file.resolve())
+        stem = str(copied.with_suffix(""))
+        return _quietly(header.files[0], "signal file", lambda wfdb: wfdb.rdrecord(stem, physical=False, **options))
+
+
+class InUnits(NamedTuple):
+    """Channels of a record in their units: values [channels, samples], NaN where missing, at a rate in Hz.
+
+    A frame, which annotations count, has `per_frame` samples. `notes` says what was done to which channels.
+    """
+
+    values: NDArray[np.float64]
+    units: tuple[str, ...]
+    rate: float
+    per_frame: int = 1
+    notes: tuple[str, ...] = ()
+
+
+def leads_of(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return names and units of the channels of a record; duplicate names are numbered.
+
+    Raises:
+        UsageError: the header, or that of the first segment, is invalid.
+    """
+    if segments := summarize(read_text(path)).segments:
+        path = path.parent / f"{segments[0][0]}.hea"
+    signals = header_lines(path, read_text(path), any_unit=True).signals
+    return numbered([signal.name or f"lead {n + 1}" for n, signal in enumerate(signals)]), tuple(
+        signal.unit for signal in signals
+    )
+
+
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of channels, with duplicates numbered."""
+    counts: Counter[str] = Counter()
+    found = []
+    for name in names:
+        counts[name] += 1
+        found.append(name if counts[name] == 1 else f"{name} {counts[name]}")
+    return tuple(found)
+
+
+def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
+    """Return leads of any record in their units.
+
+    Leads with fewer samples per frame than others are resampled to the highest rate by `scipy.signal.resample_poly`.
+
+    Raises:
+        UsageError: the record or a segment is invalid.
+    """
+    if segments := summarize(read_text(path)).segments:
+        return _joined(path, segments, leads)
+    header = read_header(path, lenient=True)
+    units, signals = tuple(header.units[lead] for lead in leads), [header.lines.signals[lead] for lead in leads]
+    highest = max(signal.per_frame for signal in signals)
+    if highest == 1:
+        stored = read_stored(header, wide=any(signal.form in WIDE for signal in header.lines.signals))
+        values = np.stack([physical(stored, header, lead) for lead in leads])
+        return InUnits(values, units, header.rate, 1, header.notes)
+    from scipy.signal import resample_poly
+
+    expanded, found, notes = _package(header, smooth_frames=False).e_d_signal, [], header.notes
+    for lead, signal in zip(leads, signals, strict=True):
+        each = physical(np.asarray(expanded[lead])[:, None], header, lead, 0)
+        if signal.per_frame < highest:
+            rates = f"from {header.rate * signal.per_frame:g} to {header.rate * highest:g} Hz"
+            notes = (*notes, f"channel {header.leads[lead]} is resampled {rates}, the highest rate of the record")
+            each = resample_poly(each, highest, signal.per_frame)
+        found.append(each)
+    shortest = min(map(len, found))
+    return InUnits(np.stack([each[:shortest] for each in found]), units, header.rate * highest, highest, notes)
+
+
+def _joined(path: Path, segments: Sequence[tuple[str, str]], leads: Sequence[int]) -> InUnits:
+    """Return a record of several segments, with NaN where a segment is a gap or lacks a channel."""
+    names, units = leads_of(path)
+    wanted, first, notes = [names[lead] for lead in leads], None, dict[str, None]()
+    pieces: list[InUnits | int] = []
+    for name, count in segments:
+        file = path.parent / f"{name}.hea"
+        if not count.isdigit():
+            raise UsageError(f"{shorten(path)}: segment {name[:40]!r} has no number of samples; correct the header")
+        if name == "~" or "~" in summarize(read_text(file)).files:  # a gap, or a layout of no samples
+            pieces.append(int(count))
+            continue
+        own, _ = leads_of(file)
+        there = [place for place, each in enumerate(wanted) if each in own]
+        if not there:
+            pieces.append(int(count))
+            continue
+        piece = read_in_units(file, [own.index(wanted[place]) for place in there])
+        first = first or piece
+        factors = [factor(given, units[leads[place]]) for given, place in zip(piece.units, there, strict=True)]
+        if None in factors or piece.values.shape[1] != int(count) * piece.per_frame or piece.rate != first.rate:
+            raise UsageError(
+                f"{shorten(file)}: has another length, rate or unit than {path.name} promises; download it again"
+            )
+        values = np.full((len(leads), piece.values.shape[1]), np.nan)
+        values[there] = piece.values * np.array(factors, np.float64)[:, None]
+        notes |= dict.fromkeys(piece.notes)
+        pieces.append(piece._replace(values=values))
+    if first is None:
+        raise UsageError(f"{shorten(path)}: no segment has samples of {', '.join(wanted)}; leave it out")
+    values = np.hstack([
+        np.full((len(leads), each * first.per_frame), np.nan) if isinstance(each, int) else each.values
+        for each in pieces
+    ])  # fmt: skip
+    return InUnits(values, tuple(units[lead] for lead in leads), first.rate, first.per_frame, tuple(notes))
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a header, in UTF-8 or else Latin-1."""
+    if not path.is_file():
+        raise UsageError(f"{shorten(path)}: the header is missing; download the record again")
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def physical(stored: NDArray[Any], header: Header, lead: int, column: int | None = None) -> NDArray[np.float64]:
     """Return one lead in its unit: (stored - baseline) / gain, NaN for missing samples.
 
-    Shapes: stored [samples, leads], result [samples].
+    Shapes: stored [samples, leads], result [samples]; the lead is in `column`, by default in its own.
     """
-    values = stored[:, lead].astype(np.float64)
-    values[stored[:, lead] == header.missing[lead]] = np.nan
+    whole = stored[:, lead if column is None else column]
+    values = whole.astype(np.float64)
+    values[whole == header.missing[lead]] = np.nan
     return np.asarray((values - header.baseline[lead]) / header.gain[lead])
 
 
@@ -204,11 +349,6 @@ def _check_signal_files(header: Header) -> None:
     for file in dict.fromkeys(header.files):
         if not file.is_file():
             raise UsageError(f"{shorten(file)}: the signal file is missing; download the record again")
-        if file.stem != header.path.stem:
-            raise UsageError(
-                f"{shorten(header.path)}: names {shorten(file.name)}, the signal file of another record; "
-                "use the record as its publisher ships it"
-            )
         signals = [signal for signal, other in zip(header.lines.signals, header.files, strict=True) if other == file]
         form = signals[0].form
         if form not in _BYTES_PER_SAMPLE:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from clops_sweep.data.frames import SPLIT_NAMES, FrameSet
 
 if TYPE_CHECKING:
+    from clops_sweep.data.prepared.frame_table import FrameTable
+    from clops_sweep.data.prepared.manifest import Manifest
     from clops_sweep.data.scenarios import Scenario
 
 
@@ -37,6 +39,18 @@ def class_rows(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> lis
     return [
         _row(name, [np.flatnonzero(chosen & has & (frames.split == part)) for part in range(3)], frames)
         for name, has in zip(frames.classes, _has(frames.labels, len(frames.classes)), strict=True)
+    ]
+
+
+def channel_ranges(manifest: Manifest, table: FrameTable) -> list[tuple[str, float, float]]:
+    """Return name, smallest and largest sample in units of each channel."""
+    gain, offset, leads = table.gain.astype(np.float64), table.offset, table.leads
+    ends = np.sort(table.statistics[:, :2] * gain[:, None] + offset[:, None], axis=1)
+    rows = [np.flatnonzero(leads == code) for code in range(len(manifest.lead_names))]
+    return [
+        (name, float(ends[of, 0].min()), float(ends[of, 1].max()))
+        for name, of in zip(manifest.lead_names, rows, strict=True)
+        if len(of)
     ]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.files.folder import one_sentence
+from clops_sweep.data.files.folder import natural, one_sentence
 from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.prepared.manifest import INDEX, Manifest, remedy
 from clops_sweep.data.records import Index
@@ -138,8 +138,20 @@ class FrameTable:
 
     @property
     def recordings(self) -> NDArray[np.int32]:
-        """The number of each frame's recording, int32 [n], in the order of the data."""
-        return _read_only(_numpy(self._read("record").indices).astype(np.int32))
+        """The number of each frame's recording, int32 [n], in the order of the data.
+
+        In declared data sets without dates, recordings of one person are in natural order of their names.
+        """
+        found, manifest = self._read("record"), self._manifest
+        codes = _numpy(found.indices).astype(np.int32)
+        if (
+            manifest.fingerprint is not None
+            and not manifest.dated
+            and len(manifest.patient_names) < len(found.dictionary)
+        ):
+            names = found.dictionary.to_pylist()
+            codes = np.argsort(sorted(range(len(names)), key=lambda code: natural(names[code]))).astype(np.int32)[codes]
+        return _read_only(codes)
 
     @property
     def start(self) -> NDArray[np.float64]:

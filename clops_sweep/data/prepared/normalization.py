@@ -49,8 +49,8 @@ def normalized_gain_offset(
     """Return gain and offset [n] that map stored values to normalised values.
 
     "none" keeps the unit of the data set, "minmax" is (x - min) / (max - min), in [0, 1], and "zscore" is (x - mean) /
-    std, each per frame and channel. A channel that is flat in a frame becomes 0. Stored and physical values give the
-    same result, since they differ by a linear map of positive gain.
+    std, each per frame and channel. A channel that is flat in a frame becomes 0. Stored and physical values differ by a
+    linear map: a negative gain inverts the signal.
 
     Args:
         normalize: one of these methods.
@@ -64,16 +64,18 @@ def normalized_gain_offset(
     low, high, mean, deviation = statistics.T
     if normalize == "none":
         return gain, offset
+    sign = np.where(gain < 0, -1.0, 1.0)
     if normalize == "minmax":
-        return _linear(low, high - low)
+        return _linear(np.where(gain < 0, high, low), sign, high - low)
     if normalize == "zscore":
-        return _linear(mean, deviation)
+        return _linear(mean, sign, deviation)
     raise UsageError(f"normalize = {normalize!r}: expected one of {', '.join(get_args(Normalization))}")
 
 
-def _linear(centre: NDArray[np.float64], scale: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _linear(
+    centre: NDArray[np.float64], sign: NDArray[np.float64], scale: NDArray[np.float64]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     gain, offset = (
-        np.divide(above, scale, out=np.zeros_like(scale), where=scale > _FLATTEST)
-        for above in (np.ones_like(scale), -centre)
+        np.divide(above, scale, out=np.zeros_like(scale), where=scale > _FLATTEST) for above in (sign, -sign * centre)
     )
     return gain.astype(np.float32), offset.astype(np.float32)

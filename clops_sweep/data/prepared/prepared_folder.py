@@ -180,7 +180,7 @@ def prepared_problems(data: DataSet, *, prepared_root: Path, files: Sequence[Pat
 def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | None, on_error: OnError) -> bool:
     """Return whether prepared frames must be made again: they are damaged, or the files under the data root changed.
 
-    Also true if records were skipped and `on_error` is now "stop".
+    Also true if records were skipped, or windows of a declared set left out, and `on_error` is now "stop".
     """
     data = DataSet(name)
     files: list[Path] = []
@@ -190,4 +190,8 @@ def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | Non
     if prepared_problems(data, prepared_root=prepared_root, files=files):
         return True
     prepared = prepared_set(name, prepared_root, data_root)
-    return prepared is not None and on_error == "stop" and bool(prepared.manifest.skipped)
+    if prepared is None or on_error == "skip":
+        return False
+    manifest = prepared.manifest
+    lenient = manifest.on_error == "skip" and not data.built_in and "missing samples" in manifest.dropped
+    return lenient or bool(manifest.skipped)

@@ -23,7 +23,7 @@ from clops_sweep.data.preparing.reading import records_read
 from clops_sweep.data.preparing.record_problems import Problems, named_once
 from clops_sweep.data.records import Index, OnError, Source
 from clops_sweep.data.same_samples import SeenSamples
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, several
 
 
 def make_prepared_folder(
@@ -85,11 +85,12 @@ def _write_frames(
 ) -> FrameColumns:
     """Write the frames without missing samples or flat lines, and return their columns."""
     gains, offsets, statistics, kept, windows = [], [], [], [], []
-    first, seen = 0, SeenSamples()
+    first, seen, noted = 0, SeenSamples(), Counter[str]()
     for source, read, unusable in records_read(data, sources, run, problems, seen):
         frames = read.frames
         made.hashes |= read.hashes
         made.dropped.update(frames.windows.dropped)
+        noted.update(frames.notes)
         bad = np.zeros(len(frames), bool)
         for reason, of_reason in unusable.items():
             if of_reason.any():
@@ -115,6 +116,7 @@ def _write_frames(
     gain, offset = (np.concatenate(each).astype(np.float32) for each in (gains, offsets))
     per_patient = data.split(index, 0)
     made.notes = [*data.notes(index, per_patient), *seen.note()]
+    made.notes += [f"{several(count, 'recording')}: {note}" for note, count in noted.items()]
     return FrameColumns(index, gain, offset, np.concatenate(statistics), per_patient[index.patients])
 
 

@@ -95,14 +95,14 @@ def prepare(
 def open_frames(
     name: str,
     *,
-    prepared_root: Path | None = None,
+    prepared_root: str | Path | None = None,
     split_seed: int = 0,
     normalize: str = "none",
     leads: str = "single",
     split: str | None = None,
     validation: float | None = None,
     split_within: str = "people",
-    data_root: Path | None = None,
+    data_root: str | Path | None = None,
 ) -> FrameSet:
     """Open a prepared data set, with its frames mapped read-only from disk.
 
@@ -127,7 +127,8 @@ def open_frames(
         UsageError: the set is not prepared (names the command) or damaged, `normalize` is unknown, or the patients or
             recordings cannot be split as requested.
     """
-    prepared = required_set(name, prepared_root or default_prepared_root(), data_root)
+    root = default_prepared_root() if prepared_root is None else Path(prepared_root)
+    prepared = required_set(name, root, None if data_root is None else Path(data_root))
     manifest = prepared.manifest
     check_small_files(prepared.folder, manifest)
     check_frames(prepared.folder, manifest)

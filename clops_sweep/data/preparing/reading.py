@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared.data_set import DataSet, Run
+from clops_sweep.data.declared.portions import Portion
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.prepared.normalization import frame_statistics
 from clops_sweep.data.preparing.record_problems import Problems
-from clops_sweep.data.records import Common, EveryRecordFails, Frames, Source
+from clops_sweep.data.records import Common, EveryRecordFails, Frames, OnError, Source
 from clops_sweep.data.same_samples import SeenSamples
 from clops_sweep.errors import UsageError
 
@@ -52,11 +53,21 @@ def records_read(
                 problems.note(single.record, read)
                 continue
             data.met(single, read.frames.windows)
-            wrong, unusable = _looked_at(data, single, read, seen, tolerant)
+            wrong, unusable = _looked_at(data, single, read, seen, tolerant, problems.on_error)
             if wrong:
                 problems.note(single.record, *wrong)
             else:
                 yield single, read, unusable
+
+
+def _missing_samples(data: DataSet, source: Source, row: int, sizes: NDArray[np.int64] | None) -> str:
+    channels = data.common.channels
+    single = source if sizes is None else source.apart()[int(np.searchsorted(np.cumsum(sizes), row, "right"))]
+    place = single.where(data.common) if isinstance(single, Portion) else single.place
+    return (
+        f"{place}: channel {channels[row % len(channels)]} has samples that are NaN, infinite or missing; repair "
+        'the recording, or leave these windows out with missing="drop_windows"'
+    )
 
 
 def read_source(common: Common, hashed: bool, source: Source) -> Read | str:
@@ -81,7 +92,7 @@ def _require_scalable(common: Common, source: Source, frames: Frames, statistics
         moving = np.isfinite(high - low) & (high > low)
         gain, offset = frames.gain[moving].astype(np.float64), frames.offset[moving].astype(np.float64)
         peak = np.maximum(np.abs(gain * low[moving] + offset), np.abs(gain * high[moving] + offset))
-        span = gain * (high - low)[moving]
+        span = np.abs(gain) * (high - low)[moving]
     where = f"dataset {common.name!r}: recording {shorten(source.record)!r}"
     if not (peak <= _FLOAT32.max).all():
         raise UsageError(f"{where}: has samples that are not finite as float32 once multiplied by gain; correct gain")
@@ -101,13 +112,14 @@ def _apart_where_bad(
 
 
 def _looked_at(
-    data: DataSet, source: Source, read: Read, seen: SeenSamples, tolerant: bool
+    data: DataSet, source: Source, read: Read, seen: SeenSamples, tolerant: bool, on_error: OnError
 ) -> tuple[list[str], Unusable]:
     """Return what is wrong with a record as a whole, and which of its frames are unusable.
 
     A record is bad if a lead has only unusable frames of one kind, unless such leads are common in the data set. It is
     also bad if an earlier record has the same samples, unless that is tolerated. In declared data sets a flat line is
-    unusable only if all channels of that moment are flat.
+    unusable only if all channels of that moment are flat, and a moment with missing samples is, in all channels; under
+    `stop` such a moment makes the record bad, unless the data set drops these windows.
     """
     low, high = read.statistics[:, 0], read.statistics[:, 1]
     given, leads_of = read.frames.missing, read.frames.windows.leads
@@ -116,6 +128,9 @@ def _looked_at(
     if not data.built_in:
         leads = len(data.common.channels)
         flat = np.repeat(flat.reshape(-1, leads).all(1), leads)
+        if missing.any() and on_error == "stop" and data.common.missing == "refuse":
+            return [_missing_samples(data, source, int(missing.argmax()), read.frames.windows.sizes)], {}
+        missing = np.repeat(missing.reshape(-1, leads).any(1), leads)
     unusable = {"missing samples": missing, "flat line": flat}
     if data.built_in and not data.rules.tolerates_dead_leads:
         where = shorten(source.signal_file or source.record)

@@ -16,7 +16,7 @@ import numpy as np
 
 from clops_sweep.data.catalog import DATASETS, Rules
 from clops_sweep.data.declared.dataset import dataset
-from clops_sweep.data.files.folder import is_file, shorten
+from clops_sweep.data.files.folder import is_file, shorten, visible
 from clops_sweep.data.published.locate import find_folder
 from clops_sweep.data.records import Common, Frames, Source
 from clops_sweep.data.same_samples import samples_digest
@@ -41,10 +41,10 @@ CLASSES: Final = tuple(RHYTHMS)
 def cardiology(data_root: Path | None) -> list[Source]:
     """Find all `*.ecg` and `*_grp*.episodes.json`, also in subfolders; a file without its partner is a record too."""
     folder = find_folder(data_root, DATASETS["cardiology"].folders, "cardiology", ("**/*.ecg",), ("*.ecg",))
-    labelled = {_signal_of(path) for path in folder.rglob("*_grp*.episodes.json")}
+    labelled = {_signal_of(path) for path in visible(folder.rglob("*_grp*.episodes.json"), folder)}
     return [
         CardiologyRecord((path.stem,), (path, *sorted(path.parent.glob(f"{_escaped(path.stem)}_grp*.episodes.json"))))
-        for path in sorted({*folder.rglob("*.ecg")} | labelled)
+        for path in sorted({*visible(folder.rglob("*.ecg"), folder)} | labelled)
     ]
 
 

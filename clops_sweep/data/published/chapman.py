@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS, Rules
 from clops_sweep.data.declared.dataset import dataset
-from clops_sweep.data.files.folder import is_file, shorten
+from clops_sweep.data.files.folder import is_file, shorten, visible
 from clops_sweep.data.files.wfdb_records import (
     diagnoses,
     physical,
@@ -125,7 +125,7 @@ def chapman(data_root: Path | None) -> list[Source]:
     folder = find_folder(
         data_root, DATASETS["chapman"].folders, "chapman", (*holds, "**/*.hea"), (*holds, "WFDBRecords/**/*.hea")
     )
-    paths = next((paths for pattern in holds if (paths := sorted(folder.glob(pattern)))), [])
+    paths = next((paths for pattern in holds if (paths := sorted(visible(folder.glob(pattern), folder)))), [])
     if not paths:
         return [ChapmanRecord((name,), files) for name, files in wfdb_files(folder, ".mat")]
     table = folder / DIAGNOSTICS

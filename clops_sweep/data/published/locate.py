@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clops_sweep.data.files.checksums import listed_below
-from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.data.files.folder import one_sentence, shorten, visible
 from clops_sweep.errors import AbsentData
 
 
@@ -47,7 +47,7 @@ def recording_names(folder: Path) -> list[str]:
     So a recording with missing files is reported and not silently left out. Annotations alone do not make a recording:
     the MIT-BIH Arrhythmia Database has some (102-0.atr) that belong to another recording.
     """
-    found = {path.stem for suffix in (".hea", ".dat") for path in folder.glob(f"*{suffix}")}
+    found = {path.stem for suffix in (".hea", ".dat") for path in visible(folder.glob(f"*{suffix}"), folder)}
     found |= {path.stem for path in listed_below(folder) if path.parent == folder and path.suffix == ".hea"}
     listed = folder / "RECORDS"
     if listed.is_file():
@@ -62,7 +62,7 @@ def wfdb_files(folder: Path, signal_suffix: str) -> list[tuple[str, tuple[Path, 
     are reported.
     """
     suffixes = (".hea", signal_suffix)
-    stems = {path.with_suffix("") for suffix in suffixes for path in folder.rglob(f"*{suffix}")}
+    stems = {path.with_suffix("") for suffix in suffixes for path in visible(folder.rglob(f"*{suffix}"), folder)}
     stems |= {path.with_suffix("") for path in listed_below(folder) if path.suffix in suffixes}
     return [
         (stem.name, (stem.with_name(f"{stem.name}.hea"), stem.with_name(f"{stem.name}{signal_suffix}")))

@@ -97,7 +97,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a new rate below 0": ({"resample_to": -1}, "^resample_to: expected a number above 0"),
     "a name twice": ({"names": list("abcdea")}, "^names: 'a' is there twice"),
     "a name that cannot be printed": ({"names": [*"abcde", "\n"]}, "^names: expected names that can be printed"),
-    "a gain of 0": ({"gain": 0}, "^gain: expected numbers above 0"),
+    "a gain of 0": ({"gain": 0}, "^gain: expected numbers other than 0"),
     "gains of other channels": ({"gain": [1, 2, 3]}, "^gain: expected a number, or one for each of 2 channels"),
 }
 

@@ -73,7 +73,7 @@ def test_numbers_that_cannot_be_are_refused_by_line_and_field(name: str, tmp_pat
     for line, field, value, expected in WRONG:
         header.write_text(_with_field(whole, line, field, value))
         with pytest.raises(
-            UsageError, match=rf"{file}: line {line + 1}: {_says(expected)}.*; use the record as"
+            UsageError, match=rf"{file}: line {line + 1}: {_says(expected)}.*; correct the header"
         ) as caught:
             read_header(header)
         assert "\n" not in str(caught.value)

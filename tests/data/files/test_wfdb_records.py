@@ -110,8 +110,6 @@ def test_other_records_are_left_to_the_package(form: str, date: str, tmp_path: P
         ("16x1", "16x2", None),
         ("16x1", "16:3", None),
         ("360", "360/120(3)", None),
-        ("360 100", "", "promises no samples"),
-        ("100\n", "\n", "promises no samples"),
         ("100\n", "100 what\n", None),
         ("16x1 ", "x ", "line 2: format 'x', expected a number such as 16 or 212"),
         ("200 ", "2e2 ", None),
@@ -131,3 +129,16 @@ def test_fields_that_are_rare(old: str, new: str, says: str | None, tmp_path: Pa
         return
     with pytest.raises(UsageError, match=says):
         read_header(header, lenient=True)
+
+
+@pytest.mark.parametrize("line", ["r 1", "r 1 250", "r 1 250/10"])
+def test_the_length_of_a_header_without_one_is_that_of_the_file(line: str, tmp_path: Path) -> None:
+    (tmp_path / "r.dat").write_bytes(bytes(400))
+    (tmp_path / "r.hea").write_text(f"{line}\nr.dat 16 200 11 0 0 0 0 MLII\n", encoding="utf-8")
+    found = read_header(tmp_path / "r.hea", lenient=True)
+    assert (found.rate, found.samples) == (250, 200)
+    with pytest.raises(UsageError, match="promises no samples"):
+        read_header(tmp_path / "r.hea")
+    (tmp_path / "r.dat").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"r\.dat: the signal file has no samples"):
+        read_header(tmp_path / "r.hea", lenient=True)

@@ -1,0 +1,155 @@
+"""Identifiers are equal whatever type they arrive in; people are in one split, and labels name their classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clops_sweep import Recordings
+from clops_sweep.data.declared.recording_checks import identifier, text
+from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.errors import UsageError
+from tests.data.declared_files import declare, forget, waves, write_wfdb
+
+NUMBERS = [7, 12, 7, 12, 30, 30, 7, 1001, 12, 5, 1001, 5]
+SHAPES: dict[str, Callable[[list[int]], Any]] = {
+    "int": list,
+    "numpy": np.array,
+    "int16": lambda it: np.array(it, np.int16),
+    "unsigned": lambda it: np.array(it, np.uint16),
+    "float": lambda it: np.array(it, float),
+    "float32": lambda it: np.array(it, np.float32),
+    "floats": lambda it: [float(each) for each in it],
+    "text": lambda it: [str(each) for each in it],
+    "numpy text": lambda it: np.array(it).astype(str),
+    "text of floats": lambda it: [f"{each}.0" for each in it],
+    "spaces": lambda it: [f" {each} " for each in it],
+    "bytes": lambda it: np.array(it).astype("S"),
+    "objects": lambda it: np.array(it, object),
+    "mixed": lambda it: [float(each) if n % 2 else str(each) for n, each in enumerate(it)],
+    "series": pd.Series,
+    "nullable": lambda it: pd.Series(it, dtype="Int64"),
+    "categorical": lambda it: pd.Categorical(it),
+    "categorical text": lambda it: pd.Series([str(each) for each in it], dtype="category"),
+    "strings": lambda it: pd.Series([str(each) for each in it], dtype="string"),
+}
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+def _recordings(**changed: Any) -> Recordings:
+    given: dict[str, Any] = {"labels": [n % 2 for n in range(12)], "classes": ("5", "6"), "patients": range(12)}
+    return Recordings(waves(12, 1, 20), 10, ["a"], "mV", **{**given, **changed})
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_arrays_of_every_type_name_the_same(shape: str) -> None:
+    column = SHAPES[shape](NUMBERS)
+    found = _recordings(patients=column, domains={"site": column}, groups={"sex": column})
+    expected = [str(each) for each in NUMBERS]
+    assert (found.columns.patients, found.columns.domains, found.columns.groups) == (
+        expected, {"site": expected}, {"sex": expected}
+    )  # fmt: skip
+    codes = (
+        SHAPES[shape]([426783006 if n % 2 else 164889003 for n in range(12)])
+        if shape not in ("int16", "unsigned")
+        else None
+    )
+    if codes is not None and shape != "float32":
+        known = _recordings(classes=("426783006", "164889003"), labels=codes)
+        assert np.asarray(known.columns.labels).tolist() == [1, 0] * 6
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_tables_of_every_type_name_the_same(shape: str, tmp_path: Path) -> None:
+    for number in sorted(set(range(100, 112))):
+        write_wfdb(tmp_path, str(number), 1000 * waves(1, 1, 20, number)[0], 10)
+    make = SHAPES[shape]
+    table = pd.DataFrame({"file": make(list(range(100, 112))), "label": make([n % 2 for n in range(12)])})
+    table["who"] = pd.Series(make(NUMBERS))
+    whole = Recordings.from_wfdb(tmp_path, label="label", table=table, name="file", patient="who", classes=(0, 1))
+    assert list(whole.columns.names) == [str(n) for n in range(100, 112)]
+    assert list(whole.columns.patients) == [str(each) for each in NUMBERS]
+    assert np.asarray(whole.columns.labels).tolist() == [0, 1] * 6
+    gap = table.astype(object)
+    gap.loc[3, "label"] = np.nan
+    some = Recordings.from_wfdb(tmp_path, label="label", table=gap, name="file", patient="who")
+    assert (some.common.classes, len(some), dict(some.common.left_out)) == (
+        ("0", "1"), 11, {"recordings without a label": 1}
+    )  # fmt: skip
+    gap.to_csv(tmp_path / "table.csv", index=False)
+    if "bytes" not in shape:
+        again = Recordings.from_wfdb(tmp_path, label="label", table="table.csv", name="file", patient="who")
+        assert list(again.columns.patients) == list(some.columns.patients)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, "", " ", "nan", float("nan"), np.datetime64("NaT")])
+def test_a_missing_identifier_is_nobody(missing: Any) -> None:
+    assert identifier("patient", missing) == ""
+    with pytest.raises(UsageError, match=r"^patients: expected"):
+        _recordings(patients=[missing, *range(11)])
+
+
+def test_identifiers_that_floats_merge_are_refused() -> None:
+    for value in (2.0**53, np.float32(2**24), np.float16(2048)):
+        with pytest.raises(
+            UsageError, match=r"^name: expected whole numbers below .*, from which on floats are rounded"
+        ):
+            identifier("name", value)
+    assert identifier("name", 2**60 + 1) == str(2**60 + 1)
+
+
+@pytest.mark.parametrize("value", ["007", "a.0", "1e3", "1.50", "-0.5", "1_000"])
+def test_text_that_is_no_whole_number_is_as_it_was_written(value: str) -> None:
+    assert identifier("name", value) == text("name", value) == value
+
+
+def test_equal_letters_are_equal_whatever_their_composition() -> None:
+    found = _recordings(patients=["M\u00fcller", "Mu\u0308ller", *range(10)]).columns.patients
+    assert found[0] == found[1]
+
+
+def test_a_person_is_never_in_two_splits(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", waves(40, 1, 20))
+    declare(
+        tmp_path / "space.py",
+        """
+        @dataset("own", classes=("p", "q"), channels=["a"], units="mV", sampling_rate=10)
+        def own(data_root):
+            for n, x in enumerate(np.load(data_root / "x.npy")):
+                who = n // 4
+                yield Recording(x, "pq"[n % 2], [who, float(who), str(who), f"{who}.0"][n % 4])
+        """,
+    )
+    prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path)
+    frames = open_frames("own", prepared_root=str(tmp_path / "prepared"), data_root=str(tmp_path))
+    assert frames.patient_names == tuple(sorted(map(str, range(10))))
+    for person in range(10):
+        assert len(set(frames.split[4 * person : 4 * person + 4])) == 1
+
+
+def test_codes_of_one_label_that_may_be_positions_are_refused(tmp_path: Path) -> None:
+    """Among the classes 1, 2 and 3, the label 1 alone is a position, and 3 is none."""
+    body = """
+        @dataset("own", classes=({}), channels=["a"], units="mV", sampling_rate=10)
+        def own(data_root):
+            for n in range(12):
+                yield Recording(np.random.default_rng(n).normal(size=20), {}, n)
+        """
+    declare(tmp_path / "space.py", body.format("1, 2, 3", "1 + n % 3"))
+    with pytest.raises(UsageError, match="labels: 3 is no position in classes"):
+        prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path)
+    declare(tmp_path / "space.py", body.format("426783006, 164889003", "(164889003, 426783006)[n % 2]"))
+    prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path)
+    frames = open_frames("own", prepared_root=tmp_path / "prepared")
+    assert frames.labels.tolist() == [1, 0] * 6

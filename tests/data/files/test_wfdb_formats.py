@@ -1,0 +1,157 @@
+"""Records in every format of WFDB, with missing samples, segments and several rates, compared with the wfdb package."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from clops_sweep.data.files.rhythm_segments import Segment, labelled_segments
+from clops_sweep.data.files.units import factor
+from clops_sweep.data.files.wfdb_records import leads_of, load_wfdb, read_in_units
+from clops_sweep.errors import UsageError
+
+BITS = {"8": 8, "80": 8, "508": 8, "212": 12, "310": 10, "311": 10, "24": 24, "524": 24, "32": 32}
+WRITTEN = ("16", "24", "32", "80", "212", "508", "516", "524")
+"""Formats that the wfdb package writes."""
+
+
+def _package(path: Path, **options: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return load_wfdb().rdrecord(str(path.with_suffix("")), **options)
+
+
+def _write(folder: Path, form: str, values: NDArray[np.float64], name: str = "r", **options: Any) -> Path:
+    """Write values [samples, channels] that may be NaN."""
+    many = values.shape[1]
+    given: dict[str, Any] = {"units": ["mV"] * many, "sig_name": [f"c{n}" for n in range(many)], **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        load_wfdb().wrsamp(
+            name, 100, p_signal=values, fmt=[form] * many, adc_gain=[50.0] * many, baseline=[3] * many,
+            write_dir=str(folder), **given,
+        )  # fmt: skip
+    return folder / f"{name}.hea"
+
+
+def _same_as_package(path: Path) -> None:
+    names, units = leads_of(path)
+    found, package = read_in_units(path, range(len(names))), _package(path)
+    assert (list(names), list(units), found.rate) == (package.sig_name, package.units, package.fs)
+    np.testing.assert_array_equal(found.values, package.p_signal.T)
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+@pytest.mark.parametrize("channels", [1, 2])
+def test_missing_samples_are_nan(form: str, channels: int, tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(-60, 60, (300, channels)) / 50
+    values[100:150, -1] = np.nan
+    path = _write(tmp_path, form, values)
+    _same_as_package(path)
+    assert np.isnan(read_in_units(path, [channels - 1]).values).sum() == 50
+
+
+@pytest.mark.parametrize("form", ["61", "160", "310", "311", "8"])
+def test_formats_that_the_package_only_reads(form: str, tmp_path: Path) -> None:
+    (tmp_path / "r.dat").write_bytes(np.random.default_rng(1).integers(0, 256, 240, np.uint8).tobytes())
+    samples = int(240 / {"61": 2, "160": 2, "310": 4 / 3, "311": 4 / 3, "8": 1}[form])
+    (tmp_path / "r.hea").write_text(f"r 1 100 {samples}\nr.dat {form} 50(3)/mV\n")
+    expected = _package(tmp_path / "r.hea")
+    low = -(2 ** (BITS.get(form, 16) - 1))
+    found = read_in_units(tmp_path / "r.hea", [0]).values
+    stored = _package(tmp_path / "r.hea", physical=False).d_signal[:, 0]
+    np.testing.assert_array_equal(found[0], np.where(stored == low, np.nan, (stored - 3) / 50))
+    np.testing.assert_array_equal(found, expected.p_signal.T)
+    (tmp_path / "r.hea").write_text(f"r 1 100\nr.dat {form} 50(3)/mV\n")
+    np.testing.assert_array_equal(read_in_units(tmp_path / "r.hea", [0]).values, found)
+
+
+@pytest.mark.parametrize("gain", ["0", "0(3)/mV", "-20(3)/mV", "", "200(-7)/uV", "+200/mV"])
+def test_gains(gain: str, tmp_path: Path) -> None:
+    np.arange(-50, 50, dtype="<i2").tofile(tmp_path / "r.dat")
+    (tmp_path / "r.hea").write_text(f"r 1 100 100\nr.dat 16 {gain}\n")
+    found, package = read_in_units(tmp_path / "r.hea", [0]), _package(tmp_path / "r.hea")
+    np.testing.assert_array_equal(found.values, package.p_signal.T)
+    assert bool(found.notes) == (gain in ("0", "0(3)/mV", ""))
+
+
+@pytest.mark.parametrize("form", ["16", "212", "24"])
+def test_each_channel_keeps_its_samples_or_is_resampled_by_a_filter(form: str, tmp_path: Path) -> None:
+    """A sine below half the lowest rate stays a sine; a channel of the highest rate is as it was stored."""
+    seconds, per_frame, rate = 20, (1, 4, 16), 25
+    sines = [np.sin(2 * np.pi * 3 * np.arange(seconds * rate * each) / (rate * each)) for each in per_frame]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        load_wfdb().wrsamp(
+            "r", rate, ["mV"] * 3, ["a", "b", "c"], e_d_signal=[np.rint(500 * each).astype(int) for each in sines],
+            fmt=[form] * 3, adc_gain=[500.0] * 3, baseline=[0] * 3, samps_per_frame=list(per_frame),
+            write_dir=str(tmp_path),
+        )  # fmt: skip
+    found = read_in_units(tmp_path / "r.hea", [0, 1, 2])
+    assert (found.rate, found.per_frame, found.values.shape) == (400, 16, (3, seconds * 400))
+    np.testing.assert_array_equal(found.values[2], np.rint(500 * sines[2]) / 500)
+    np.testing.assert_allclose(found.values[:2, 400:-400], np.tile(sines[2][400:-400], (2, 1)), atol=0.01)
+    assert [note.split(" is ")[0] for note in found.notes] == ["channel a", "channel b"]
+    alone = read_in_units(tmp_path / "r.hea", [1])
+    assert (alone.rate, alone.notes) == (100, ())
+    np.testing.assert_array_equal(alone.values[0], np.rint(500 * sines[1]) / 500)
+
+
+def test_segments_of_a_fixed_layout(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(-60, 60, (300, 2)) / 50
+    _write(tmp_path, "16", values[:200], "one")
+    _write(tmp_path, "212", values[200:], "two")
+    (tmp_path / "r.hea").write_text("r/3 2 100 350\none 200\n~ 50\ntwo 100\n")
+    expected = np.concatenate([values[:200], np.full((50, 2), np.nan), values[200:]])
+    np.testing.assert_array_equal(read_in_units(tmp_path / "r.hea", [0, 1]).values, expected.T)
+    (tmp_path / "r.hea").write_text("r/2 2 100 300\none 200\ntwo 100\n")
+    _same_as_package(tmp_path / "r.hea")
+    (tmp_path / "r.hea").write_text("r/2 2 100 300\none 200\ntwo 90\n")
+    with pytest.raises(UsageError, match=r"two\.hea: has another length, rate or unit than r\.hea promises"):
+        read_in_units(tmp_path / "r.hea", [0])
+
+
+def test_segments_of_a_variable_layout_and_of_other_units(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(-60, 60, (300, 2)) / 50
+    _write(tmp_path, "16", values[:200], "one", sig_name=["II", "V"])
+    _write(tmp_path, "16", values[200:, 1:], "two", sig_name=["V"], units=["uV"])
+    (tmp_path / "layout.hea").write_text("layout 2 100 0\n~ 0 50/mV 0 0 0 0 0 II\n~ 0 50/mV 0 0 0 0 0 V\n")
+    (tmp_path / "r.hea").write_text("r/3 2 100 300\nlayout 0\none 200\ntwo 100\n")
+    found = read_in_units(tmp_path / "r.hea", [0, 1])
+    expected = values.T.copy()
+    expected[0, 200:], expected[1, 200:] = np.nan, expected[1, 200:] / 1000
+    np.testing.assert_allclose(found.values, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "expected"),
+    [
+        ("uV", "mV", 1e-3), ("\u00b5V", "mV", 1e-3), ("\u03bcV", "uV", 1), ("V", "mV", 1e3), ("nV", "uV", 1e-3),
+        ("Millivolts", "V", 1e-3), ("g", "m/s^2", 9.80665), ("m/s\u00b2", "g", 1 / 9.80665), ("NU", "NU", 1),
+        ("mV", "g", None), ("UV", "mV", 1e-3), ("NU", "mV", None), ("", "mV", None),
+    ],
+)  # fmt: skip
+def test_units(given: str, wanted: str, expected: float | None) -> None:
+    assert factor(given, wanted) == (None if expected is None else pytest.approx(expected))
+
+
+def _segments(symbols: str, notes: str, used: str) -> list[Segment]:
+    listed = [note.strip() for note in notes.split(",")]
+    return labelled_segments(np.arange(len(symbols)) * 10, list(symbols), listed, 100, used.split())
+
+
+def test_labels_of_rhythms_events_and_comments() -> None:
+    assert _segments("NNAAN", ",,,,", "N A") == [Segment(0, 20, "N"), Segment(20, 40, "A"), Segment(40, 100, "N")]
+    assert _segments("+NV+N", "(N,,,(AFIB,", "(N (AFIB") == [Segment(0, 30, "(N"), Segment(30, 100, "(AFIB")]
+    assert _segments("+NV+N", "(N,,,(AFIB,", "N V") == [
+        Segment(10, 20, "N"),
+        Segment(20, 40, "V"),
+        Segment(40, 100, "N"),
+    ]
+    assert _segments('""', "W,2", "W 2") == [Segment(0, 10, "W"), Segment(10, 100, "2")]
+    assert _segments("+N", "(P,", "(N") == [Segment(0, 100, "(P")]
