@@ -770,7 +770,9 @@ def test_folds_have_names_and_a_column_of_their_own(tmp_path: Path, generated: M
     (name,) = snapshot.followed
     scene = Scene.of(View(experiment=name, page="runs"), snapshot, store)
     assert scene is not None
-    assert [it.split(", ")[-2] for it in scene.run_names().values()] == [f"fold {i}/3 of split seed 0" for i in (1, 2, 3)]
+    assert [it.split(", ")[-2] for it in scene.run_names().values()] == [
+        f"fold {i}/3 of split seed 0" for i in (1, 2, 3)
+    ]
     rows = pd.read_csv(StringIO(runs_csv(scene.experiment, sort="-split")))
     assert rows["split"].tolist() == ["fold:3/3", "fold:2/3", "fold:1/3"]
     assert runs_table(scene.experiment, ["auc"]).label_names[-3:] == ("split_seed", "split", "seed")
