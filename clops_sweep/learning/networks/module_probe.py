@@ -163,7 +163,7 @@ class _Probe:
                 self._refuse(f"parameter {name!r} is created on {parameter.device}; create it on the CPU")
             if not parameter.isfinite().all():
                 self._refuse(f"parameter {name!r} is not finite when it is created")
-        changed = _changed(self._module.state_dict(), self._again.state_dict())
+        changed = _changed(_tensors(self._module), _tensors(self._again))
         if changed:
             self._refuse(
                 f"{changed[0]!r} differs when the network is created again from the same seed; draw it from the "
@@ -171,11 +171,11 @@ class _Probe:
             )
 
     def _check_evaluation(self) -> None:
-        before = {name: value.clone() for name, value in self._module.state_dict().items()}
+        before = {name: value.clone() for name, value in _tensors(self._module).items()}
         logits = self._pass("evaluation", self._frames, seed=1)
         if not logits.isfinite().all():
             self._refuse("returns logits that are not finite for frames of noise")
-        changed = _changed(before, self._module.state_dict())
+        changed = _changed(before, _tensors(self._module))
         if changed:
             self._refuse(f"changes {changed[0]!r} in evaluation mode; do so only where self.training is True")
         self._pass("evaluation", self._others, seed=1)  # anything kept from this pass would show in the next
@@ -266,6 +266,11 @@ def _layer_that_raised(module: nn.Module, error: BaseException) -> str:
         if id(part) in names:
             found = f", in layer {names[id(part)]!r} ({type(part).__name__})"
     return found
+
+
+def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Return the tensors of a module's state dict, which may also hold the result of `get_extra_state`."""
+    return {name: value for name, value in module.state_dict().items() if isinstance(value, torch.Tensor)}
 
 
 def _changed(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> list[str]:
