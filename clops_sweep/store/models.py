@@ -10,7 +10,7 @@ from typing import Literal
 
 from pyarrow import fs as arrow_fs
 
-from clops_sweep.errors import DamagedStore, UsageError
+from clops_sweep.errors import DamagedStore, UsageError, shown
 from clops_sweep.store.files import Files
 
 KeptModels = Literal["last", "all"]
@@ -18,12 +18,15 @@ KeptModels = Literal["last", "all"]
 
 _FILE = re.compile(r"task_([1-9][0-9]*)\.safetensors")
 
+_OWNER = "run_id"
+"""Key of the list: the run, so that a folder that was moved or copied is noticed."""
+
 
 class ModelFiles:
     """The models in a store.
 
     `task_K.safetensors` is the network after the first K tasks. `last.json` or `all.json` maps the names of a run's
-    files to their SHA-256. It is written last, and a run without it has no models.
+    files to their SHA-256, and names the run. It is written last, and a run without it has no models.
 
     Args:
         files: the files of the store.
@@ -46,7 +49,7 @@ class ModelFiles:
 
     def write(self, run_id: str, models: Mapping[int, bytes], kept: KeptModels) -> None:
         """Write the models of a run by number of tasks, each file whole or not at all."""
-        hashes = {}
+        hashes = {_OWNER: run_id}
         for tasks, content in models.items():
             name = f"task_{tasks}.safetensors"
             self._files.write(f"{self._folder}/{run_id}/{name}", content)
@@ -125,6 +128,8 @@ class ModelFiles:
                 found = None
             if not isinstance(found, dict) or not any(_FILE.fullmatch(name) for name in found):
                 raise DamagedStore(f"{path}: is not the list of models that was written; run with --keep models again")
+            if (owner := found.pop(_OWNER, run_id)) != run_id:
+                raise DamagedStore(f"{path}: lists the models of run {shown(owner)}; expected those of run {run_id}")
             return found
         return {}
 

@@ -305,12 +305,24 @@ class PartFolder:
             if self.convert is None:
                 raise OtherFormat(f"{self.path(part)}: {self.from_0_2}")
             table = self.convert(table)
-        if unlisted := sorted(set(table.column_names) - {*self.schema.names, *self._renamed}):
+        self._check_listed(part, table.column_names)
+        return table
+
+    def check_columns(self, part: Part) -> None:
+        """Check that the schema has all columns of a part, as readers leave out others.
+
+        Raises:
+            FileNotFoundError: the part no longer exists.
+            UnlistedColumns: the schema lacks a column: the part was copied from another store, for example.
+        """
+        self._check_listed(part, self._columns_of(part).names)
+
+    def _check_listed(self, part: Part, names: Iterable[str]) -> None:
+        if unlisted := sorted({*names} - {*self.schema.names, *self._renamed}):
             raise UnlistedColumns(
                 f"{self.path(part)}: has columns that {_ALL_COLUMNS} does not list ({shown(unlisted)}); `clops-sweep "
                 "compact` lists them"
             )
-        return table
 
     @property
     def from_0_2(self) -> str:

@@ -555,3 +555,11 @@ def _other(value: object) -> object:
     if isinstance(value, int | float):
         return value / 2 if isinstance(value, float) else value + 1
     return f"{value} but another" if isinstance(value, str) else "another"
+
+
+@pytest.mark.parametrize("order", ["curriculum", "anti_curriculum"])
+def test_an_order_by_difficulty_is_one_of_all_tasks(order: str) -> None:
+    with pytest.raises(
+        UsageError, match=f"task_order = '{order}' ranks all tasks, and first_tasks = 2 leaves some out"
+    ):
+        RunConfig(task_order=order, first_tasks=2)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def _start(*_: object) -> None:
 FRACTION = {"storage_fraction": (0.1, 0.5)}
 
 
-@pytest.mark.parametrize("objective", ["auc", "test_auc", "bwt"])
+@pytest.mark.parametrize("objective", ["auc", "bwt"])
 @pytest.mark.parametrize("pruning", [False, True])
 def test_a_search_does_not_choose_on_test_data(launched: Any, objective: str, pruning: bool) -> None:
     if pruning and objective != "auc":
@@ -114,8 +115,16 @@ def test_a_choice_needs_a_validation_set(launched: Any) -> None:
     grid = GridSearch({"learning_rate": [1e-4, 1e-3]}, tune_on=TuneOn(tasks=1))
     with pytest.raises(UsageError, match="'two_parts' has no validation set"):
         launched("two_parts", grid)
-    with pytest.raises(UsageError, match="objective 'test_auc' is of the test set, which is reported; expected 'auc'"):
-        launched("three_parts", replace(grid, objectives={"test_auc": "maximize"}))
+    for search in (grid, OptunaSearch(FRACTION, n_trials=2)):
+        for name, of in (("test_auc", "the test set"), ("unseen_auc", "people in no task")):
+            with pytest.raises(UsageError, match=f"objective '{name}' is of {of}, which is reported; expected 'auc'"):
+                launched("three_parts", replace(search, objectives={name: "maximize"}))
+
+
+def test_a_misspelt_method_is_no_label_for_the_base(launched: Any) -> None:
+    methods = {"er": {"replay_ratio": [1, 2]}, "finetun": {}}
+    with pytest.raises(UsageError, match=r"method 'finetun': no strategy of that name \(did you mean 'finetune'\?\)"):
+        launched("three_parts", GridSearch(methods=methods, tune_on=TuneOn(tasks=1)))
 
 
 def test_a_search_over_costs_and_a_grid_need_no_validation_set(launched: Any) -> None:
@@ -142,3 +151,18 @@ def test_what_the_data_do_not_allow_is_refused(launched: Any, name: str, setting
 def test_curves_of_the_test_set_are_for_data_without_a_validation_set(launched: Any) -> None:
     with pytest.raises(Starting):
         launched("two_parts", curves="test")
+
+
+def test_a_second_sweep_in_one_process_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both would share one Ray and the generators of PyTorch."""
+    space = SearchSpace("it", RunConfig(dataset="three_parts"))
+    given = {"prepared_root": tmp_path / "prepared", "no_ray": True}
+
+    def second(*_: object) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(sweep, space, tmp_path / "second", **given).result()
+
+    monkeypatch.setattr(launch, "_check_start", second)
+    for _ in range(2):  # the first has ended by then
+        with pytest.raises(UsageError, match="^another sweep runs in this process; expected one at a time"):
+            sweep(space, tmp_path / "first", **given)

@@ -29,8 +29,8 @@ def is_whole(value: Any) -> bool:
 def as_python(value: Any) -> Any:
     """Convert NumPy, pandas and PyTorch arrays and scalars to Python lists and scalars.
 
-    Floats are rounded to 12 significant digits: `numpy.arange(0.1, 0.5, 0.1)` holds 0.30000000000000004. Those of single
-    or half precision become the shortest decimal that stands for them.
+    Floats are rounded to 12 significant digits: `numpy.arange(0.1, 0.5, 0.1)` holds 0.30000000000000004. Those of
+    single or half precision become their shortest decimal.
     """
     convert = getattr(value, "tolist", None)
     if not callable(convert) or isinstance(value, type):

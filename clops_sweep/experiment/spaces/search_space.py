@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -188,6 +189,9 @@ class SearchSpace:
             self._check_trials(search)
         scenario = self.base.scenario
         for name in search.objectives:
+            if (of := re.fullmatch("(test|unseen)_(.+)", name)) is not None:
+                what = "the test set" if of[1] == "test" else "people in no task"
+                raise UsageError(f"{where}: objective {name!r} is of {what}, which is reported; expected {of[2]!r}")
             if not has_metric(scenario, name):
                 known = ", ".join(it for it in MEASURES if has_metric(scenario, it))
                 raise UsageError(f"{where}: objective {name!r}: {scenario} has no such metric; it has those of {known}")
@@ -216,11 +220,6 @@ class SearchSpace:
         where = f"search space {self.name!r}"
         if len(self.objectives) != 1:
             raise UsageError(f"{where}: tune_on and methods choose one configuration; expected one objective")
-        if (objective := next(iter(self.objectives))).startswith("test_"):
-            raise UsageError(
-                f"{where}: objective {objective!r} is of the test set, which is reported; expected "
-                f"{objective.removeprefix('test_')!r}"
-            )
         methods = self.methods
         if methods[0].name and METHOD in self.axes:
             raise UsageError(f"{where}: axis {METHOD!r} is that of the search's methods; expected another name")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from clops_sweep.errors import UsageError, listed, nearest_or_all, shown
+from clops_sweep.errors import UsageError, listed, nearest, nearest_or_all, shown
 from clops_sweep.experiment.config import SEED, RunConfig
 from clops_sweep.experiment.limits import check_limits
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption
@@ -144,6 +144,11 @@ def check_comparable(where: str, method: Method) -> None:
 
 
 def _method(where: str, name: str, settings: Mapping[str, Any], others: Mapping[str, Method]) -> Method:
+    close = nearest(name, STRATEGIES) if len(name) > 4 else ""  # shorter ones are labels
+    if close and name not in STRATEGIES and not {"strategy", LIKE} & set(settings):
+        raise UsageError(
+            f"{where}: no strategy of that name{close}; expected a strategy's name, or strategy=... in its settings"
+        )
     fixed = {} if name not in STRATEGIES or "strategy" in settings else {"strategy": name}
     tuned = {key: value for key, value in settings.items() if key != LIKE and _is_tuned(key, value)}
     fixed |= {key: as_python(value) for key, value in settings.items() if key != LIKE and key not in tuned}

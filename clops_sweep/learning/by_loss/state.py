@@ -10,7 +10,7 @@ import torch
 
 from clops_sweep.learning.by_loss.batch import Steps
 from clops_sweep.learning.by_loss.frozen import Frozen
-from clops_sweep.learning.by_loss.memory import Memory
+from clops_sweep.learning.by_loss.memory import Memory, Reservoir
 
 _OBJECT, _ARRAY = "__object__", "__array__"
 
@@ -49,7 +49,7 @@ class Attributes:
             return value.item()
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             return {_ARRAY: torch.from_numpy(value.copy())}
-        if isinstance(value, Memory | Frozen):
+        if type(value) in (Memory, Reservoir, Frozen):  # a subclass would be restored as its base class
             same = [number for number, it in enumerate(self.objects) if it is value]
             if not same:
                 self.objects.append(value)

@@ -99,6 +99,7 @@ def _faults_of(parts: PartFolder) -> Iterator[str]:
     for part in (*listing.singles, *listing.compacts):
         try:
             parts.verify(part)
+            parts.check_columns(part)
         except FileNotFoundError:  # the part is being compacted
             continue
         except (DamagedStore, UnreadableFile) as error:

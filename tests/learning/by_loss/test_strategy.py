@@ -275,9 +275,29 @@ def test_live_parameters_and_graphs_are_refused(own: Any) -> None:
         return self.kept.mean()
 
     run = own(keeps_a_graph, setup=lambda self: None, end=lambda self, task: None)
-    run.advance()
     with pytest.raises(UsageError, match=r"self.kept depends on a pass; detach what is kept"):
-        run.state()
+        run.advance()
+
+
+def test_state_that_cannot_be_kept_is_refused_after_the_first_step(own: Any) -> None:
+    steps: list[int] = []
+
+    def loss(self: Any, batch: Any) -> torch.Tensor:
+        steps.append(len(batch.x))
+        self.kept = {1, 2}
+        return self.criterion(self.model(batch.x), batch.y)
+
+    with pytest.raises(UsageError, match=r"^strategy 'own': self.kept is set, which a checkpoint cannot hold"):
+        own(loss).advance()
+    assert len(steps) == 1
+
+
+def test_a_subclass_of_a_memory_is_refused(own: Any) -> None:
+    """It would come back from a checkpoint as its base class, with other numbers."""
+    one = type("One", (Memory,), {})
+    with pytest.raises(UsageError, match=r"self.kept is One, which a checkpoint cannot hold; expected .* memories"):
+        own(setup=lambda self: setattr(self, "kept", one(20)))
+    own(setup=lambda self: setattr(self, "kept", Reservoir(20)))
 
 
 def test_class_weights_have_to_be_given(own: Any) -> None:

@@ -158,6 +158,8 @@ def test_columns_of_plug_ins_are_not_lost_with_the_file_that_lists_them(
         assert [fault.partition(":")[0] for fault in faults(RunStore(store.uri))] == [str(path)]
     else:
         path.unlink()
+        said = "has columns that all-columns.parquet does not list (['seen']); `clops-sweep compact` lists them"
+        assert [fault.partition(": ")[2] for fault in faults(RunStore(store.uri))] == [said, said]
     RunStore(store.uri).compact()
     assert RunStore(store.uri).table("runs", columns=["seen"])["seen"].drop_null().to_pylist() == [1, 2]
     assert path.read_bytes() == whole
