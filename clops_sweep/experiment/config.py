@@ -322,8 +322,8 @@ class RunConfig(BaseModel):
             raise ValueError(f"task_order {shown(list(self.task_order))} is not a permutation of 0..N-1")
         if self.first_tasks is not None and self.task_order in ("curriculum", "anti_curriculum"):
             raise ValueError(
-                f"task_order = {self.task_order!r} ranks all tasks, and first_tasks = {self.first_tasks} leaves some out; "
-                "expected one of the two, or an order as a list of positions"
+                f"task_order = {self.task_order!r} ranks all tasks, and first_tasks = {self.first_tasks} leaves some "
+                "out; expected one of the two, or an order as a list of positions"
             )
         return self
 
