@@ -68,6 +68,9 @@ BY_CLASS = {"min_sensitivity": "sensitivity", "min_specificity": "specificity"}
 BY_GROUP = ("max_group_flips", "min_group_accuracy")
 
 
+_MOST_BYTES = 2**20
+
+
 def read_criteria(path: str | PathLike[str]) -> Criteria:
     """Read criteria from a TOML file: lines such as ``max_flips = 0.02``, and tables such as ``[min_sensitivity]``.
 
@@ -76,9 +79,12 @@ def read_criteria(path: str | PathLike[str]) -> Criteria:
     """
     file = Path(path)
     with one_sentence(file):
-        content = file.read_bytes()
+        with open_regular(file, _MOST_BYTES) as opened:
+            content = opened.read()
     try:
         found = tomllib.loads(content.decode())
+    except RecursionError:
+        raise UsageError(f"{file}: nested too deeply; expected lines such as max_flips = 0.02") from None
     except ValueError as error:  # invalid TOML or not UTF-8
         raise UsageError(f"{file}: not a TOML file ({error}); expected lines such as max_flips = 0.02") from None
     known = [it.name for it in fields(Criteria)]
