@@ -186,7 +186,8 @@ class Experiment:
     def by_replicate(self, column: str) -> npt.NDArray[np.float64]:
         """Return a column of the finished runs as an array (cells, replicates); NaN if missing or not finite.
 
-        A metric is taken from the test set if `on_test`. The array is shared between calls and read-only.
+        Where `on_test`, "auc" is the column `test_auc`, and so on for other metrics: the data have no validation set.
+        The array is shared between calls and read-only.
         """
         if column not in self._matrices:
             of_test = self.on_test and f"test_{column}" in self.runs

@@ -163,6 +163,11 @@ def split_of(split: str | float | None, split_seed: int) -> Split:
     return Fold(int(split_seed), *fold_of(split))
 
 
+def split_name(split: Split) -> str:
+    """Return "split 0" or "fold 1/5 of split seed 0"."""
+    return str(split) if isinstance(split, Fold) else f"split {split}"
+
+
 def splits_of(runs: pd.DataFrame) -> list[Split]:
     """Return `split_of` of every row of `runs`."""
     split = runs["split"] if "split" in runs else [None] * len(runs)

@@ -30,6 +30,7 @@ from ..formats import DASH, duration
 from ..metrics import metric_named
 from ..search_trials import best_trials, best_trials_text
 from ..selection import cell_name
+from ..statistics import split_name
 from .figures import (
     colours,
     compared_figure,
@@ -400,20 +401,20 @@ def _cell(scene: Scene, record: Heatmap, panel: Panel, at: tuple[int, int], ink:
 def _behind(scene: Scene, cell: int) -> Context:
     """Return curves, R and runs of one configuration, or sentences on why they cannot be shown."""
     runs = scene.experiment.runs
-    runs = runs[runs["cell"] == cell].sort_values(["split_seed", "seed"])
+    runs = runs[runs["cell"] == cell].sort_values(["split_seed", "split", "seed"])
     values = runs[scene.view.metric] if scene.view.metric in runs else [math.nan] * len(runs)
-    columns = (runs[column] for column in ("run_id", "seed", "split_seed", "status"))
+    columns = runs["run_id"], scene.experiment.replicates_of(runs), runs["status"]
     metric = metric_named(scene.view.metric)
     rows = [
         {
             "address": View(page="run", experiment=scene.name, run=run, cells=scene.view.cells).address(),
             "run": run,
-            "replicate": f"seed {seed}, split {split}",
+            "replicate": f"seed {seed}, {split_name(split)}",
             "status": _status(scene, run, status),
             "value": metric.text(float(value)) if value == value and value is not None else DASH,
             "command": rerun_command(run, scene.store.files.anywhere),
         }
-        for run, seed, split, status, value in zip(*columns, values, strict=True)
+        for run, (split, seed), status, value in zip(*columns, values, strict=True)
     ]
     shown: Context = {"curves": None, "r": None, "notices": []}
     makers: dict[str, Callable[[Scene, int], Context]] = {"curves": _curves, "r": _r}

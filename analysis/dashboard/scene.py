@@ -20,6 +20,7 @@ from ..figures.r_matrices import RMatrix, r_matrix
 from ..figures.task_titles import TaskTitles
 from ..metrics import metric_named
 from ..selection import cell_name
+from ..statistics import split_name
 from .records.overview import progress
 from .snapshot import Followed, Snapshot
 from .view import View, slice_of
@@ -151,12 +152,12 @@ class Scene:
 
         def make() -> dict[str, str]:
             names = [self.name_of(cell) for cell in range(len(self.experiment.cells))]
-            columns = (self.experiment.runs[name].tolist() for name in ("cell", "split_seed", "seed", "run_id"))
-            rows = sorted(zip(*columns, strict=True))
-            split = len({split for _, split, _, _ in rows}) > 1
+            runs = self.experiment.runs.sort_values(["cell", "split_seed", "split", "seed", "run_id"])
+            several_splits = len({split for split, _ in self.experiment.replicates}) > 1
             found: dict[str, str] = {}
-            for cell, split_seed, seed, run in rows:
-                found.setdefault(run, f"{names[cell]}, {f'split {split_seed}, ' * split}seed {seed}")
+            rows = zip(runs["cell"], runs["run_id"], self.experiment.replicates_of(runs), strict=True)
+            for cell, run, (split, seed) in rows:
+                found.setdefault(run, f"{names[cell]}, {f'{split_name(split)}, ' * several_splits}seed {seed}")
             return found
 
         return self.snapshot.once(("run names", self.name), make)

@@ -26,7 +26,7 @@ from ..metrics import PAPER, metric_named
 from ..published import Departure
 from ..results import Reference, ResultTable, result_table
 from ..selection import cell_name, shown_metrics, variants
-from ..statistics import Estimate, Fold, estimate
+from ..statistics import Estimate, Fold, estimate, split_name
 from ..tables.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
 from ..tables.latex import to_latex
 from ..tables.patients import patients_text
@@ -272,8 +272,7 @@ def _run_entries(experiment: Experiment) -> dict[int, list[RunEntry]]:
     ordered = experiment.runs.sort_values(["cell", "split_seed", "split", "seed"])
     columns = [ordered[column] for column in ("cell", "run_id", "status")]
     for cell, run_id, status, (split, seed) in zip(*columns, experiment.replicates_of(ordered), strict=True):
-        place = split if isinstance(split, Fold) else f"split {split}"
-        replicate = f"{place}, seed {seed}" if several_splits else f"seed {seed}"
+        replicate = f"{split_name(split)}, seed {seed}" if several_splits else f"seed {seed}"
         entry = RunEntry(replicate, str(run_id), remarks[str(status)], in_store=status != "missing")
         grouped.setdefault(int(cell), []).append(entry)
     return grouped

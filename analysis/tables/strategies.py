@@ -15,7 +15,7 @@ from ..drawing.labels import name_rows
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
 from ..metrics import metric_named
 from ..selection import cell_name, departures, shown_metrics
-from ..statistics import PairedDifference
+from ..statistics import PairedDifference, Split, splits_of
 from .comparisons import Comparisons, Kind, paired
 
 TRAINING = (
@@ -70,7 +70,7 @@ def compare_strategies(experiments: Sequence[Experiment]) -> list[StrategyCompar
 
 def _comparison(sources: Sequence[tuple[Experiment, int]]) -> Iterator[StrategyComparison]:
     chosen: dict[str, tuple[Experiment, int]] = {}
-    editions: dict[int, object] = {}
+    editions: dict[Split, object] = {}
     if len({experiment.cells[index].config.strategy for experiment, index in sources}) < 2:
         return
     for experiment, index in sorted(sources, key=_preference):
@@ -106,11 +106,11 @@ def _preference(source: tuple[Experiment, int]) -> tuple[int, int]:
     return len(departures(experiment.cells[index].config)), -len(experiment.run_ids(index))
 
 
-def editions_of(experiment: Experiment, cell: int) -> dict[int, tuple[str, int]]:
-    """Return data hash and shared semantics version of a cell's finished runs, by patient split."""
+def editions_of(experiment: Experiment, cell: int) -> dict[Split, tuple[str, int]]:
+    """Return data hash and shared semantics version of a cell's finished runs, by patient split or fold."""
     runs = experiment.runs_of(cell, "finished")
-    columns = runs["split_seed"], runs["data_hash"], shared_versions(runs)
-    return {int(split): (str(data_hash), int(version)) for split, data_hash, version in zip(*columns, strict=True)}
+    columns = splits_of(runs), runs["data_hash"], shared_versions(runs)
+    return {split: (str(data_hash), int(version)) for split, data_hash, version in zip(*columns, strict=True)}
 
 
 @styled

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from clops_sweep.data.files.folder import one_sentence
 from clops_sweep.errors import UsageError, nearest_or_all, shown
+from clops_sweep.regular_files import open_regular
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,9 @@ BY_CLASS = {"min_sensitivity": "sensitivity", "min_specificity": "specificity"}
 BY_GROUP = ("max_group_flips", "min_group_accuracy")
 
 
+_MOST_BYTES = 2**20
+
+
 def read_criteria(path: str | PathLike[str]) -> Criteria:
     """Read criteria from a TOML file: lines such as ``max_flips = 0.02``, and tables such as ``[min_sensitivity]``.
 
@@ -75,10 +79,12 @@ def read_criteria(path: str | PathLike[str]) -> Criteria:
         UsageError: the file is missing, empty or not TOML, or has an unknown criterion or an invalid limit.
     """
     file = Path(path)
-    with one_sentence(file):
-        content = file.read_bytes()
+    with one_sentence(file), open_regular(file, _MOST_BYTES) as opened:
+        content = opened.read()
     try:
         found = tomllib.loads(content.decode())
+    except RecursionError:
+        raise UsageError(f"{file}: nested too deeply; expected lines such as max_flips = 0.02") from None
     except ValueError as error:  # invalid TOML or not UTF-8
         raise UsageError(f"{file}: not a TOML file ({error}); expected lines such as max_flips = 0.02") from None
     known = [it.name for it in fields(Criteria)]

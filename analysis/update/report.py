@@ -14,6 +14,7 @@ from clops_sweep.data.declared.recording_checks import UNKNOWN, require_few_grou
 from clops_sweep.errors import UsageError, listed, several, shown
 from clops_sweep.experiment.columns import FIELDS, config_from_row
 from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.store.rows import check_registered
 from clops_sweep.store.run_store import RunStore
 
 from ..people.patient_intervals import FEW_COVER, FEW_PEOPLE
@@ -130,6 +131,7 @@ def _groups(
     """Return the subgroup columns of the compared instances."""
     if not names:
         return {}
+    check_registered(row)
     known = columns(config_from_row(row).data_key, row["data_hash"])
     found = {}
     for name in dict.fromkeys(names):

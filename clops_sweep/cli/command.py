@@ -21,6 +21,7 @@ _BAD_INPUT, _INTERRUPTED = 2, 130
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: every foreseen error is one sentence on standard error and exit status 2."""
     given = sys.argv[1:] if arguments is None else arguments
+    os.environ["MPLBACKEND"] = "agg"  # no window is opened; a notebook's backend may be missing in this environment
     try:
         with terminated_like_interrupted(), startup_message(given):
             status = _main(arguments)
@@ -42,6 +43,8 @@ def _stop_status(arguments: Sequence[str]) -> int:
 
 def _main(arguments: Sequence[str] | None) -> int:
     _no_warning_is_an_error()
+    if sys.flags.optimize > 1 and {"-h", "--help"} & set(sys.argv[1:] if arguments is None else arguments):
+        sys.stderr.write("clops-sweep: PYTHONOPTIMIZE=2 removes docstrings, and most help with them; unset it\n")
     from clops_sweep.errors import one_line
     from clops_sweep.execution.display.terminal import lenient_output, matters
 

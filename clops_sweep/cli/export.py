@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from clops_sweep.cli.options import (
     results_option,
     run_id_argument,
 )
+from clops_sweep.data.files.folder import one_sentence, write_file
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.options import IntOption
 from clops_sweep.store.run_store import RunStore
@@ -40,7 +42,7 @@ def export(run_id: str, file: Path, results: str, task: int | None, as_json: boo
 
     if file.suffix != ".onnx":
         raise UsageError(f"{file}: expected a name that ends in .onnx")
-    if file.exists():
+    if os.path.lexists(file):  # also a link to nothing
         raise UsageError(f"{file}: exists already; delete it or choose another name")
     if not file.parent.is_dir():
         raise UsageError(f"{file}: there is no folder {file.parent}")
@@ -48,7 +50,9 @@ def export(run_id: str, file: Path, results: str, task: int | None, as_json: boo
     store.files.check_is_there()
     found, encoders = store.find(run_id), Encoders(store.models.read)
     model = model_from(store.models.read(found, task), encoders.of_model)
-    file.write_bytes(onnx_bytes(model))
+    content = onnx_bytes(model)
+    with one_sentence(file):
+        write_file(file, content)
     if as_json:
         print_json({"run_id": found, "file": file, "classes": model.classes})
         return

@@ -174,7 +174,7 @@ def launch(
         _say_outcome(asked, outcome)
         if not (no_report or asked.shard or outcome.interrupted or outcome.stopped):
             try:
-                report = render(asked, None, keep=not outcome.ran)
+                report = render(asked, None)
                 click.echo(f"report: {report}")
             except UsageError as error:  # the results are complete; the report can be made later
                 click.echo(f"clops-sweep: no report: {error}", err=True)

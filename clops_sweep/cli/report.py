@@ -70,7 +70,7 @@ def report(
         raise click.UsageError("a report shows whole search spaces: it takes neither --limit nor --where")
     _ = asked.selection.spaces  # report an invalid search-space file first
     asked.store.files.check_is_there()
-    index = render(asked, output, keep=False, axes=_axes(axes), metrics=_metrics(metrics), data_hashes=data_hashes)
+    index = render(asked, output, axes=_axes(axes), metrics=_metrics(metrics), data_hashes=data_hashes)
     if as_json:
         print_json({"results": asked.store.files.shown, "report": index})
     else:
@@ -98,43 +98,40 @@ def render(
     asked: Request,
     output: Path | None,
     *,
-    keep: bool,
     axes: tuple[str, str] | None = None,
     metrics: Sequence[str] = (),
     data_hashes: Sequence[str] = (),
 ) -> Path:
-    """Render the report, unless it is up to date, and return the path of its page."""
+    """Render the report, and return the path of its page."""
+    from clops_sweep.analysis.as_stored import data_keys
+    from clops_sweep.analysis.report.write import check_folder, write_report
+
     asked = with_reported(asked)  # the launch may have chosen configurations meanwhile
     folder = output or _default_folder(asked)
-    index = folder / "index.html"
-    if not (keep and index.exists()):
-        from clops_sweep.analysis.as_stored import data_keys
-        from clops_sweep.analysis.report.write import check_folder, write_report
-
-        check_folder(folder, asked.store)
-        spaces = asked.resolved_spaces() if asked.selection.given else []
-        experiments, as_stored = ([], []) if asked.selection.given else everything(asked, data_hashes)
-        if not spaces and not experiments and not as_stored:
-            raise UsageError(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
-        # the requests of a file are known already; computing them is slow for large spaces
-        keys = [it.data_key for it in asked.selection.configs] if asked.selection.given else data_keys(experiments)
-        frames = asked.data.of_prepared(keys)
-        with _said("drawing the report"):
-            index = write_report(
-                spaces,
-                asked.store,
-                folder,
-                title=_title(asked),
-                axes=axes,
-                metrics=metrics,
-                data_hashes=data_hashes,
-                frames=frames,
-                experiments=experiments,
-                as_stored=as_stored,
-                claims=asked.selection.claims,
-                seal=seal_in_words(asked),
-                tuned=tuned_rows(asked),
-            ).index
+    check_folder(folder, asked.store)
+    spaces = asked.resolved_spaces() if asked.selection.given else []
+    experiments, as_stored = ([], []) if asked.selection.given else everything(asked, data_hashes)
+    if not spaces and not experiments and not as_stored:
+        raise UsageError(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
+    # the requests of a file are known already; computing them is slow for large spaces
+    keys = [it.data_key for it in asked.selection.configs] if asked.selection.given else data_keys(experiments)
+    frames = asked.data.of_prepared(keys)
+    with _said("drawing the report"):
+        index = write_report(
+            spaces,
+            asked.store,
+            folder,
+            title=_title(asked),
+            axes=axes,
+            metrics=metrics,
+            data_hashes=data_hashes,
+            frames=frames,
+            experiments=experiments,
+            as_stored=as_stored,
+            claims=asked.selection.claims,
+            seal=seal_in_words(asked),
+            tuned=tuned_rows(asked),
+        ).index
     return index.resolve()
 
 

@@ -19,9 +19,9 @@ from clops_sweep.cli.options import (
     run_id_argument,
 )
 from clops_sweep.errors import UsageError, one_line, several
-from clops_sweep.experiment.plugins.registry import headline, unregistered
-from clops_sweep.experiment.provenance import changed_code, plugin_files
-from clops_sweep.store.rows import printable
+from clops_sweep.experiment.plugins.registry import headline
+from clops_sweep.experiment.provenance import changed_code
+from clops_sweep.store.rows import check_registered, printable
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep.rewriting import finish_interrupted
 
@@ -59,9 +59,7 @@ def rerun(
 
     store = RunStore.named(results)
     row = stored_run(store, run_id)
-    if missing := unregistered(row):
-        what = " and ".join(missing)
-        raise UsageError(f"run {row['run_id']}: {what} is not registered; expected {_plugins_wanted(row)}")
+    check_registered(row)
     try:
         kept = bool(store.parts["predictions"].has_finished([row["run_id"]]))
         result = repeat(row, store, prepared_root or default_prepared_root(), device, keep_predictions=kept)
@@ -105,12 +103,6 @@ def rerun(
         raise Ended(1)
     equal = f"metrics and R equal the stored ones to {tolerance:g}" if tolerance else None
     click.echo(equal or "every number equals the stored one, bit for bit")
-
-
-def _plugins_wanted(row: dict[str, Any]) -> str:
-    """Return the option that names the files of a run's plug-ins, if its row records them."""
-    files = plugin_files(row["plugins"])
-    return " ".join(f"--plugins {printable(file)}" for file in files) or "--plugins SPACE.py that does so"
 
 
 def _repeated(

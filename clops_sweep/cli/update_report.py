@@ -81,6 +81,8 @@ def update_report(
     beside = store.files.folder
     compared = report.run_id + (f"-against-{report.against}" if report.against else "")
     page = output or (Path() if beside is None else beside) / "report" / f"update-{compared}.html"
+    if page.is_dir():
+        raise UsageError(f"{page}: it is a folder; expected the name of an HTML file")
     with one_sentence(page):
         write_whole(page, report.html().encode())
     if as_json:

@@ -7,6 +7,7 @@ run's seed and the position in the run. Afterwards the generators are restored.
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,9 @@ import numpy as np
 import torch
 
 _WORD = (1 << 64) - 1
+
+PROCESS_WIDE = threading.RLock()
+"""Held while process-wide state is changed, so that runs in several threads of one process take turns."""
 
 
 def seed_of(keys: tuple[int, int], counter: int) -> int:
@@ -48,6 +52,10 @@ class GlobalStreams:
         if self._kept:
             yield
             return
+        with PROCESS_WIDE:
+            yield from self._kept_alone()
+
+    def _kept_alone(self) -> Iterator[None]:
         numpys, pythons, torchs = np.random.get_state(), random.getstate(), torch.get_rng_state()  # noqa: NPY002
         gpus = None if self._on_a_gpu is None else torch.cuda.get_rng_state(self._on_a_gpu)
         self._kept = True

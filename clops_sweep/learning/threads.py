@@ -7,18 +7,23 @@ from contextlib import contextmanager
 
 import torch
 
+from clops_sweep.learning.global_streams import PROCESS_WIDE
+
 
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Return a context in which PyTorch uses one thread; its end restores the earlier number.
 
+    Only one thread of the process is in it at a time: settings and generators of PyTorch belong to the whole process.
+
     The network is too small for more, and sums over several threads differ in rounding. For the same reason a GPU must
     not use algorithms that sum in no fixed order, or convolutions with products of ten bits (TF32).
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
-            yield
-    finally:
-        torch.set_num_threads(before)
+    with PROCESS_WIDE:
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
+                yield
+        finally:
+            torch.set_num_threads(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -43,6 +44,10 @@ MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
 
 Starting = Callable[[Plan, Sequence[PlannedRun], "Resources"], None]
 """Called before Ray starts, with the plan, the runs that are about to start, and their resources."""
+
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Held by the sweep of this process, which has one Ray and one set of signal handlers."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +129,29 @@ def launch(
         warn: called with a sentence about each damaged part of the store that was set aside.
 
     Raises:
-        UsageError: the request, the data, a study's database or the cluster is invalid.
+        UsageError: the request, the data, a study's database or the cluster is invalid, or another sweep runs in this
+            process.
     """
+    if not _ONE_AT_A_TIME.acquire(blocking=False):
+        raise UsageError(
+            "another sweep runs in this process; expected one at a time: wait for its end, or start this one in a "
+            "process of its own"
+        )
+    try:
+        return _launch(asked, resources, make_display, retry_failed, starting, warn)
+    finally:
+        _ONE_AT_A_TIME.release()
+
+
+def _launch(
+    asked: Request,
+    resources: Resources,
+    make_display: MakeDisplay,
+    retry_failed: bool,
+    starting: Starting,
+    warn: Callable[[str], None],
+) -> Outcome:
+    """Compute the unfinished runs of a request, and then those that its searches have chosen."""
     once = partial(
         _launch_once,
         resources=resources,

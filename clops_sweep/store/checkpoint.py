@@ -54,6 +54,9 @@ class CheckpointFile:
                 return None
             if content != sealed(content[:-_DIGEST]):
                 return None
+        except (OSError, RuntimeError, ValueError):
+            return None
+        try:
             # Data only: nothing in a checkpoint is ever executed.
             state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         except Exception:  # the unpickler raises errors of every kind on a damaged or foreign file

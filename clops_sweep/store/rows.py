@@ -12,7 +12,8 @@ import pyarrow as pa
 from clops_sweep.errors import StoreError, UsageError, masked, one_line
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.provenance import plugins_of
+from clops_sweep.experiment.plugins.registry import unregistered
+from clops_sweep.experiment.provenance import plugin_files, plugins_of
 from clops_sweep.store.part_names import Status
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
@@ -127,6 +128,20 @@ def failure_reason(error: object) -> str:
     said = next(groups, None) or next(exceptions, None) or (lines[-1] if lines else "unknown error")
     said = printable(said.strip())
     return said if len(said) <= _LONGEST_REASON else f"{said[:_LONGEST_REASON]}…"
+
+
+def check_registered(row: Mapping[str, Any]) -> None:
+    """Check that the plug-ins of a stored run are registered.
+
+    Raises:
+        UsageError: one is not; the option that names its file is in the message, if the row records the file.
+    """
+    if missing := unregistered(row):
+        files = " ".join(f"--plugins {printable(file)}" for file in plugin_files(row["plugins"]))
+        raise UsageError(
+            f"run {row['run_id']}: {' and '.join(missing)} is not registered; expected "
+            f"{files or '--plugins SPACE.py that does so'}"
+        )
 
 
 def printable(text: str) -> str:

@@ -438,6 +438,8 @@ class RunStore:
         Raises:
             UsageError: no run or more than one has such an id.
         """
+        if not isinstance(prefix, str):
+            raise UsageError(f"run {shown(prefix)}: expected the beginning of a run id, as text")
         matches = [run_id for run_id in self.statuses() if run_id.startswith(prefix)] if prefix else []
         if len(matches) != 1:
             what = "no run" if not matches else f"{len(matches)} runs"

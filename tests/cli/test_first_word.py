@@ -34,3 +34,13 @@ def test_a_terminal_has_it_until_something_is_said(tmp_path: Path) -> None:
 def test_nobody_else_has_it(tmp_path: Path) -> None:
     ended = subprocess.run(COMMAND, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "TERM": "xterm"})
     assert (ended.returncode, ended.stdout, ended.stderr.startswith(SAID)) == (2, "", True)
+
+
+def test_without_docstrings_the_missing_help_is_explained(tmp_path: Path) -> None:
+    command = [sys.executable, "-OO", "-m", "clops_sweep", "plan", "--help"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr.partition(";")[0]) == (
+        0,
+        "clops-sweep: PYTHONOPTIMIZE=2 removes docstrings, and most help with them",
+    )
+    assert ended.stdout.startswith("Usage: clops-sweep plan [OPTIONS] SPACE.py ...")

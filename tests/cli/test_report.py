@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -54,3 +55,19 @@ def test_packages_of_the_user_s_own_are_left_alone(
     assert set(printed) == documented("report")
     assert Path(printed["report"]) == tmp_path / "results" / "report" / "space" / "index.html"
     assert Path(printed["report"]).is_file()
+
+
+def test_the_report_of_a_launch_shows_what_it_asks_for(in_turn: Command, tmp_path: Path) -> None:
+    """Also if a file of that name asked for something else before, and where a notebook's backend is missing."""
+    pages = []
+    for rates in ([0.001, 0.002], [0.002]):
+        (tmp_path / "space.py").write_text(
+            "from clops_sweep import RunConfig, SearchSpace\n"
+            "base = RunConfig(strategy='finetune', epochs_per_task=1)\n"
+            f"SPACE = SearchSpace('s', base, {{'learning_rate': {rates}}}, seeds=range(1))\n"
+        )
+        done = in_turn(["space.py", "--no-ray"], MPLBACKEND="module://missing_backend")
+        assert done.returncode == 0, done.stderr
+        (path,) = (line.removeprefix("report: ") for line in done.stdout.splitlines() if line.startswith("report: "))
+        pages.append(Path(path).read_text())
+    assert [re.findall(r"(\d) of \d runs? (?:is|are) finished", page)[:1] for page in pages] == [["2"], ["1"]]

@@ -18,6 +18,8 @@ from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_fram
 from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
+from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.experiment.spaces.selection import load_plugins
 from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 from tests.cli.documented import documented
@@ -178,3 +180,23 @@ def test_criteria_are_read_as_they_are_given(tmp_path: Path) -> None:
     file = tmp_path / "limits.toml"
     file.write_text("max_flips = 0.02\nmin_group_accuracy = 0.5\n[min_specificity]\nAF = 0.9\n")
     assert read_criteria(file) == Criteria(max_flips=0.02, min_group_accuracy=0.5, min_specificity={"AF": 0.9})
+
+
+def test_the_file_that_declares_a_network_is_named(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "nets.py").write_text(
+        "from torch import nn\nfrom clops_sweep import network\n\n@network('forgotten')\n"
+        "def forgotten(c, s, o):\n    return nn.Sequential(nn.Flatten(), nn.Linear(c * s, o))\n"
+    )
+    load_plugins(tmp_path / "nets.py")
+    config = RunConfig(dataset="clinic", network="forgotten", strategy="finetune", epochs_per_task=1, batch_size=8)
+    frames = open_frames("clinic", prepared_root=made[0] / "prepared")
+    run_id = config.run_id(frames.data_hash)
+    result = ContinualRun(config, frames, keep_predictions=True).run()
+    store = RunStore(made[0] / "results", keep=["predictions"])
+    record_result(store, {run_id: config}, result, lambda config: frames.data_hash, {"device": "cpu"})
+    NETWORKS.forget("forgotten")
+    error = ask(run_id, "--groups", "sex").exception
+    option = ["--plugins", str(tmp_path / "nets.py")]
+    assert str(error).startswith(f"run {run_id}: network 'forgotten' is not registered; expected --plugins ")
+    assert " ".join(option) in str(error)
+    assert ask(run_id, "--groups", "sex", *option).exit_code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +140,18 @@ def test_what_the_data_do_not_allow_is_refused(launched: Any, name: str, setting
 def test_curves_of_the_test_set_are_for_data_without_a_validation_set(launched: Any) -> None:
     with pytest.raises(Starting):
         launched("two_parts", curves="test")
+
+
+def test_a_second_sweep_in_one_process_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both would share one Ray and the generators of PyTorch."""
+    space = SearchSpace("it", RunConfig(dataset="three_parts"))
+    given = {"prepared_root": tmp_path / "prepared", "no_ray": True}
+
+    def second(*_: object) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(sweep, space, tmp_path / "second", **given).result()
+
+    monkeypatch.setattr(launch, "_check_start", second)
+    for _ in range(2):  # the first has ended by then
+        with pytest.raises(UsageError, match=r"^another sweep runs in this process; expected one at a time"):
+            sweep(space, tmp_path / "first", **given)

@@ -6,6 +6,7 @@ import io
 import random
 from pathlib import Path
 
+import pytest
 import torch
 
 from clops_sweep.store.checkpoint import CheckpointFile, sealed
@@ -79,3 +80,11 @@ def test_a_flipped_bit_makes_it_none(tmp_path: Path) -> None:
         content[position] ^= 1 << draw.randrange(8)
         Path(checkpoint.path).write_bytes(content)
         assert checkpoint.load() is None, position
+
+
+@pytest.mark.parametrize("content", [b"\x80\x02.", b"\x80\x02K\x01K\x02K\x03\x87.", b"\x80\x02h\x00.", b""])
+def test_forged_content_is_no_checkpoint(tmp_path: Path, content: bytes) -> None:
+    checkpoint = _file(tmp_path, A)
+    checkpoint.save(STATE)
+    Path(checkpoint.path).write_bytes(sealed(content))
+    assert checkpoint.load() is None

@@ -19,6 +19,8 @@ from ...formats import as_csv
 from ...statistics import Estimate, estimate
 from .overview import ended_at
 
+_REPLICATE = ("split_seed", "split", "seed")
+
 PAGE = 50
 """Rows per page."""
 
@@ -132,7 +134,7 @@ def runs_csv(experiment: Experiment, *, condition: str = "", group: Sequence[str
     finished = (runs["status"] == "finished").to_numpy()
     measured = np.where(finished[:, None], runs[list(columns)].to_numpy(dtype=float), np.nan)
     cells, status, ids = runs["cell"].tolist(), runs["status"].tolist(), runs["run_id"].tolist()
-    seeds = {name: runs[name].tolist() for name in ("split_seed", "seed")}
+    seeds = {name: runs[name].tolist() for name in _REPLICATE}
     parts = [f"{column}_{part}" for column in columns for part in ("mean", "sd", "n")] if group else columns
     lines: list[list[object]] = [[*(("runs", "finished") if group else ("run_id", "status")), *names, *parts]]
     for positions in (groups[at] for at in order.tolist()):
@@ -157,7 +159,8 @@ def _sorted(
 ) -> tuple[pd.DataFrame, tuple[str, ...], _Groups, npt.NDArray[np.int64]]:
     """Return the runs that meet a condition, the names of row labels, the runs of each row, and the rows' order."""
     runs = experiment.runs[matching(experiment, condition)]
-    names = tuple(group) if group else (*experiment.axes, "split_seed", "seed")
+    folds = runs["split"].notna().any()
+    names = tuple(group) if group else (*experiment.axes, *(name for name in _REPLICATE if folds or name != "split"))
     groups = _groups(experiment, runs, group)
     return runs, names, groups, _order(experiment, runs, groups, names, sort)
 
@@ -209,9 +212,9 @@ def _last(ended: npt.NDArray[np.float64]) -> float:
 
 
 def _places(experiment: Experiment, runs: pd.DataFrame, name: str) -> npt.NDArray[np.float64]:
-    """Return the positions of runs on an axis, or their seeds."""
+    """Return the positions of runs on an axis, or the ranks of their seeds or folds."""
     if name not in experiment.axes:
-        return runs[name].to_numpy(dtype=float)
+        return pd.factorize(runs[name], sort=True)[0].astype(float)
     place = {repr(label): i for i, label in enumerate(experiment.axes[name])}
     of_cell = np.array([place[repr(cell.labels[name])] for cell in experiment.cells], dtype=float)
     places: npt.NDArray[np.float64] = of_cell[runs["cell"].to_numpy(dtype=int)]
@@ -224,7 +227,7 @@ def _rows(
     """Return the rows of a page. Columns are read from the frame once: pandas would take a second row by row."""
     runs = runs.iloc[np.concatenate(shown)]
     cells, ids, status = (runs[name].tolist() for name in ("cell", "run_id", "status"))
-    seeds = {name: runs[name].tolist() for name in ("split_seed", "seed")}
+    seeds = {name: runs[name].tolist() for name in _REPLICATE}
     finished = (runs["status"] == "finished").to_numpy()
     values = [np.where(finished, runs[column].to_numpy(dtype=float), np.nan) for column in columns]
     ended, end = ended_at(runs), 0
@@ -232,7 +235,7 @@ def _rows(
         begin, end = end, end + len(positions)
         labels = experiment.cells[cells[begin]].labels
         yield Row(
-            tuple(labels[name] if name in labels else int(seeds[name][begin]) for name in names),
+            tuple(labels[name] if name in labels else seeds[name][begin] for name in names),
             Counter(map(str, status[begin:end])),
             tuple(estimate(of_column[begin:end]) for of_column in values),
             _last(ended[begin:end]),

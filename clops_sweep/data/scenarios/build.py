@@ -180,20 +180,17 @@ def _check_task(task: Task, made: ScenarioTasks, frames: FrameSet) -> None:
 
     If tasks may have a single class, every split must have an instance.
     """
+    remedy = "leave it out of the data or pool it with another one, or, if the split is random, use another split_seed"
     for split, subset in zip(SPLIT_NAMES, (task.train, task.validation, task.test), strict=True):
         if split == SPLIT_NAMES[VALIDATION] and not (frames.split == VALIDATION).any():
             continue
         if not len(subset.rows):
-            raise UsageError(
-                f"{frames.name}: task {task.name} has no instance in the {split} split; "
-                "use another split_seed or more recordings"
-            )
+            raise UsageError(f"{frames.name}: task {task.name} has no instance in the {split} split; {remedy}")
         if made.one_class_tasks or (np.ptp(subset.targets, axis=0) > 0).any():
             continue
         what = f"only one of its classes ({task.title})" if made.kind == "binary" else "no class that varies"
         raise UsageError(
-            f"{frames.name}: task {task.name} has {what} in the {split} split, so it cannot be scored; "
-            "use another split_seed or more recordings"
+            f"{frames.name}: task {task.name} has {what} in the {split} split, so it cannot be scored; {remedy}"
         )
 
 

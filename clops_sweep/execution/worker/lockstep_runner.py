@@ -274,7 +274,7 @@ class LockstepRunner:
                 try:
                     run.restore(state)
                     return run, True
-                except (LookupError, TypeError, ValueError, AttributeError, RuntimeError):
+                except (LookupError, TypeError, ValueError, RuntimeError, AttributeError, AssertionError):
                     _log.exception("%s is of another version: the run starts anew", self._checkpoint.path)
             return self._new_run(device), False
 

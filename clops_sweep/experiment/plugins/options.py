@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clops_sweep.errors import UsageError, listed, shown
-from clops_sweep.experiment.plugins.values import is_number, is_whole, kind_in_words
+from clops_sweep.experiment.plugins.values import as_python, is_number, is_whole, kind_in_words
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -92,7 +92,7 @@ class _NumberOption(Option):
 
     def _stored(self, value: Any) -> Any:
         """Return a value as a plain Python number, identical for equal values."""
-        return float(value) + 0.0  # -0.0 becomes 0.0
+        return float(value if isinstance(value, float) else as_python(value)) + 0.0  # -0.0 becomes 0.0
 
     def checked(self, value: Any) -> Any:
         """Return the value as it is stored.

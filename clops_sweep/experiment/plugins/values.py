@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from clops_sweep.errors import shown
@@ -27,9 +27,26 @@ def is_whole(value: Any) -> bool:
 
 
 def as_python(value: Any) -> Any:
-    """Convert NumPy, pandas and PyTorch arrays and scalars to Python lists and scalars; others are unchanged."""
+    """Convert NumPy, pandas and PyTorch arrays and scalars to Python lists and scalars.
+
+    Floats are rounded to 12 significant digits: `numpy.arange(0.1, 0.5, 0.1)` holds 0.30000000000000004. Those of
+    single or half precision become their shortest decimal.
+    """
     convert = getattr(value, "tolist", None)
-    return convert() if callable(convert) and not isinstance(value, type) else value
+    if not callable(convert) or isinstance(value, type):
+        return _rounded(value, float)
+    name = str(getattr(value, "dtype", "")).rpartition(".")[2].lower()
+    if name not in ("float32", "float16"):
+        return _rounded(convert(), float)
+    import numpy as np
+
+    return _rounded(convert(), np.float32 if name == "float32" else np.float16)
+
+
+def _rounded(value: Any, kind: Callable[[float], Any]) -> Any:
+    if isinstance(value, list):
+        return [_rounded(it, kind) for it in value]
+    return float(f"{float(str(kind(value))):.12g}") if isinstance(value, float) else value
 
 
 def length(values: Any) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -58,6 +59,11 @@ def made_encoder(name: str, make: Callable[[Path | None], Any], weights: Path | 
         module = make(weights)
     if not isinstance(module, nn.Module):
         raise UsageError(f"encoder {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
+    if isinstance(module, torch.jit.ScriptModule):
+        raise UsageError(f"encoder {name!r}: returned a scripted module; expected the torch.nn.Module it was made from")
+    tensors = itertools.chain(module.parameters(), module.buffers())
+    if any(nn.parameter.is_lazy(it) or it.is_meta for it in tensors):
+        raise UsageError(f"encoder {name!r}: has a lazy layer or one on the device meta; expected layers with weights")
     return module.requires_grad_(False).eval()
 
 
@@ -134,13 +140,17 @@ class _Encoding:
             features: Any = module(signals.to(self._device))
         if not isinstance(features, torch.Tensor):
             self._refuse(f"returns {type(features).__name__}; expected a tensor [B, features] or [B, tokens, features]")
-        if features.ndim not in (2, 3) or len(features) != len(signals) or not features.is_floating_point():
+        if features.layout != torch.strided or features.is_meta:
+            kind = "meta" if features.is_meta else str(features.layout).removeprefix("torch.")
+            self._refuse(f"returns a tensor of kind {kind}; expected a dense one with values")
+        fits = features.ndim in (2, 3) and features.numel() and len(features) == len(signals)
+        if not (fits and features.is_floating_point()):
             kind = str(features.dtype).removeprefix("torch.")
             self._refuse(
                 f"returns {kind} {list(features.shape)} for signals {size}; expected floating point [B, features] or "
                 "[B, tokens, features]"
             )
-        return features.to(torch.float32).cpu()
+        return features.detach().to(torch.float32).cpu()
 
     def features(self, instances: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the features of some instances."""

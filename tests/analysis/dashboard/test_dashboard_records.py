@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from clops_sweep import RunConfig, SearchSpace
+from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.dashboard.contexts import shown_columns
@@ -760,3 +760,19 @@ def test_the_newest_error_of_runs_that_failed_alike_is_shown() -> None:
     (found,) = failures(runs)
     assert found.run_ids == ("b", "a", "c")
     assert "new" in found.error
+
+
+def test_folds_have_names_and_a_column_of_their_own(tmp_path: Path, generated: ModuleType) -> None:
+    store, space = RunStore(tmp_path), SearchSpace("folds", RunConfig(), {"split": folds(3)}, seeds=[0])
+    for request in space.requests():
+        generated.write_given_runs(store, [(request.config, {"auc": 0.5})], data_hash=f"of_{request.config.split}")
+    snapshot = FollowedStore(store, Recorded(), 0).snapshot
+    (name,) = snapshot.followed
+    scene = Scene.of(View(experiment=name, page="runs"), snapshot, store)
+    assert scene is not None
+    assert [it.split(", ")[-2] for it in scene.run_names().values()] == [
+        f"fold {i}/3 of split seed 0" for i in (1, 2, 3)
+    ]
+    rows = pd.read_csv(StringIO(runs_csv(scene.experiment, sort="-split")))
+    assert rows["split"].tolist() == ["fold:3/3", "fold:2/3", "fold:1/3"]
+    assert runs_table(scene.experiment, ["auc"]).label_names[-3:] == ("split_seed", "split", "seed")

@@ -10,11 +10,12 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from clops_sweep import RunConfig, SearchSpace
+from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.statistics import paired_difference
+from clops_sweep.analysis.tables.best import best_configurations
 from clops_sweep.analysis.tables.strategies import (
     StrategyComparison,
     compare_strategies,
@@ -69,6 +70,23 @@ def test_a_patient_split_with_its_seeds_is_one_pair(tmp_path: Path, generated: M
     spaces = [SearchSpace(name, RunConfig(strategy=name), splits, seeds=[0, 1]) for name in ("clops", "finetune")]
     (record,) = compared(tmp_path, generated, *spaces)
     assert record.differences.rows[0].differences["auc"].n == 3
+
+
+@pytest.mark.parametrize("missing", [1, 5])
+def test_each_fold_has_its_own_data(tmp_path: Path, generated: ModuleType, missing: int) -> None:
+    axes = {"split": folds(5)}
+    spaces = [SearchSpace(name, RunConfig(strategy=name), axes, seeds=[0]) for name in ("clops", "finetune")]
+    store = RunStore(tmp_path)
+    for config in [request.config for space in spaces for request in space.requests()]:
+        part = int(config.split[5])
+        if part != missing or config.strategy == "clops":
+            values = {"auc": auc(config) + 0.01 * part * (config.strategy == "clops")}
+            generated.write_given_runs(store, [(config, values)], data_hash=f"fold{part}")
+    found = collect(spaces, store.read("runs"))
+    (record,) = compare_strategies(found)
+    (row,) = record.differences.rows
+    assert (row.differences["auc"].n, row.differences["auc"].units.obstacle) == (4, f"fold {missing}/5 missing")
+    assert best_configurations(found[0], found[1:])[0].above.differences["auc"].n == 4
 
 
 def test_other_data_and_other_training_are_not_compared(tmp_path: Path, generated: ModuleType) -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -287,3 +288,26 @@ def test_the_grid_is_the_paper_s() -> None:
         ("top", "random"),
         ("random", "random"),
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "plain"),
+    [
+        ("storage_fraction", np.arange(0.1, 0.5, 0.1), [0.1, 0.2, 0.3, 0.4]),
+        ("storage_fraction", [0.1 * i for i in (1, 2, 3)], [0.1, 0.2, 0.3]),
+        ("learning_rate", np.array([0.001, 0.01], dtype="f4"), [0.001, 0.01]),
+        ("learning_rate", [np.float32(0.001), np.float16(0.01)], [0.001, 0.01]),
+    ],
+)
+def test_floats_of_a_grid_are_those_that_a_reader_would_write(name: str, values: Any, plain: list[float]) -> None:
+    computed, written = (SearchSpace("s", RunConfig(strategy="replay"), {name: it}) for it in (values, plain))
+    variants = {"axis": {str(i): {name: it} for i, it in enumerate(values)}}
+    named = SearchSpace("s", RunConfig(strategy="replay"), variants)
+    assert computed.axes == {name: plain}
+    assert len({frozenset(it.config.identity for it in space.requests()) for space in (computed, written, named)}) == 1
+    with pytest.raises(UsageError, match="a value twice"):
+        SearchSpace("s", RunConfig(strategy="replay"), {name: [*values, plain[-1]]})
+
+
+def test_a_float_of_single_precision_is_its_shortest_decimal() -> None:
+    assert RunConfig(learning_rate=np.float32(0.001)) == RunConfig(learning_rate=0.001)
