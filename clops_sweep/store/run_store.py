@@ -443,9 +443,9 @@ class RunStore:
         matches = [run_id for run_id in self.statuses() if run_id.startswith(prefix)] if prefix else []
         if len(matches) != 1:
             what = "no run" if not matches else f"{len(matches)} runs"
-            shown = prefix if len(prefix) <= _MOST_SHOWN else f"{prefix[:_MOST_SHOWN]}..."
+            begun = prefix if len(prefix) <= _MOST_SHOWN else f"{prefix[:_MOST_SHOWN]}..."
             raise UsageError(
-                f"run {shown!r}: {what} of {self.files.shown} begins like that; expected the beginning of one id"
+                f"run {begun!r}: {what} of {self.files.shown} begins like that; expected the beginning of one id"
             )
         return matches[0]
 
