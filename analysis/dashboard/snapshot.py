@@ -16,7 +16,7 @@ from clops_sweep.errors import UsageError, one_line
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.part_names import Status, single
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.under_way import UnderWay, runs_under_way
+from clops_sweep.store.launches import UnderWay, runs_under_way
 
 from ..collect import Experiment
 from ..figures.tracings import Frames

@@ -103,7 +103,7 @@ def _intervals(store: RunStore, run_id: str, other: str | None = None) -> dict[s
     """
     from clops_sweep.analysis.people.patient_intervals import patient_bootstrap
 
-    if other is None and not store.parts["predictions"].has_finished([run_id]):
+    if other is None and run_id not in store.predicted():
         return {}
     of_other = None if other is None else store.read("predictions", other)
     found = patient_bootstrap(store.read("predictions", run_id), of_other)

@@ -213,7 +213,7 @@ class SearchFeed:
         ]
         trial.counted = set(trial.finished)
         for job in self._make_jobs(stored):
-            self._display.report(job, FoundFinished(elsewhere=False))
+            self._display.report(job, FoundFinished())
         self._trials.append(trial)
         failed = [run_id for run_id in runs if statuses.get(run_id) == "failed"]
         if failed and not self._retry_failed:

@@ -1,4 +1,4 @@
-"""RunStore: the results of all runs, as Parquet tables that the workers write."""
+"""RunStore: the results of all runs, as Parquet tables. docs/architecture.md specifies them."""
 
 from __future__ import annotations
 
@@ -7,50 +7,70 @@ import hashlib
 import os
 import shlex
 import tempfile
+import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from clops_sweep.errors import (
-    DamagedStore,
-    OtherFormat,
-    UnreadableFile,
-    UsageError,
-    listed,
-    masked,
-    nearest,
-    one_line,
-    shown,
-)
-from clops_sweep.experiment.columns import DEFAULTS, RENAMED
-from clops_sweep.store.compaction import FEW, compact_table
+from clops_sweep.errors import DamagedStore, OtherFormat, UsageError, listed, masked, nearest, one_line, shown
 from clops_sweep.store.files import Files
 from clops_sweep.store.locks import held
 from clops_sweep.store.models import KeptModels, ModelFiles
-from clops_sweep.store.part_bytes import FORMAT
-from clops_sweep.store.part_names import Part, Status, single
-from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, UnlistedColumns, in_order
+from clops_sweep.store.parts import (
+    Part,
+    Status,
+    Stems,
+    Verified,
+    decoded,
+    in_order,
+    is_name,
+    is_of_0_2,
+    read_rows,
+    read_verified,
+    union,
+)
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
+from clops_sweep.store.writing import OTHERS, merge_parts, tidy, write
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_VANISHED = 100
-"""Maximum number of listings of a table while parts vanish: a run succeeded after a failure, or was compacted."""
+T = TypeVar("T")
 
+SECONDS_PER_FLUSH = 10.0
+"""Seconds of finished runs that a killed driver may lose."""
+
+_BYTES_PER_FLUSH = 2**26
+_VANISHED = 100
+"""Maximum number of listings of a table while parts vanish because they are merged."""
+
+_MANY_PARTS = 32
+"""Small parts are merged once there are as many."""
+
+_SECONDS_TO_LOCK = 60.0
 _MOST_SHOWN = 60
+
+
+@dataclass
+class _Waiting:
+    """Rows that are not written yet, by run, and the checkpoints to delete then."""
+
+    rows: dict[str, Mapping[TableName, pa.Table]] = field(default_factory=dict)
+    checkpoints: list[str] = field(default_factory=list)
+    since: float = 0.0
+    nbytes: int = 0
 
 
 class RunStore:
     """`runs`, `r_matrix`, `curves`, `instances` and `predictions` under one folder, each a folder of Parquet parts.
 
-    Every run has its own part in each table, named after its status and id, until `compact` merges the parts of many
-    finished runs. Parts appear atomically, and the part in `runs` appears last: a run is finished exactly when `runs`
-    has it. So writing a run twice leaves one copy, and leftovers of killed processes are never read. Correctness does
-    not depend on clocks, locks or the memory of a process.
+    A process that computes runs adds their rows with `add`, and `flush` writes all added rows as one part per table.
+    The part in `runs` is written last and names the others: without it they are never read.
 
     Args:
         root: a folder, or a URI that Arrow's file systems understand (``s3://bucket/results``).
@@ -69,8 +89,11 @@ class RunStore:
         )
         self.models = ModelFiles(self._files)
         self.uri = self._files.uri
-        self._parts = {table: PartFolder(self._files, self.folder(table), schema) for table, schema in SCHEMAS.items()}
-        self._parts["runs"] = PartFolder(self._files, self.folder("runs"), SCHEMAS["runs"], DEFAULTS, RENAMED)
+        self._stems = Stems(uuid.uuid4().hex[:8])
+        self._known: dict[str, Part] = {}
+        self._schemas: dict[str, pa.Schema] = {}
+        self._verified = Verified(self._files, self.log_folder / "verified.json")
+        self._waiting = _Waiting()
 
     @classmethod
     def named(cls, root: str, *, keep: Collection[str] = ()) -> RunStore:
@@ -78,6 +101,7 @@ class RunStore:
 
         Raises:
             UsageError: the place cannot be used as a store, is a folder inside a store, or does not answer.
+            OtherFormat: version 0.2 wrote it.
         """
         store = cls(root, keep=keep)
         store.files.check_answers()
@@ -88,51 +112,42 @@ class RunStore:
             raise UsageError(
                 f"results {root}: holds Parquet files, as a table of a store does; give the store's folder"
             )
-        store.is_from_0_2()
+        store.check_format()
         return store
 
-    def is_from_0_2(self) -> bool:
-        """Return whether version 0.2 wrote a part of `runs`, of the compacted ones and two others.
-
-        Raises:
-            OtherFormat: a newer version of clops-sweep wrote one.
-        """
-        runs = self._parts["runs"]
-        with contextlib.suppress(FileNotFoundError, DamagedStore, UnreadableFile):  # reported when they are read
-            listing = runs.listing()
-            looked_at = (*listing.compacts, *listing.singles[:1], *listing.singles[-1:])
-            return any(version < FORMAT for version in self._files.for_each(runs.format_of, looked_at))
-        return False
-
     def check_format(self) -> None:
-        """Check that the store has the format of this version.
+        """Check that version 0.2 has not written the store.
 
         Raises:
-            OtherFormat: the store must be migrated first, or a newer version of clops-sweep wrote it.
+            OtherFormat: it has.
         """
-        if self.is_from_0_2():
-            raise OtherFormat(f"results {self.files.shown}: {self._parts['runs'].from_0_2}")
+        if any(map(is_of_0_2, self._files.names(self.folder("runs")))):
+            raise OtherFormat(
+                f"results {self.files.shown}: written by clops-sweep 0.2; `python tools/convert_0_2_store.py "
+                f"{shlex.quote(self.files.anywhere)} NEW_FOLDER` in the source of clops-sweep copies its runs"
+            )
 
     @contextlib.contextmanager
-    def rewriting(self, *, shared: bool = False) -> Iterator[None]:
-        """Lock the store: `migrate`, `delete` and `merge` exclude each other and everything that adds or moves parts.
+    def locked(self) -> Iterator[None]:
+        """Hold the store's lock, which every process takes that writes or removes parts.
 
         Object stores and file systems without locks are not locked.
 
-        Args:
-            shared: for sweeps and compactions, which may run concurrently.
-
         Raises:
-            UsageError: the lock is taken.
+            UsageError: another process has held it for a minute.
         """
-        if not self._files.local:
-            yield
-            return
-        with held(self.log_folder / "rewriting", shared=shared) as got:
-            if got is False:
-                other = "`clops-sweep migrate`, `delete` or `merge`" if shared else "a sweep, a compaction or the like"
-                raise UsageError(f"results {self.files.shown}: {other} is at work on it; wait until that has ended")
-            yield
+        ends_at = time.monotonic() + _SECONDS_TO_LOCK
+        while self._files.local:
+            with held(self.log_folder / "lock") as got:
+                if got is not False:
+                    yield
+                    return
+            if time.monotonic() > ends_at:
+                raise UsageError(
+                    f"results {self.files.shown}: another process is rewriting it; wait until it has ended"
+                )
+            time.sleep(0.05)
+        yield
 
     def folder(self, table: TableName) -> str:
         """Return the folder of a table, in the store's file system."""
@@ -151,11 +166,6 @@ class RunStore:
     def files(self) -> Files:
         """The file operations of the store."""
         return self._files
-
-    @property
-    def parts(self) -> Mapping[TableName, PartFolder]:
-        """The parts of each table."""
-        return self._parts
 
     @property
     def work_folder(self) -> str:
@@ -211,17 +221,21 @@ class RunStore:
                 self._probe()
 
     def open_for_writing(self) -> None:
-        """Make the folders of the tables. From now on, failed requests to an object store are retried for longer.
+        """Make the folders of the tables, and remove what a killed process has left behind.
+
+        From now on, failed requests to an object store are retried for longer.
 
         Raises:
-            UsageError: the place cannot be written to, or must be migrated first.
+            UsageError: the place cannot be written to, or version 0.2 wrote it.
         """
         with self._refusing():
             for table in self._needed:
                 self._files.make_folder(self.folder(table))
             self._probe()
-        self.check_format()
-        self.files.retry_longer()
+            self.check_format()
+            self.files.retry_longer()
+            with self.locked():
+                tidy(self)
 
     def _probe(self) -> None:
         probe = f"{self.folder('runs')}/.probe-{uuid.uuid4().hex}"
@@ -240,96 +254,104 @@ class RunStore:
         """The tables that must contain a finished run."""
         return (*EVERY_RUN, "predictions") if self.keep_predictions else EVERY_RUN
 
-    def statuses(self) -> dict[str, Status]:
-        """Return the status of each run, from the names of the parts; only compacted parts are opened.
+    def path(self, table: TableName, name: str) -> str:
+        """Return the path of a part, in the store's file system."""
+        return f"{self._files.root}/{table}/{name}"
 
-        A run is finished if all tables have it; predictions count only if they are to be kept.
+    def next_stem(self) -> str:
+        """Return the beginning of the names of the next parts that this object writes."""
+        return self._stems.next()
+
+    def live(self) -> list[Part]:
+        """Return the parts of `runs` that no other part replaces, oldest first.
+
+        Raises:
+            DamagedStore: a part is damaged.
         """
-        found = self._statuses(self._needed)
+        return self._settled(self._live)
+
+    def _live(self) -> list[Part]:
+        names = self._part_names("runs")
+        while self._files.local and (again := self._part_names("runs")) != names:
+            names = again  # a folder that changes while it is listed may lack both a part and what replaces it
+        new = [name for name in names if name not in self._known]
+        for name, part in zip(new, self._files.for_each(self._part, new), strict=True):
+            self._known[name] = part
+        parts = [self._known[name] for name in names]
+        replaced = {name for part in parts for name in part.replaces}
+        return [part for part in parts if part.name not in replaced]
+
+    def _part(self, name: str) -> Part:
+        path = self.path("runs", name)
+        return decoded(path, read_verified(self._files, path))
+
+    def _part_names(self, table: TableName) -> list[str]:
+        return [name for name in self._files.names(self.folder(table)) if is_name(name)]
+
+    def _settled(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns; it is repeated while parts vanish because they are merged.
+
+        Raises:
+            DamagedStore: a part is missing.
+        """
+        before: tuple[str, list[str]] | None = None
+        for _ in range(_VANISHED):
+            try:
+                return work()
+            except FileNotFoundError as error:
+                now = (str(error), self._part_names("runs"))
+                if now == before:
+                    break
+                before = now
+        raise DamagedStore(f"{before and before[0]}: is missing; a launch computes the requested runs in it again")
+
+    def complete(self, parts: Sequence[Part]) -> list[Part]:
+        """Return the parts whose files all exist."""
+        tables = [table for table in OTHERS if any(part.files.get(table) for part in parts)]
+        there = {table: set(self._files.names(self.folder(table))) for table in tables}
+        return [part for part in parts if all(there[table].issuperset(names) for table, names in part.files.items())]
+
+    def statuses(self) -> dict[str, Status]:
+        """Return the status of each run. Predictions and models count only if they are to be kept."""
+        found = self._statuses(self.keep_predictions)
         if self.keep_models:
             have = self.models.runs(self.keep_models)
             found = {run_id: status for run_id, status in found.items() if status == "failed" or run_id in have}
         return found
 
-    def recorded(self) -> dict[str, Status]:
-        """Return `statuses` by the table `runs` alone, for frequent checks: it lists a fourth of the folders.
-
-        A run that is damaged or being written may be among them although another table lacks it.
-        """
-        return self._statuses(("runs",))
-
     def without_kept(self) -> set[str]:
         """Return the runs that lack only the predictions or models to keep."""
         if not self.keep:
             return set()
-        finished = {run_id for run_id, status in self._statuses(EVERY_RUN).items() if status == "finished"}
+        finished = {run_id for run_id, status in self._statuses(False).items() if status == "finished"}
         return finished - {run_id for run_id, status in self.statuses().items() if status == "finished"}
 
-    def _statuses(self, needed: Sequence[TableName]) -> dict[str, Status]:
-        runs = self._parts["runs"]
-        attempts = 0
-        while True:
-            listing = runs.listing()
-            try:
-                finished = runs.finished_in(listing)
-                for table in needed:
-                    if table != "runs":
-                        finished &= self._parts[table].finished()
-                found: dict[str, Status] = {
-                    str(part.run_id): "failed" for part in listing.singles if part.status == "failed"
-                }
-                found |= dict.fromkeys(sorted(finished), "finished")
-                return found
-            except FileNotFoundError as error:
-                attempts = self._again(attempts, error)
+    def _statuses(self, with_predictions: bool) -> dict[str, Status]:
+        self.flush()
+        owners = owners_of(self.complete(self.live()))
+        found = {run_id: part.statuses[run_id] for run_id, part in sorted(owners.items())}
+        if with_predictions:
+            found = {run_id: it for run_id, it in found.items() if it == "failed" or run_id in owners[run_id].predicted}
+        return found
 
-    def incomplete(self, tables: Collection[TableName] = EVERY_RUN) -> dict[str, list[TableName]]:
-        """Return the runs that are finished in `runs` but missing in other tables, with the names of these tables.
+    def recorded(self) -> dict[str, Status]:
+        """Return `statuses` by the table `runs` alone, for frequent checks: one folder is listed."""
+        return {run_id: part.statuses[run_id] for run_id, part in sorted(owners_of(self.live()).items())}
 
-        Args:
-            tables: the tables to compare.
-        """
-        have = {table: self._parts[table].finished() for table in EVERY_RUN if table in tables}
-        runs = have["runs"] if "runs" in have else self._parts["runs"].finished()
-        lacking = {run_id: [table for table in have if run_id not in have[table]] for run_id in sorted(runs)}
-        return {run_id: lacks for run_id, lacks in lacking.items() if lacks}
-
-    def finished(self, run_ids: Sequence[str], *, lately: bool = False) -> set[str]:
-        """Return which of some runs are finished, by looking up their parts alone.
-
-        In an object store, a run that is being compacted may be missed. A driver that then repeats it does not record
-        it twice.
-
-        Args:
-            run_ids: the runs.
-            lately: whether runs that were compacted a moment ago may be missed elsewhere too. It saves listings.
-        """
-        found = self._in_all(self._needed, run_ids, certainly=False, lately=lately)
-        return {run_id for run_id in found if self.models.has(run_id, self.keep_models)} if self.keep_models else found
-
-    def _in_all(
-        self, tables: Sequence[TableName], run_ids: Sequence[str], *, certainly: bool = True, lately: bool = False
-    ) -> set[str]:
-        attempts = 0
-        while True:
-            try:
-                found = list(run_ids)
-                for table in tables:
-                    part_folder = self._parts[table]
-                    found = sorted(part_folder.has_finished(found, certainly=certainly, lately=lately)) if found else []
-                return set(found)
-            except FileNotFoundError as error:
-                attempts = self._again(attempts, error)
+    def predicted(self) -> set[str]:
+        """Return the runs with predictions."""
+        self.flush()
+        return {run_id for run_id, part in owners_of(self.live()).items() if run_id in part.predicted}
 
     def read(
         self, table: TableName, run_ids: str | Iterable[str] | None = None, columns: str | Iterable[str] | None = None
     ) -> pd.DataFrame:
         """Return a table, or some runs or columns of it, as a DataFrame sorted by run id.
 
-        Before the first run it has columns but no rows. The failure of a run that has finished since is left out.
+        Before the first run it has columns but no rows. A run that was written twice is read once.
 
         Raises:
-            DamagedStore: a part is not a complete Parquet file.
+            DamagedStore: a part is damaged.
         """
         frame: pd.DataFrame = self.table(table, run_ids, columns).to_pandas()
         return frame
@@ -340,7 +362,7 @@ class RunStore:
         """Return `read` as a list of dictionaries, without pandas.
 
         Raises:
-            DamagedStore: a part is not a complete Parquet file.
+            DamagedStore: a part is damaged.
         """
         found: list[dict[str, Any]] = self.table(table, run_ids, columns).to_pylist()
         return found
@@ -351,86 +373,73 @@ class RunStore:
         """Return `read` as an Arrow table.
 
         Raises:
-            DamagedStore: a part is not a complete Parquet file.
+            DamagedStore: a part is damaged.
             UsageError: a column does not exist, or `run_ids` or `columns` is not text.
         """
-        parts = self._parts[table].with_own_columns()
-        names = _texts("columns", columns) or parts.schema.names
-        if unknown := [name for name in names if name not in parts.schema.names]:
-            known = nearest(unknown[0], parts.schema.names) or f"; it has {listed(parts.schema.names)}"
+        ids, names = _texts("run_ids", run_ids), _texts("columns", columns)
+        self.flush()
+        return self._settled(lambda: self._table(table, None if ids is None else set(ids), names))
+
+    def _table(self, table: TableName, wanted: set[str] | None, columns: list[str] | None) -> pa.Table:
+        parts = self._live()
+        schema = self.schema(table, parts)
+        names = columns or schema.names
+        if unknown := [name for name in names if name not in schema.names]:
+            known = nearest(unknown[0], schema.names) or f"; it has {listed(schema.names)}"
             raise UsageError(f"table {table!r} has no column {shown(unknown[0])}{known}")
-        ids = _texts("run_ids", run_ids)
-        wanted, asked = None if ids is None else set(ids), {*names, "run_id"}
-        needed = [name for name in parts.schema.names if name in asked]  # in the order of the parts
-        attempts = 0
-        while True:
-            try:
-                return in_order(self._load(parts, wanted, needed)).select(names)
-            except FileNotFoundError as error:
-                attempts = self._again(attempts, error)
+        needed = list(dict.fromkeys(("run_id", *names)))
+        owners = owners_of(parts)
+        chosen: list[tuple[str, set[str] | None]] = []
+        for part in parts:
+            own = {run_id for run_id in part.statuses if owners[run_id] is part}
+            few = own if wanted is None else own & wanted
+            only = None if len(few) == len(part.statuses) else few
+            chosen += [(name, only) for name in files_of(part, table) if few]
+        read = self._files.for_each(lambda it: self.read_part(table, it[0], schema, needed, it[1]), chosen)
+        self._verified.keep()
+        return in_order(pa.concat_tables([schema.empty_table().select(needed), *read])).select(names)
 
-    def _load(self, parts: PartFolder, wanted: set[str] | None, columns: list[str]) -> pa.Table:
-        singles, compacts = parts.owned(parts.listing())
-        finished = {part.run_id for part in singles if part.status == "finished"}
-        finished = finished.union(*(parts.ids(part) for part, _ in compacts))
-        chosen = [
-            part
-            for part in singles
-            if (wanted is None or part.run_id in wanted) and (part.status == "finished" or part.run_id not in finished)
-        ]
-        tables = [parts.schema.empty_table().select(columns)]
-        for start in range(0, len(chosen), TABLES_AT_A_TIME):
-            few = chosen[start : start + TABLES_AT_A_TIME]
-            read = self._files.for_each(lambda part: parts.read(part, columns), few)
-            tables.append(pa.concat_tables(read).combine_chunks())
-        only = {part: None if wanted is None else sorted(parts.ids(part) & wanted) for part, _ in compacts}
-        tables += self._files.for_each(
-            lambda it: parts.read(it[0], columns, only=only[it[0]], without=it[1]),
-            [it for it in compacts if only[it[0]] != []],
-        )
-        return pa.concat_tables(tables)
+    def read_part(
+        self,
+        table: TableName,
+        name: str,
+        schema: pa.Schema,
+        columns: Sequence[str] | None = None,
+        run_ids: Collection[str] | None = None,
+    ) -> pa.Table:
+        """Return columns of a part, of some runs or of all, after verifying it."""
+        path = self.path(table, name)
+        self._verified.check(path)
+        return read_rows(self._files, path, schema, columns or schema.names, run_ids)
 
-    def compact(self, *, gradually: bool = False) -> int:
-        """Merge the parts of finished runs, many into few. Any process may call it at any time.
-
-        A compacted part appears before its sources are deleted, so this class never misses a run, and after a kill the
-        next call continues. Programs that list a folder without this class may briefly find a run twice, or a part gone
-        that they were about to read; they should list it again.
-
-        Args:
-            gradually: whether to merge only parts that fill one of the next level (see `compact_table`), and to do
-                nothing while few runs have their own parts.
-
-        Returns:
-            The number of parts that were merged.
+    def verify(self, part: Part) -> None:
+        """Check all files of a part, unless they were checked on this machine before.
 
         Raises:
-            DamagedStore: a part is not a complete Parquet file.
-            UsageError: `migrate`, `delete` or `merge` is at work on the store.
+            FileNotFoundError: a file is missing.
+            DamagedStore: a file is not what was written.
         """
-        with self.rewriting(shared=True):
-            return self._compact(gradually)
+        for table, names in part.files.items():
+            for name in names:
+                self._verified.check(self.path(table, name))
+        self._verified.keep()
 
-    def _compact(self, gradually: bool) -> int:
-        if gradually and len(self._parts["runs"].listing().finished) < FEW:
-            return 0
-        finished = {run_id for run_id, status in self._statuses(EVERY_RUN).items() if status == "finished"}
-        merged = 0
-        for parts in self._parts.values():
-            try:
-                merged += compact_table(parts.with_own_columns(), finished, gradually=gradually)
-            except UnlistedColumns:  # nothing is lost: the parts have these columns too
-                parts.list_columns_anew()
-                merged += compact_table(parts.with_own_columns(), finished, gradually=gradually)
-        return merged
+    def schema(self, table: TableName, parts: Iterable[Part], *more: pa.Schema) -> pa.Schema:
+        """Return the columns of a table in some parts, and in other schemas."""
+        if table == "runs":
+            return union(table, [*(part.schema for part in parts), *more])
+        if table != "predictions":
+            return SCHEMAS[table]
+        names = [name for part in parts for name in files_of(part, table)]
+        new = [name for name in names if name not in self._schemas]
+        self._schemas |= dict(zip(new, self._files.for_each(self._schema_of, new), strict=True))
+        return union(table, [*(self._schemas[name] for name in names), *more])
 
-    def compact_if_many(self) -> None:
-        """Compact gradually, as sweeps do from time to time.
-
-        Errors (a full disk, a damaged part) are ignored: they lose nothing, and the sweep goes on.
-        """
-        with contextlib.suppress(UsageError, DamagedStore, OSError):
-            self.compact(gradually=True)
+    def _schema_of(self, name: str) -> pa.Schema:
+        path = self.path("predictions", name)
+        self._verified.check(path)
+        with self._files.system.open_input_file(path) as file:
+            return pq.read_schema(file).remove_metadata()
 
     def find(self, prefix: str) -> str:
         """Return the id of the one run, finished or failed, whose id begins with `prefix`.
@@ -447,39 +456,62 @@ class RunStore:
             )
         return matches[0]
 
-    def write_finished(
-        self, run_id: str, tables: Mapping[TableName, pa.Table], models: Mapping[int, bytes] | None = None
-    ) -> None:
-        """Record a finished run, unless the store already has it. Its part in `runs` is written last.
+    def add(self, run_id: str, tables: Mapping[TableName, pa.Table], checkpoint: str | None = None) -> None:
+        """Add the rows of a finished or failed run; `flush` writes them, also at the next reading.
 
-        Predictions and models are added to a run that was recorded without them; nothing else of it changes.
+        Args:
+            run_id: the run.
+            tables: its rows by table; of a failed run only those of `runs`.
+            checkpoint: path of a checkpoint to delete once the rows are written.
         """
-        if models and self.keep_models and not self.models.has(run_id, self.keep_models):
-            self.models.write(run_id, models, self.keep_models)
-        if "predictions" in tables and not self._in_all(["predictions"], [run_id]):
-            self._write("predictions", single("finished", run_id), tables["predictions"])
-        if self._in_all(EVERY_RUN, [run_id]):
+        waiting = self._waiting
+        if not waiting.rows:
+            waiting.since = time.monotonic()
+        waiting.rows[run_id] = tables
+        waiting.nbytes += sum(table.nbytes for table in tables.values())
+        if checkpoint is not None:
+            waiting.checkpoints.append(checkpoint)
+
+    def flush_if_due(self) -> None:
+        """Write the added rows if the oldest have waited for ten seconds, or they take much memory."""
+        waiting = self._waiting
+        if waiting.rows and (
+            time.monotonic() - waiting.since >= SECONDS_PER_FLUSH or waiting.nbytes >= _BYTES_PER_FLUSH
+        ):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the added rows: a run that the store has is not written again, a failed one is replaced.
+
+        Raises:
+            OSError, UsageError: they cannot be written; the next call tries again.
+        """
+        waiting = self._waiting
+        if not waiting.rows:
             return
-        for table in (*EVERY_RUN[1:], EVERY_RUN[0]):
-            self._write(table, single("finished", run_id), tables[table])
-        self._parts["runs"].delete_failure(run_id)
+        if not self.is_there():
+            raise UsageError(f"results {self.files.shown}: the folder has gone")
+        with self.locked():
+            write(self, waiting.rows)
+            self._waiting = _Waiting()
+            self._files.delete(waiting.checkpoints)
+            if self._files.local:
+                merge_parts(self, at_least=_MANY_PARTS)
 
-    def _write(self, table: TableName, part: Part, content: pa.Table) -> None:
-        parts = self._parts[table]
-        tables = set(SCHEMAS[table].names)
-        if own := [field for field in content.schema if field.name not in tables]:
-            parts.add_columns(own)
-        parts.write_single(part, content)
 
-    def write_failed(self, run_id: str, row: pa.Table) -> None:
-        """Record a failed run, unless it is finished, with or without the predictions to keep."""
-        if not self._in_all(EVERY_RUN, [run_id]):
-            self._write("runs", single("failed", run_id), row)
+def files_of(part: Part, table: TableName) -> tuple[str, ...]:
+    """Return the names of the files with a part's rows in a table."""
+    return (part.name,) if table == "runs" else part.files.get(table, ())
 
-    def _again(self, attempts: int, error: FileNotFoundError) -> int:
-        if attempts >= _VANISHED:
-            raise DamagedStore(f"results {self.files.shown}: {one_line(error)}") from None
-        return attempts + 1
+
+def owners_of(parts: Iterable[Part]) -> dict[str, Part]:
+    """Return the part to read each run from: a finished one rather than a failed one, else the newest."""
+    owners: dict[str, Part] = {}
+    for part in parts:
+        for run_id, status in part.statuses.items():
+            if status == "finished" or run_id not in owners or owners[run_id].statuses[run_id] == "failed":
+                owners[run_id] = part
+    return owners
 
 
 def _texts(argument: str, given: str | Iterable[str] | None) -> list[str] | None:
