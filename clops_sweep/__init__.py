@@ -492,8 +492,8 @@ def encode(
 def delete(results: str | PathLike[str], where: str) -> int:
     """Delete the runs of a store that meet a condition, from all its tables.
 
-    Each run is deleted from all tables or stays whole: after a kill, repeat the call. A sweep that requests deleted runs
-    computes them again.
+    Each run is deleted from all tables or stays whole: after a kill, repeat the call. A sweep that requests deleted
+    runs computes them again.
 
     Args:
         results: the store, a folder or a URI.

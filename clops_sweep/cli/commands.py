@@ -36,8 +36,8 @@ from clops_sweep.errors import UsageError, several, shown
 from clops_sweep.experiment.limits import Device
 from clops_sweep.planning.request import Request
 from clops_sweep.search.standing import failed_runs
-from clops_sweep.store.rows import failure_reason, printable
 from clops_sweep.store.launches import UnderWay, runs_under_way
+from clops_sweep.store.rows import failure_reason, printable
 
 _SECONDS_BETWEEN_LOOKS, _SECONDS_BETWEEN_LOOKS_ELSEWHERE = 3.0, 15.0
 _RUNNING_SHOWN = 20

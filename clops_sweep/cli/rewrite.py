@@ -63,7 +63,7 @@ def _confirmed(err: bool) -> bool:
 @_results_argument
 @click.argument("other", type=NotEmpty(), metavar="[OTHER]", required=False)
 @click.option(
-    "--parts", is_flag=True, help="Merge the small files of RESULTS, as a launch on a local store does itself."
+    "--parts", is_flag=True, help="Merge the small files of RESULTS; a launch does so itself in a local folder."
 )
 @json_option
 def merge(results: str, other: str | None, parts: bool, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from clops_sweep.cli.options import (
     results_option,
     run_id_argument,
 )
-from clops_sweep.errors import UsageError, one_line, several
+from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.plugins.registry import headline, unregistered
 from clops_sweep.experiment.provenance import changed_code, plugin_files
 from clops_sweep.store.rows import printable

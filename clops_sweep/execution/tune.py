@@ -236,7 +236,7 @@ class Watcher(tune.Callback):
         self._display.stops_in_order = True
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Check, several times a second, whether the user wants to stop, rows are to be written, or an observer hangs."""
+        """Several times a second, write rows that are due, and check whether the user wants to stop."""
         self._relay.look()
         if (self._display.interrupted or self._relay.store_error) and self._display.stops_in_order:
             self._display.stops_in_order = False

@@ -63,9 +63,9 @@ def rows_of_result(runs: Runs, result: RunResult, data_hash: DataHash, facts: Fa
         columns = result.columns[run_id]
         measured = {name: value for name, (value,) in columns["runs"].items()}
         row = _runs_row(runs, run_id, data_hash, {**measured, **facts}, status="finished")
-        tables: dict[TableName, pa.Table] = {"runs": row} | {
-            table: _table(table, columns[table]) for table in EVERY_RUN[1:]
-        }
+        tables: dict[TableName, pa.Table] = {"runs": row}
+        for table in EVERY_RUN[1:]:
+            tables[table] = _table(table, columns[table])
         if len(columns["predictions"]["run_id"]):
             tables["predictions"] = _table("predictions", columns["predictions"])
         found[run_id] = tables

@@ -11,8 +11,8 @@ from typing import Self
 from clops_sweep.execution.display.display_lines import called
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Paused, Report, Resumed, Running, WorkerDied, ends
-from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.launches import LaunchFile, UnderWay
+from clops_sweep.store.run_store import RunStore
 
 
 class RunsUnderWay:
