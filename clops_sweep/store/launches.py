@@ -126,9 +126,8 @@ def _living(store: RunStore) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, age in sorted(_ages(store).items()):
         content = _json(store, f"{_folder(store)}/{name}")
         if age <= STALE and isinstance(content, dict):
-            pid = content.get("pid")
-            here = content.get("machine") == _machine() and isinstance(pid, int) and pid > 0
-            if not here or is_alive(pid):
+            pid, here = content.get("pid"), content.get("machine") == _machine()
+            if not (here and isinstance(pid, int) and pid > 0 and not is_alive(pid)):
                 yield name, content
 
 
