@@ -28,12 +28,14 @@ from clops_sweep.store.compaction import FEW, RUNS_PER_PART
 from clops_sweep.store.part_names import compacted
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
+from tests.stores import write_finished
 
 TASKS, EPOCHS, INSTANCES = 6, 20, 240
 
 _PANDAS = """
 import json, pathlib, sys, time
 import pandas
+from tests.stores import write_finished
 begun = time.process_time()
 runs = len(pandas.read_parquet(sys.argv[1]))
 used = time.process_time() - begun
@@ -86,7 +88,7 @@ def _measured(root: Path, results: Path, requests: Sequence[RunRequest], content
             for name, content_of in _tables(few, [ids[run_id] for run_id in few], content).items():
                 store.parts[name].write_compacted(compacted(few), content_of, few)
         for run_id in last:
-            store.write_finished(run_id, _tables([run_id], [ids[run_id]], content))
+            write_finished(store, run_id, _tables([run_id], [ids[run_id]], content))
     found: dict[str, float] = {}
     command = [sys.executable, "-m", "clops_sweep.cli"]
     found["`plan`"] = _command(root, [*command, "plan", "grid.py", "--results", str(results)])

@@ -20,6 +20,7 @@ from clops_sweep.planning.estimate import estimate
 from clops_sweep.planning.plan import make_plan
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
+from tests.stores import write_finished
 
 HASH = "benchmark"
 SYNCED = 200
@@ -85,14 +86,14 @@ def fill(store: RunStore, requests: Sequence[RunRequest], content: str) -> None:
     os.fsync = lambda handle: None
     try:
         for request in requests:
-            store.write_finished(request.config.run_id(content), _tables(request, content))
+            write_finished(store, request.config.run_id(content), _tables(request, content))
     finally:
         os.fsync = synced
 
 
 def _record(store: RunStore, requests: Sequence[RunRequest]) -> None:
     for request in requests:
-        store.write_finished(request.config.run_id(HASH), _tables(request, HASH))
+        write_finished(store, request.config.run_id(HASH), _tables(request, HASH))
 
 
 def _tables(request: RunRequest, content: str) -> dict[TableName, pa.Table]:

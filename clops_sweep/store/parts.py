@@ -149,7 +149,7 @@ def decoded(path: str, content: pa.Buffer) -> Part:
         OtherFormat: a newer version of clops-sweep wrote it.
     """
     try:
-        with pq.ParquetFile(pa.BufferReader(content)) as file:
+        with pq.ParquetFile(pa.BufferReader(content), pre_buffer=False) as file:
             schema = file.schema_arrow
             facts = json.loads((schema.metadata or {})[_KEY])
             if facts["format"] > FORMAT:
@@ -157,7 +157,7 @@ def decoded(path: str, content: pa.Buffer) -> Part:
                     f"{path}: written by a newer version of clops-sweep (format {facts['format']}; this one reads "
                     f"format {FORMAT}); install that version"
                 )
-            rows = file.read(["run_id", "status"]).to_pydict()
+            rows = file.read(["run_id", "status"], use_threads=False).to_pydict()
         listed = {table: tuple(names) for table, names in facts["files"].items() if table in SCHEMAS}
         if not all(is_name(name) for names in (*listed.values(), facts["replaces"]) for name in names):
             raise ValueError("it lists a file that is no part")  # so that no name leads out of the store
@@ -218,10 +218,11 @@ def read_rows(
     """
     wanted = pa.schema([schema.field(name) for name in columns])
     try:
-        with files.system.open_input_file(path) as source, pq.ParquetFile(source) as file:
-            groups = _groups(file.metadata, run_ids)
+        # A thread of Arrow that frees a buffer while Python exits aborts the process: none for small files.
+        with files.system.open_input_file(path) as source, pq.ParquetFile(source, pre_buffer=not files.local) as file:
+            groups, large = _groups(file.metadata, run_ids), file.metadata.num_rows > _ROWS_PER_GROUP
             names = [name for name in {*columns, "run_id"} if name in file.schema_arrow.names]
-            found = rows_of(file.read_row_groups(groups, names), run_ids)
+            found = rows_of(file.read_row_groups(groups, names, use_threads=large), run_ids)
         return conform(found, wanted)
     except FileNotFoundError:
         raise FileNotFoundError(path) from None

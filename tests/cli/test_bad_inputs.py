@@ -25,6 +25,7 @@ from clops_sweep.search import launch as run_of_a_launch
 from clops_sweep.search.standing import data_hashes
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
+from tests.stores import write_finished
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Tables = Callable[..., dict[str, pa.Table]]
@@ -35,6 +36,7 @@ import itertools
 from sys import exit
 import numpy as np
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace
+from tests.stores import write_finished
 base = RunConfig()
 """
 RUN = "a" * 24
@@ -516,7 +518,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, finished_tables: Tables) -> 
     (place / "own.py").write_text(raising("Own()"))
     (place / "own").mkdir()
     (place / "own" / "thesis.tex").write_text("years of work")
-    RunStore(place / "results").write_finished(RUN, finished_tables(RUN, RunConfig()))
+    write_finished(RunStore(place / "results"), RUN, finished_tables(RUN, RunConfig()))
     return place
 
 

@@ -16,11 +16,13 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace
+from tests.stores import write_finished
 
 METHODS = {"CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}}
 SPACE = SearchSpace("methods", RunConfig(epochs_per_task=2), {"method": METHODS}, seeds=range(4))
@@ -49,7 +51,7 @@ def folder(tmp_path: Path, prepared_root: Path, finished_tables: Tables, monkeyp
         runs = runs.set_column(runs.schema.get_field_index("data_hash"), "data_hash", pa.array([content]))
         version = pa.array([2], pa.int64())
         tables["runs"] = runs.set_column(runs.schema.get_field_index("semantics_version"), "semantics_version", version)
-        store.write_finished(run_id, tables)
+        write_finished(store, run_id, tables)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -117,7 +119,7 @@ def test_claims_on_own_data_are_shown_when_they_are_asked_for(
         runs = tables["runs"]
         at = runs.schema.get_field_index(column)
         tables["runs"] = runs.set_column(at, runs.schema.field(at), pa.array([value], runs.schema.types[at]))
-    RunStore(folder / "results").write_finished(config.run_id("1234"), tables)  # type: ignore[arg-type]
+    write_finished(RunStore(folder / "results"), config.run_id("1234"), tables)  # type: ignore[arg-type]
     unasked = told("--json", prepared_root=prepared_root)
     assert {it["dataset"] for it in json.loads(unasked.stdout)["claims"]} == {"synthetic"}
     assert unasked.stderr == "left out: claims on your own data sets (of_her_own); include them with --own-data\n"

@@ -23,6 +23,7 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from tests.stores import write_failed, write_finished
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Tables = Callable[..., dict[str, pa.Table]]
@@ -299,9 +300,10 @@ def test_plan_counts_what_is_asked_for(
     assert content is not None
     store = RunStore(tmp_path / "results")
     done, failed = RunConfig(storage_fraction=0.1, mc_samples=5), RunConfig(storage_fraction=0.5, mc_samples=5)
-    store.write_finished(done.run_id(content), finished_tables(done.run_id(content), done))
+    write_finished(store, done.run_id(content), finished_tables(done.run_id(content), done))
     row = {"run_id": failed.run_id(content), **config_row(failed), "status": "failed", "error": "a\nValueError: no"}
-    store.write_failed(
+    write_failed(
+        store,
         failed.run_id(content),
         pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], schema=SCHEMAS["runs"]),
     )

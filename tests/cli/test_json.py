@@ -21,12 +21,14 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 from tests.cli.documented import documented
+from tests.stores import write_failed, write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 Told = Callable[..., Any]
 
 SPACE = """
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
+from tests.stores import write_failed, write_finished
 
 SPACE = [
     SearchSpace("grid", RunConfig(strategy="finetune", epochs_per_task=1), {"learning_rate": [1e-4, 1e-3]}, range(3)),
@@ -51,10 +53,10 @@ def ids(tmp_path: Path, prepared_root: Path, finished_tables: Tables) -> list[st
     ]
     found = [config.run_id(content) for config in configs]
     for run_id, config in zip(found[:2], configs[:2], strict=True):
-        store.write_finished(run_id, finished_tables(run_id, config, auc=math.nan if run_id == found[1] else 0.75))
+        write_finished(store, run_id, finished_tables(run_id, config, auc=math.nan if run_id == found[1] else 0.75))
     row = {"run_id": found[2], **configs[2].model_dump(mode="json"), "status": "failed", "error": "Boom\nValueError: 7"}
     failed = {name: row.get(name) for name in SCHEMAS["runs"].names} | {"task_order": '"sequential"'}
-    store.write_failed(found[2], pa.Table.from_pylist([failed], schema=SCHEMAS["runs"]))
+    write_failed(store, found[2], pa.Table.from_pylist([failed], schema=SCHEMAS["runs"]))
     return found
 
 

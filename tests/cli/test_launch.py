@@ -15,12 +15,14 @@ from clops_sweep.cli.command import main
 from clops_sweep.execution.display.live import Display
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 Launch = Callable[..., int]
 
 GRID_AND_SEARCH = """
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
+from tests.stores import write_finished
 
 RATES = {"learning_rate": FloatDistribution(1e-4, 1e-2, log=True)}
 SPACE = [
@@ -51,7 +53,7 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path,
         ) -> None:
             for pending in rounds:
                 for run in pending:
-                    store.write_finished(str(run.run_id), finished_tables(str(run.run_id), run.config))
+                    write_finished(store, str(run.run_id), finished_tables(str(run.run_id), run.config))
                 happens(store, display)
 
         monkeypatch.setattr(importlib.import_module("clops_sweep.execution.driver"), "run_sweep", run_sweep)

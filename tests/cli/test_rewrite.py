@@ -16,6 +16,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.search.study import RUN_IDS
 from clops_sweep.store.run_store import RunStore
 from tests.store.upkeep.test_migration import Old, fill, new_id, old_id
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -80,7 +81,7 @@ def store(tmp_path: Path, finished_tables: Tables) -> RunStore:
 def written(root: Path, seeds: range, tables: Tables) -> RunStore:
     store = RunStore(root)
     for seed in seeds:
-        store.write_finished(f"{seed:024x}", tables(f"{seed:024x}", RunConfig(seed=seed)))  # type: ignore[arg-type]
+        write_finished(store, f"{seed:024x}", tables(f"{seed:024x}", RunConfig(seed=seed)))  # type: ignore[arg-type]
     return store
 
 

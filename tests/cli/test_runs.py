@@ -23,10 +23,10 @@ from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.result import RunResult
-from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 from tests.cli.documented import documented
+from tests.stores import record_result, write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -48,7 +48,7 @@ def write_failed(store: RunStore, config: RunConfig, error: str, prepared_root: 
     row: dict[str, Any] = {**config_row(config), "run_id": run_id, "status": "failed", "error": error}
     row |= {"data_hash": found}
     names = SCHEMAS["runs"].names
-    store.write_failed(run_id, pa.Table.from_pylist([{n: row.get(n) for n in names}], schema=SCHEMAS["runs"]))
+    write_failed(store, run_id, pa.Table.from_pylist([{n: row.get(n) for n in names}], schema=SCHEMAS["runs"]))
     return run_id
 
 
@@ -194,7 +194,7 @@ def test_a_part_that_holds_something_else_is_damaged(
     ask: Callable[..., Result], tmp_path: Path, finished_tables: Tables
 ) -> None:
     store = RunStore(tmp_path)
-    store.write_finished("a" * 24, finished_tables("a" * 24, RunConfig()))
+    write_finished(store, "a" * 24, finished_tables("a" * 24, RunConfig()))
     tables = ("runs", "r_matrix", "curves", "instances")
     for table in tables:
         shutil.copy(next((tmp_path / table).iterdir()), tmp_path / table / f"finished-{'b' * 24}.parquet")
@@ -215,7 +215,7 @@ def test_compacting_a_store_that_cannot_be_written_to_is_one_sentence(
     store = RunStore(tmp_path)
     for number in range(3):
         run_id = f"{number:024x}"
-        store.write_finished(run_id, finished_tables(run_id, RunConfig(seed=number)))
+        write_finished(store, run_id, finished_tables(run_id, RunConfig(seed=number)))
 
     def refuse(self: Any, *arguments: Any) -> None:
         raise OSError(30, "Read-only file system")
@@ -239,7 +239,7 @@ def test_a_report_that_cannot_be_written_does_not_make_a_sweep_fail(
     found = data_hash("synthetic", prepared_root=prepared_root)
     assert found is not None
     run_id = RunConfig().run_id(found)
-    RunStore(tmp_path).write_finished(run_id, finished_tables(run_id, RunConfig()))
+    write_finished(RunStore(tmp_path), run_id, finished_tables(run_id, RunConfig()))
     (tmp_path / "report").write_text("a file in the way")
     done = ask(str(tmp_path / "space.py"))
     assert (done.exit_code, done.exception) == (0, None)

@@ -18,8 +18,9 @@ from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.errors import UsageError
+from clops_sweep.store.launches import UnderWay
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.under_way import UnderWay, UnderWayFile
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -69,7 +70,7 @@ def test_watch_follows_a_sweep_until_nothing_is_pending(
 
     def one_more(seconds: float) -> None:
         config = left.pop()
-        store.write_finished(config.run_id(content), finished_tables(config.run_id(content), config))
+        write_finished(store, config.run_id(content), finished_tables(config.run_id(content), config))
 
     monkeypatch.setattr("clops_sweep.cli.commands.time.sleep", one_more)
     counts = re.findall(r"2 runs asked for, (\d) finished", said("space.py", "--watch"))

@@ -18,13 +18,14 @@ from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_fram
 from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
-from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 from tests.cli.documented import documented
 from tests.data.declared_files import declare, forget
+from tests.stores import record_result, write_finished
 
 CLINIC = """
 from tests.data.declared_files import waves
+from tests.stores import record_result, write_finished
 N = 80
 
 @dataset("clinic", scenarios=("class_il",))
@@ -166,7 +167,7 @@ def test_runs_of_different_data_are_refused(made: tuple[Path, list[str]], tmp_pa
         place, "data_hash", pc.binary_join_element_wise(renamed[0]["data_hash"], "x", "")
     )
     tables = {name: store.table(name, one).slice(0, 0) for name in ("r_matrix", "curves", "instances")}
-    store.write_finished(other, {**tables, "runs": renamed[0], "predictions": renamed[1]})
+    write_finished(store, other, {**tables, "runs": renamed[0], "predictions": renamed[1]})
     with pytest.raises(UsageError, match="different data"):
         update_report(store.uri, other, against=one)
 

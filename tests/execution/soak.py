@@ -37,7 +37,7 @@ from preloaded import Preloaded
 from clops_sweep.data.prepared.manifest import file_sha256
 from clops_sweep.errors import DamagedStore
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.upkeep.verification import damages, without_damage
+from clops_sweep.store.upkeep import damages, without_damage
 
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace

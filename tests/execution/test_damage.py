@@ -11,8 +11,8 @@ from preloaded import Preloaded
 from clops_sweep import ContinualRun
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
-from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
+from tests.stores import record_result
 
 Launch = Callable[..., Sweep]
 

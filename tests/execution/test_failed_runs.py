@@ -29,6 +29,7 @@ from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from tests.stores import write_failed
 
 Launch = Callable[..., Sweep]
 
@@ -36,6 +37,7 @@ BREAKABLE = """
 import resource
 from pathlib import Path
 from clops_sweep import RunConfig, SearchSpace, acquisition_function
+from tests.stores import write_failed
 
 FLAG = Path({flag!r})
 
@@ -143,7 +145,7 @@ def test_failed_runs_are_left_alone_unless_asked_for(
     run_id = config.run_id(frames.data_hash)
     row = {"run_id": run_id, **config_row(config), "status": "failed", "error": "ValueError: no"}
     table = pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], schema=SCHEMAS["runs"])
-    RunStore(tmp_path / "results").write_failed(run_id, table)
+    write_failed(RunStore(tmp_path / "results"), run_id, table)
     left = launch("space.py", "--limit", "1", "--no-report", script=commands)
     assert left.wait() == 1
     assert left.output.startswith("nothing is pending: 1 run asked for, 0 finished, 0 pending, 1 failed")

@@ -13,12 +13,13 @@ from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
 from clops_sweep.search.standing import data_hashes
 from clops_sweep.search.study import SearchStudy
-from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
+from tests.stores import record_result
 
 HEAD = """
 import numpy as np
 from clops_sweep import *
+from tests.stores import record_result
 base = RunConfig(strategy="replay", epochs_per_task=1)
 """
 SPACE = HEAD + "SPACE = SearchSpace('s', base, {'storage_fraction': [0.1, 0.5]}, seeds=[0])\n"

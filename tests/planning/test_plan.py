@@ -23,6 +23,7 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 from tests.conftest import MEMORY
 from tests.data.published_formats import small_mitbih
+from tests.stores import write_failed, write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -50,8 +51,8 @@ SMALL = SearchSpace(name="small", base=RunConfig(), axes={"storage_fraction": [0
 def test_pending_is_what_is_asked_for_minus_what_is_finished(tmp_path: Path, finished_tables: Tables) -> None:
     store = RunStore(tmp_path)
     asked = [request.config for request in SMALL.requests()]
-    store.write_finished(_id(asked[1]), finished_tables(_id(asked[1]), asked[1]))
-    store.write_failed(_id(asked[2]), _failed_row(asked[2]))
+    write_finished(store, _id(asked[1]), finished_tables(_id(asked[1]), asked[1]))
+    write_failed(store, _id(asked[2]), _failed_row(asked[2]))
     plan = _plan(store, SMALL)
     assert [run.state for run in plan.asked] == ["pending", "finished", "failed", "pending"]
     assert [run.config for run in plan.of("pending")] == [asked[0], asked[3]]
@@ -81,7 +82,7 @@ def test_configs_that_must_give_the_same_numbers_are_one_run(tmp_path: Path, fin
     assert counts(plan).startswith("8 runs asked for (for 16 cells and seeds), 0 finished, 8 pending")
     assert len({run.run_id for run in plan.asked}) == 8
     for run in plan.asked:
-        store.write_finished(str(run.run_id), finished_tables(str(run.run_id), run.config))
+        write_finished(store, str(run.run_id), finished_tables(str(run.run_id), run.config))
     assert len(_plan(store, SHARED).of("finished")) == 8
     last = SHARED.base.replace(strategy="finetune", acquisition="random", acquisition_fraction=1, seed=1)
     assert store.statuses()[_id(last)] == "finished"
@@ -90,7 +91,7 @@ def test_configs_that_must_give_the_same_numbers_are_one_run(tmp_path: Path, fin
 def test_other_data_are_other_runs(tmp_path: Path, finished_tables: Tables) -> None:
     store = RunStore(tmp_path)
     for request in SMALL.requests():
-        store.write_finished(_id(request.config), finished_tables(_id(request.config), request.config))
+        write_finished(store, _id(request.config), finished_tables(_id(request.config), request.config))
     assert _plan(store, SMALL).of("pending") == []
     assert len(make_plan(SMALL.requests(), store, lambda config: "prepared anew").of("pending")) == 4
 
@@ -142,7 +143,7 @@ def test_a_run_that_others_wait_for_and_that_has_failed_is_said(
 ) -> None:
     store = RunStore(tmp_path)
     (source,) = _plan(store, CURRICULA).first
-    store.write_failed(_id(source.config), _failed_row(source.config))
+    write_failed(store, _id(source.config), _failed_row(source.config))
     plan = _plan(store, CURRICULA)
     assert (plan.first[0].state, plan.count("failed"), len(plan.of("failed"))) == ("failed", 0, 1)
     say_first(plan)
@@ -242,7 +243,7 @@ class SweepMachine(RuleBasedStateMachine):
     @rule(count=st.integers(1, 3))
     def launch_and_fail(self, count: int) -> None:
         for config in self.pending()[:count]:
-            self.store.write_failed(_id(config), _failed_row(config))
+            write_failed(self.store, _id(config), _failed_row(config))
             self.states[config] = "failed"
 
     @rule()
@@ -255,10 +256,10 @@ class SweepMachine(RuleBasedStateMachine):
         for config in self.pending()[:1]:
             self._finish(config)
             self._finish(config)
-            self.store.write_failed(_id(config), _failed_row(config))
+            write_failed(self.store, _id(config), _failed_row(config))
 
     def _finish(self, config: RunConfig) -> None:
-        self.store.write_finished(_id(config), self.tables(_id(config), config))
+        write_finished(self.store, _id(config), self.tables(_id(config), config))
         self.states[config] = "finished"
 
     @invariant()

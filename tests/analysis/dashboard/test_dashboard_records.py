@@ -36,8 +36,8 @@ from clops_sweep.analysis.figures.tracings import Frames
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError
 from clops_sweep.search.records import StudyRecord
-from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
+from tests.stores import record_failure, write_finished
 
 START = pd.Timestamp("2026-01-05", tz="UTC")
 
@@ -131,7 +131,7 @@ def test_only_what_is_new_is_read(tmp_path: Path, generated: ModuleType, monkeyp
         if fails:
             generated.write_failed_run(store, config, run_id)
         else:
-            store.write_finished(run_id, generated.generated_tables(config, run_id, instances=2, epochs=1))
+            write_finished(store, run_id, generated.generated_tables(config, run_id, instances=2, epochs=1))
         return run_id
 
     first, second = write(0), write(1, fails=True)

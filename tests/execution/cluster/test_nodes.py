@@ -37,6 +37,7 @@ from clops_sweep import RunConfig
 from clops_sweep.execution.cluster.forked_worker import PLACE
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
+from tests.stores import write_finished
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -269,12 +270,12 @@ def test_runs_in_an_object_store_are_put_together(
     store = RunStore(results.replace("/results", "/others"))
     run_ids = [f"{number:024x}" for number in range(5)]
     for run_id in run_ids:
-        store.write_finished(run_id, finished_tables(run_id, RunConfig()))
+        write_finished(store, run_id, finished_tables(run_id, RunConfig()))
     before: dict[str, pd.DataFrame] = {name: store.read(name) for name in TABLES}
     assert store.compact() == 20
     again = RunStore(store.uri)
     assert again.finished([*run_ids, "f" * 24]) == set(run_ids)
-    again.write_finished(run_ids[0], finished_tables(run_ids[0], RunConfig(), auc=0.1))  # it is finished already
+    write_finished(again, run_ids[0], finished_tables(run_ids[0], RunConfig(), auc=0.1))  # it is finished already
     for name in TABLES:
         pd.testing.assert_frame_equal(again.read(name), before[name])
         (part,) = again.files.names(again.folder(name))

@@ -18,9 +18,10 @@ from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Report, WorkerDied
+from clops_sweep.store.launches import UnderWayFile
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
-from clops_sweep.store.under_way import UnderWayFile
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[TableName, pa.Table]]
 
@@ -164,9 +165,9 @@ def test_a_lost_worker_loses_the_run_it_was_in(store: RunStore, finished_tables:
     job = _job_of_several(feed, runs)
     told, unsaid, lost, *others = job.parts()
     feed.report(told, Finished({"auc": (0.8,)}, 1.0))
-    store.write_finished(unsaid.run_ids[0], finished_tables(unsaid.run_ids[0], unsaid.configs[0]))
+    write_finished(store, unsaid.run_ids[0], finished_tables(unsaid.run_ids[0], unsaid.configs[0]))
     feed.died(job, WorkerDied("killed"))
-    assert said.reports == [(unsaid.run_ids[0], FoundFinished(elsewhere=False))]
+    assert said.reports == [(unsaid.run_ids[0], FoundFinished())]
     deaths = 1
     while not feed.finished:  # the run that kills its worker is given up at its second death, and no other run is
         job = feed.next_job(1)
@@ -178,7 +179,7 @@ def test_a_lost_worker_loses_the_run_it_was_in(store: RunStore, finished_tables:
                 feed.died(job, WorkerDied("killed"))
                 break
             feed.report(part, Finished({"auc": (0.8,)}, 1.0))
-            store.write_finished(part.run_ids[0], finished_tables(part.run_ids[0], part.configs[0]))
+            write_finished(store, part.run_ids[0], finished_tables(part.run_ids[0], part.configs[0]))
         else:
             feed.returned(job)
     assert deaths == 2

@@ -10,8 +10,8 @@ from clops_sweep import RunConfig
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, Paused, Report, Resumed, Running, WorkerDied
+from clops_sweep.store.launches import UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.under_way import UnderWay, runs_under_way
 
 CONFIGS = (RunConfig(), RunConfig(seed=1))
 JOB = Job(CONFIGS, ("a" * 24, "b" * 24), names=("CLOPS", "CLOPS"))
