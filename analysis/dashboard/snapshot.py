@@ -15,7 +15,7 @@ import pandas as pd
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.launches import UnderWay, runs_under_way
-from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.run_store import RunStore, owners_of
 
 from ..collect import Experiment
 from ..figures.tracings import Frames
@@ -126,14 +126,17 @@ class FollowedStore:
 
     def _read(self) -> Snapshot:
         self.store.files.check_is_there()
-        mark = (tuple(part.name for part in self.store.live()), self._source.mark())
+        owners = owners_of(self.store.live())
+        statuses = {run_id: part.statuses[run_id] for run_id, part in owners.items()}
+        failures = {run_id: part.name for run_id, part in owners.items() if statuses[run_id] == "failed"}
+        mark = (frozenset(statuses.items()), frozenset(failures.items()), self._source.mark())
         under_way = runs_under_way(self.store)
         epochs = self.snapshot.epochs + (under_way != self.snapshot.under_way)
         if mark == self._mark:
             if epochs == self.snapshot.epochs:
                 return self.snapshot
             return replace(self.snapshot, under_way=under_way, epochs=epochs)
-        before, statuses = self.snapshot.runs, self.store.recorded()
+        before = self.snapshot.runs
         same = [
             status == statuses.get(run_id) == "finished"  # a failed run may have failed again
             for run_id, status in zip(map(str, before.index), map(str, before["status"]), strict=True)

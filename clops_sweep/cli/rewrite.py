@@ -7,7 +7,7 @@ import sys
 import click
 
 from clops_sweep.cli.options import NotEmpty, json_option, print_json
-from clops_sweep.errors import UsageError, several
+from clops_sweep.errors import UsageError, one_line, several
 from clops_sweep.store.run_store import RunStore
 
 _results_argument = click.argument("results", type=NotEmpty(), metavar="RESULTS")
@@ -79,8 +79,14 @@ def merge(results: str, other: str | None, parts: bool, as_json: bool) -> None:
     store = RunStore.named(results)
     if other is None:
         store.files.check_is_there()
-        with store.locked():
-            merged = merge_parts(store)
+        try:
+            with store.locked():
+                merged = merge_parts(store)
+        except OSError as error:
+            raise UsageError(
+                f"results {store.files.shown}: cannot be written to ({error.strerror or one_line(error)}); nothing is "
+                "lost, repeat the command"
+            ) from None
         if as_json:
             print_json({"results": store.files.shown, "merged": merged})
         else:

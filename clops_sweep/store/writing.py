@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OTHERS: tuple[TableName, ...] = ("r_matrix", "curves", "instances", "predictions")
 """The tables other than `runs`."""
 
-_RUNS_PER_PART, _BYTES_PER_PART = 2048, 2**24
+RUNS_PER_PART, _BYTES_PER_PART = 2048, 2**24
 """Parts of this size are not merged further: a damaged part costs all its runs."""
 
 _OLD_ORPHAN = 24 * 3600.0
@@ -140,7 +140,7 @@ def delete(store: RunStore, run_ids: Collection[str]) -> None:
 
 def merge_parts(store: RunStore, *, at_least: int = 2) -> int:
     """Merge small parts into larger ones if there are enough, and return how many were merged."""
-    small = [part for part in store.live() if len(part.statuses) < _RUNS_PER_PART]
+    small = [part for part in store.live() if len(part.statuses) < RUNS_PER_PART]
     if len(small) < at_least:
         return 0
     schemas = _schemas(store, store.live())
@@ -160,7 +160,7 @@ def _batches(store: RunStore, parts: Sequence[Part]) -> Iterator[list[Part]]:
     for part in parts:
         files = [("runs", part.name), *((table, name) for table, names in part.files.items() for name in names)]
         size = sum(sizes[table].get(name, 0) for table, name in files)
-        if batch and (runs + len(part.statuses) > _RUNS_PER_PART or nbytes + size > _BYTES_PER_PART):
+        if batch and (runs + len(part.statuses) > RUNS_PER_PART or nbytes + size > _BYTES_PER_PART):
             yield batch
             batch, runs, nbytes = [], 0, 0
         batch.append(part)

@@ -18,7 +18,7 @@ from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.errors import UsageError
-from clops_sweep.store.launches import UnderWay
+from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
 from tests.stores import write_finished
 
@@ -45,8 +45,9 @@ def said(*arguments: str) -> str:
 
 def test_running_runs_of_all_launches(store: RunStore) -> None:
     now = time.time()
-    UnderWayFile(store, "1/2").write([UnderWay(("a" * 24,), "one, seed 0", 2, 6, 3, 20, now + 185)])
-    UnderWayFile(store, "2/2").write([UnderWay(("b" * 24,), "two\x1b[2J, seed 0")])
+    LaunchFile(store).begin(())
+    LaunchFile(store).write([UnderWay(("a" * 24,), "one, seed 0", 2, 6, 3, 20, now + 185)])
+    LaunchFile(store).write([UnderWay(("b" * 24,), "two\x1b[2J, seed 0")])
     lines = said().splitlines()[1:]
     assert (
         sum(

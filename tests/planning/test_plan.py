@@ -3,7 +3,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
-from stepping import Worker
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.cli.plan import counts, say_first
@@ -21,8 +20,10 @@ from clops_sweep.experiment.spaces.search_space import all_requests
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from clops_sweep.store.writing import merge_parts
 from tests.conftest import MEMORY
 from tests.data.published_formats import small_mitbih
+from tests.store.contents import Killed, faults
 from tests.stores import write_failed, write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
@@ -212,33 +213,29 @@ class SweepMachine(RuleBasedStateMachine):
         for config in self.pending()[:count]:
             self._finish(config)
 
-    @rule(operations=st.integers(0, 25))
+    @rule(operations=st.integers(0, 8))
     def launch_and_die(self, operations: int) -> None:
         """Before some file operation of recording a run; perhaps it has just been recorded."""
         for config in self.pending()[:1]:
-            tables = self.tables(_id(config), config)
-            worker = Worker(str(self.folder), partial(RunStore.write_finished, run_id=_id(config), tables=tables))
-            worker.step(operations)
-            worker.kill()
-            if self.store.finished([_id(config)]):
+            with faults(operations), suppress(Killed):
+                write_finished(RunStore(self.folder), _id(config), self.tables(_id(config), config))
+            if self.store.statuses().get(_id(config)) == "finished":
                 self.states[config] = "finished"
 
     @rule(name=st.sampled_from(list(SCHEMAS)), content=st.sampled_from([b"", b"PAR1", b"PAR1 PAR1"]))
     def a_killed_writer_leaves_half_a_file(self, name: str, content: bytes) -> None:
         (self.folder / name).mkdir(exist_ok=True)
         for config in self.pending()[:1]:
-            (self.folder / name / f".finished-{_id(config)}.parquet.tmp").write_bytes(content)
-        (self.folder / name / ".compact-2-ab.parquet.tmp").write_bytes(content)
+            (self.folder / name / f".{_id(config)}.parquet.partial").write_bytes(content)
 
     @rule()
-    def compact(self) -> None:
-        self.store.compact()
+    def merge(self) -> None:
+        merge_parts(self.store)
 
-    @rule(operations=st.integers(0, 60))
-    def compact_and_die(self, operations: int) -> None:
-        worker = Worker(str(self.folder), RunStore.compact)
-        worker.step(operations)
-        worker.kill()
+    @rule(operations=st.integers(0, 20))
+    def merge_and_die(self, operations: int) -> None:
+        with faults(operations), suppress(Killed):
+            merge_parts(RunStore(self.folder))
 
     @rule(count=st.integers(1, 3))
     def launch_and_fail(self, count: int) -> None:

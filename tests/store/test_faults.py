@@ -103,7 +103,7 @@ def test_a_kill_at_every_file_operation_and_a_repetition(
 
 def test_every_flipped_bit_is_noticed_or_harmless(store: RunStore, tmp_path: Path) -> None:
     before = content(store)
-    files = [path for path in Path(store.uri).rglob("*.parquet")]
+    files = list(Path(store.uri).rglob("*.parquet"))
     for path in files:
         whole = path.read_bytes()
         for at in range(0, len(whole), max(1, len(whole) // 3)):

@@ -26,7 +26,7 @@ from clops_sweep.analysis.formats import DASH
 from clops_sweep.analysis.metrics import metric_named
 from clops_sweep.errors import UsageError
 from clops_sweep.search.study import SearchStudy
-from clops_sweep.store.launches import UnderWay
+from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
 from tests.stores import record_failure, write_finished
 
@@ -290,7 +290,8 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     pages = Pages(followed)
     before = pages.refresh("?page=overview"), pages.refresh("?page=runs")
     assert "Running now" not in whole(pages, "").text
-    file = UnderWayFile(store)
+    file = LaunchFile(store)
+    file.begin(())
     ends_at = time.time() + 3601
     file.write([UnderWay((ids[0],), "own: x", 2, 4, 3, 5, ends_at), UnderWay((ids[1], "c" * 24), HOSTILE)])
     assert pages.refresh("?page=overview") != before[0]

@@ -37,6 +37,7 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.writing import merge_parts
 from tests.stores import record_failure, write_finished
 
 START = pd.Timestamp("2026-01-05", tz="UTC")
@@ -154,7 +155,8 @@ def test_only_what_is_new_is_read(tmp_path: Path, generated: ModuleType, monkeyp
     assert after.version == snapshot.version + 1
     assert dict.fromkeys([first, second, third], "finished") == after.runs["status"].to_dict()
 
-    store.compact()
+    with store.locked():
+        merge_parts(store)
     assert followed.refresh() is after, "put together, the runs are the same"
     pd.testing.assert_frame_equal(
         after.runs.reset_index(drop=True), plain(store, "runs"), check_dtype=False, check_like=True
