@@ -191,12 +191,15 @@ def _by_number(name: str) -> tuple[str, int]:
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return a table with the given columns; missing ones are null, or a config field's default."""
+    if table.schema.equals(schema):
+        return table
+    there = dict(zip(table.column_names, table.columns, strict=True))
     columns = []
     for field in schema:
-        if field.name in table.column_names:
-            columns.append(table[field.name].cast(field.type))
-        else:
-            columns.append(pa.repeat(pa.scalar(_FILLED.get(field.name), field.type), table.num_rows))
+        column = there.get(field.name)
+        if column is None:
+            column = pa.repeat(pa.scalar(_FILLED.get(field.name), field.type), table.num_rows)
+        columns.append(column if column.type == field.type else column.cast(field.type))
     return pa.table(columns, schema=schema)
 
 
@@ -216,12 +219,12 @@ def read_rows(
         FileNotFoundError: it is gone.
         DamagedStore: it is not a Parquet file with a column `run_id`.
     """
-    wanted = pa.schema([schema.field(name) for name in columns])
+    wanted = schema if list(columns) == schema.names else pa.schema([schema.field(name) for name in columns])
     try:
         # A thread of Arrow that frees a buffer while Python exits aborts the process: none for small files.
         with files.system.open_input_file(path) as source, pq.ParquetFile(source, pre_buffer=not files.local) as file:
             groups, large = _groups(file.metadata, run_ids), file.metadata.num_rows > _ROWS_PER_GROUP
-            names = [name for name in {*columns, "run_id"} if name in file.schema_arrow.names]
+            names = list({*columns, "run_id"} & set(file.schema_arrow.names))
             found = rows_of(file.read_row_groups(groups, names, use_threads=large), run_ids)
         return conform(found, wanted)
     except FileNotFoundError:
