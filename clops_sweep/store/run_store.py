@@ -285,6 +285,11 @@ class RunStore:
         path = self.path("runs", name)
         return decoded(path, read_verified(self._files, path))
 
+    def know(self, part: Part) -> Part:
+        """Remember a part that this process has written, so that it is not read."""
+        self._known[part.name] = part
+        return part
+
     def _part_names(self, table: TableName) -> list[str]:
         return [name for name in self._files.names(self.folder(table)) if is_name(name)]
 

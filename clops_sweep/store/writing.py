@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clops_sweep.store.parts import Part, conform, encoded, in_order, is_name, named, written_at
+from clops_sweep.store.parts import Part, conform, decoded, encoded, in_order, is_name, named, written_at
 from clops_sweep.store.tables import SCHEMAS, TableName
 
 if TYPE_CHECKING:
@@ -103,10 +103,10 @@ def commit(
         "predicted": sorted(predicted & ids),
         "replaces": [part.name for part in sources],
     }
-    name = _written(store, "runs", stem, encoded(table, facts))
+    content = encoded(table, facts)
+    name = _written(store, "runs", stem, content)
     _remove(store, sources, {table: set(of) for table, of in files.items()})
-    (part,) = (part for part in store.live() if part.name == name)
-    return part
+    return store.know(decoded(store.path("runs", name), content))
 
 
 def _joined(pieces: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
