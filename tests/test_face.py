@@ -26,7 +26,6 @@ SCRIPT = """
 import json, sys, warnings
 warnings.filterwarnings("error", category=DeprecationWarning, module="clops_sweep")
 from clops_sweep import OptunaSearch, FloatDistribution, RunConfig, SearchSpace, read, sweep
-from tests.stores import write_finished
 
 base = RunConfig(epochs_per_task=1, mc_samples=2)
 grid = SearchSpace("grid", base, {"strategy": ["finetune", "clops"], "mc_samples": [2, 3]}, seeds=range(2))

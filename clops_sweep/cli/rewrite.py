@@ -88,7 +88,7 @@ def merge(results: str, other: str | None, parts: bool, as_json: bool) -> None:
                 "lost, repeat the command"
             ) from None
         if as_json:
-            print_json({"results": store.files.shown, "merged": merged})
+            print_json({"results": store.files.shown, "copied": 0, "incomplete": 0, "merged": merged})
         else:
             click.echo(f"{several(merged, 'part')} merged")
         return
@@ -96,7 +96,7 @@ def merge(results: str, other: str | None, parts: bool, as_json: bool) -> None:
     copied, complete = merge_runs(store, source), source.statuses()
     incomplete = len(source.recorded().keys() - complete.keys())
     if as_json:
-        print_json({"results": store.files.shown, "copied": copied, "incomplete": incomplete})
+        print_json({"results": store.files.shown, "copied": copied, "incomplete": incomplete, "merged": 0})
         return
     click.echo(f"{several(copied, 'run')} copied into {store.files.shown}")
     if incomplete:

@@ -247,6 +247,7 @@ class SearchFeed:
             return
         match report:
             case Failed(run_ids):
+                self._store.flush()  # if this fails, the trial stays under way
                 # Runs of a job that was to pause have reached that task only.
                 trial.counted |= set(run_ids) if job.until is not None else set(job.run_ids)
                 self._fail(trial, f"run {', '.join(run_ids)} has failed")

@@ -36,7 +36,6 @@ import itertools
 from sys import exit
 import numpy as np
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace
-from tests.stores import write_finished
 base = RunConfig()
 """
 RUN = "a" * 24
@@ -465,9 +464,9 @@ OTHERS: list[tuple[list[str], str]] = [
     (["rerun", RUN, "--plugins", ""], "Invalid value for '--plugins': it is empty"),
     (["rerun", RUN, "--plugins", "nothing.py"], "nothing.py: no such search-space file"),
     (["rerun", RUN, "--plugins", "own.py"], "own.py raises Own"),
-    (["compact", "--results", "mistyped"], "results "),
-    (["compact", "--results", ""], "Invalid value for '--results': it is empty"),
-    (["compact", "more"], "Got unexpected extra argument"),
+    (["check", "--results", "mistyped"], "results "),
+    (["check", "--results", ""], "Invalid value for '--results': it is empty"),
+    (["check", "more"], "Got unexpected extra argument"),
     (["new"], "Missing argument 'FILE'"),
     (["new", ""], "Invalid value for 'FILE': it is empty"),
     (["new", "name.txt"], "name.txt: a search-space file needs a name that ends in .py"),

@@ -22,7 +22,6 @@ Tables = Callable[..., dict[str, pa.Table]]
 
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace
-from tests.stores import write_finished
 
 METHODS = {"CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}}
 SPACE = SearchSpace("methods", RunConfig(epochs_per_task=2), {"method": METHODS}, seeds=range(4))

@@ -22,7 +22,6 @@ Launch = Callable[..., int]
 
 GRID_AND_SEARCH = """
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
-from tests.stores import write_finished
 
 RATES = {"learning_rate": FloatDistribution(1e-4, 1e-2, log=True)}
 SPACE = [
@@ -31,7 +30,7 @@ SPACE = [
 ]
 """
 
-DAMAGED = f"compact-1-{'0' * 20}.parquet"
+DAMAGED = "20260101T000000-00000000-000001-0000000000000000.parquet"
 
 
 @pytest.fixture
@@ -49,7 +48,6 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path,
             store: RunStore,
             resources: Any,
             display: Display,
-            shard: str,
         ) -> None:
             for pending in rounds:
                 for run in pending:

@@ -21,7 +21,6 @@ Tables = Callable[..., dict[str, pa.Table]]
 
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace
-from tests.stores import write_finished
 
 SPACE = SearchSpace(name="own", base=RunConfig(), seeds=range(1))
 """

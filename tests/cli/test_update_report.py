@@ -25,7 +25,6 @@ from tests.stores import record_result, write_finished
 
 CLINIC = """
 from tests.data.declared_files import waves
-from tests.stores import record_result, write_finished
 N = 80
 
 @dataset("clinic", scenarios=("class_il",))

@@ -19,7 +19,6 @@ from tests.stores import record_result
 HEAD = """
 import numpy as np
 from clops_sweep import *
-from tests.stores import record_result
 base = RunConfig(strategy="replay", epochs_per_task=1)
 """
 SPACE = HEAD + "SPACE = SearchSpace('s', base, {'storage_fraction': [0.1, 0.5]}, seeds=[0])\n"

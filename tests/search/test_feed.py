@@ -275,15 +275,16 @@ def test_a_failure_that_cannot_be_recorded_ends_the_search_and_leaves_its_trial_
     feed.died(job, WorkerDied("the worker died"))
     assert feed.next_job(1) == job
 
-    def full(run_id: str, row: Any) -> None:
-        raise OSError(28, "No space left on device", run_id)
+    def full(*arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(world.store, "write_failed", full)
+    monkeypatch.setattr("clops_sweep.store.files.Files.write", full)
     feed.died(job, WorkerDied("the worker died"))
     assert (feed.finished, feed.next_job(1)) == (True, None)
     assert "No space left on device" in str(feed.error)
     assert [trial.state for trial in study(world, it).trials] == ["running"]
     monkeypatch.undo()
+    world.store = RunStore(world.store.uri)  # another process
     world.finish(it)
     assert {trial.state for trial in study(world, it).trials} == {"complete"}
 

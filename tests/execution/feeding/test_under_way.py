@@ -19,6 +19,7 @@ JOB = Job(CONFIGS, ("a" * 24, "b" * 24), names=("CLOPS", "CLOPS"))
 
 def told(under_way: RunsUnderWay, store: RunStore) -> tuple[UnderWay, ...]:
     """What is read after the thread has written."""
+    Path(store.work_folder, "launches").mkdir(parents=True, exist_ok=True)
     under_way._file.write(list(under_way._runs.values()))
     return runs_under_way(store)
 
