@@ -20,7 +20,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.store.tables import RUNS
 
-from .collect import FAMILY, Cell, Edition, Experiment, editions, family_of, whole_hashes
+from .collect import FAMILY, Cell, Edition, Experiment, editions, family_of, shared_versions, whole_hashes
 from .selection import departures
 
 _REPLICATE = ["split_seed", "split", "seed"]
@@ -204,12 +204,12 @@ def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, 
     left_aside: list[Edition] = []
     kept = [rows.iloc[:0]]
     known = editions(rows)
-    newest = rows["semantics_version"].max()  # for all patient splits: never a mixture of two versions of the method
+    newest = shared_versions(rows).max()  # for all patient splits: never a mixture of two versions of the method
     for family, of_family in rows.groupby(list(FAMILY), sort=True, dropna=False):
         key = family_of(family)
         newest_first = sorted(known.get(key, []), key=lambda edition: edition[0] not in wanted)
         for place, (data_hash, version) in enumerate(newest_first):
-            of_it = of_family[(of_family["data_hash"] == data_hash) & (of_family["semantics_version"] == version)]
+            of_it = of_family[(of_family["data_hash"] == data_hash) & (shared_versions(of_family) == version)]
             is_shown = place == 0 and (version == newest or data_hash in wanted)
             (shown if is_shown else left_aside).append(Edition(*key, data_hash, version, len(of_it)))
             kept += [of_it] if is_shown else []

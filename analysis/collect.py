@@ -18,7 +18,7 @@ from clops_sweep.experiment.columns import CONFIG, RECORDED
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import MEASURES, METRICS, PAPER, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
-from clops_sweep.experiment.plugins.registry import has_metric, headline
+from clops_sweep.experiment.plugins.registry import STRATEGIES, has_metric, headline
 from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 
 from .statistics import Partitions, Replicate, ordered, partitions, splits_of
@@ -36,7 +36,8 @@ class Edition:
 
     Prepared data differ by patient split, normalisation, leads and encoder, and have a hash of their own for each.
     `split`, `validation` and `encoder` are those config fields as text, empty for None; `split_within` is "time" or
-    empty. `runs` counts the requested runs of the edition that are finished or failed.
+    empty. `semantics_version` is without the revision of the strategy, as in `shared_versions`. `runs` counts the
+    requested runs of the edition that are finished or failed.
     """
 
     dataset: str
@@ -402,7 +403,8 @@ def _choose_editions(
     for family in sorted(members):
         found[family] = []
         for data_hash, version in known.get(family, ()):
-            ids = [requests[i].config.run_id(data_hash, version) for i in members[family]]
+            configs = [requests[i].config for i in members[family]]
+            ids = [config.run_id(data_hash, version + config.revision) for config in configs]
             present = sum(run_id in there for run_id in ids)
             # Skip editions without a run of this space.
             if present:
@@ -437,12 +439,21 @@ def editions(rows: pd.DataFrame) -> dict[Family, list[tuple[str, int]]]:
     found: dict[Family, list[tuple[str, int]]] = {}
     if rows.empty:
         return found
-    by_family = rows.groupby([*FAMILY, "data_hash", "semantics_version"], dropna=False)
+    by_family = rows.assign(semantics_version=shared_versions(rows)).groupby(
+        [*FAMILY, "data_hash", "semantics_version"], dropna=False
+    )
     latest = by_family["started_at"].max().reset_index().dropna(subset=["data_hash", "semantics_version"])
     latest = latest.sort_values(["semantics_version", "started_at", "data_hash"], ascending=[False, False, True])
     for *family, data_hash, version in latest.drop(columns="started_at").itertuples(index=False):
         found.setdefault(family_of(family), []).append((str(data_hash), int(version)))
     return found
+
+
+def shared_versions(rows: pd.DataFrame) -> pd.Series:
+    """Return the semantics version of each run without the revision of its strategy: equal in comparable runs."""
+    known = [name for name in rows["strategy"].unique() if name in STRATEGIES]
+    revisions = {name: STRATEGIES.declaration(name).revision for name in known}
+    return rows["semantics_version"] - rows["strategy"].map(revisions).fillna(0)
 
 
 def whole_hashes(runs: pd.DataFrame, data_hashes: Collection[str]) -> set[str]:

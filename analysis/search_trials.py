@@ -19,7 +19,7 @@ from clops_sweep.store.run_store import RunStore
 
 from .as_stored import stored_value
 from .axis_names import axis_title
-from .collect import FAMILY, Edition, Experiment, collect, family_of, frame_of_runs, label_text
+from .collect import FAMILY, Edition, Experiment, collect, family_of, frame_of_runs, label_text, shared_versions
 from .formats import TextCell, TextTable, as_csv, plus_minus
 from .metrics import metric_named
 from .statistics import Estimate, estimate
@@ -149,7 +149,8 @@ def _editions(frame: pd.DataFrame) -> tuple[Edition, ...]:
     if "data_hash" not in frame:
         return ()
     names = [*FAMILY, "data_hash", "semantics_version"]
-    present = frame[names].dropna(subset=["data_hash", "semantics_version"])
+    versions = frame.assign(semantics_version=shared_versions(frame))
+    present = versions[names].dropna(subset=["data_hash", "semantics_version"])
     counts = Counter(
         (*family_of(family), str(data_hash), int(version))
         for *family, data_hash, version in present.itertuples(index=False, name=None)

@@ -7,11 +7,15 @@ variance of the mean difference is estimated as (Nadeau and Bengio, 2003)
 
 where s^2 is the sample variance of the n differences; (mean - bound) / SE is compared with Student's t of n - 1
 degrees of freedom. The same formula serves folds and repeated folds, with n their number (Bouckaert and Frank, 2004).
+If the evaluated people are also trained on, that ratio is 1 whatever the split. Then rho = f / (1 - f), where f is the
+share of all people that a split evaluates: the mean of s^2 (1 / n + rho) over splits is the variance of the mean if
+people differ and training adds nothing (sampling without replacement; Cochran, 1977, section 2.6).
 Runs on a single split differ by their seeds alone: then rho = 0, and the result is about that split.
 
 Nadeau, C. and Bengio, Y. (2003). Inference for the generalization error. Machine Learning 52, 239-281.
 Bouckaert, R. R. and Frank, E. (2004). Evaluating the replicability of significance tests for comparing learning
 algorithms. PAKDD, 3-12.
+Cochran, W. G. (1977). Sampling techniques, third edition. Wiley.
 """
 
 from __future__ import annotations
@@ -61,13 +65,17 @@ class Partition:
 
     Attributes:
         name: equal for splits with the same partition.
-        validation: validation people / training people; NaN if not recorded.
-        test: test people / training people; NaN if not recorded.
+        validation: rho of values of validation people; NaN if not recorded.
+        test: rho of values of test people.
+        training: rho of values of training people.
+        unseen: rho of values of people in no task.
     """
 
     name: str
     validation: float = np.nan
     test: float = np.nan
+    training: float = np.nan
+    unseen: float = np.nan
 
 
 Partitions = Mapping[Split, Partition]
@@ -171,35 +179,61 @@ def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
 
     Args:
         runs: rows of the table `runs`, with `split_seed` and, where recorded, `split_hash` and `patients_*`, the number
-            of distinct people in each part over all tasks.
+            of distinct people in each part over all tasks, in no task (`unseen`), and in any of these (`all`).
     """
     found: dict[Split, Partition] = {}
     if "split_hash" not in runs or "patients_train" not in runs:
         return found
     recorded = runs.dropna(subset=["split_hash", "patients_train"])
+    rho = _overlaps(recorded)
     places: dict[Split, list[int]] = {}
     for place, split in enumerate(splits_of(recorded)):
         places.setdefault(split, []).append(place)
     for split, of_split in places.items():
-        rows = recorded.iloc[of_split]
-        trained = rows["patients_train"].where(rows["patients_train"] > 0).astype(float)
-        test = rows["patients_test"]
-        validation = rows["patients_validation"].where(rows["patients_validation"] > 0, test)  # then test is evaluated
-        ratios = [float((evaluated / trained).mean()) for evaluated in (validation, test)]
-        found[split] = Partition("+".join(sorted(set(rows["split_hash"]))), *ratios)
+        name = "+".join(sorted(set(recorded["split_hash"].iloc[of_split])))
+        found[split] = Partition(name, **{str(part): float(of.iloc[of_split].mean()) for part, of in rho.items()})
     return found
+
+
+def _overlaps(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return rho of the values of each part of the people, by run; NaN where the numbers of people are not known."""
+    people = runs.reindex(columns=[f"patients_{it}" for it in ("train", "validation", "test", "unseen", "all")])
+    train, validation, test, unseen, everybody = (people[name].astype(float) for name in people)
+    parts = people.iloc[:, :4].fillna(0).sum(axis=1)
+    everybody = everybody.fillna(parts.mask(runs.reindex(columns=["split_within"])["split_within"] == "time"))
+    validation = validation.where(validation > 0, test)  # then test people are evaluated
+
+    def among_all(evaluated: pd.Series) -> pd.Series:
+        return evaluated / (everybody - evaluated).where(everybody > evaluated)
+
+    def overlap(evaluated: pd.Series) -> pd.Series:
+        return (evaluated / train.where(train > 0)).where(parts <= everybody, among_all(evaluated))
+
+    return pd.DataFrame(
+        {
+            "validation": overlap(validation),
+            "test": overlap(test),
+            "training": among_all(train),
+            "unseen": unseen.where(unseen > 0) / train.where(train > 0),
+        }
+    )
+
+
+_EVALUATED = {"test": "test", "unseen": "unseen", "prequential": "training", "training": "training"}
+"""The evaluated part of the people by the beginning of a measure's name."""
 
 
 def units_of(replicates: Sequence[Replicate], known: Partitions, measure: str = "auc") -> Units:
     """Group replicates into units.
 
     Splits with the same partition are one unit. A unit is the mean over the seeds common to all units or, without
-    common seeds, over its own. Columns `test_*` evaluate the test people, others the validation people.
+    common seeds, over its own.
 
     Args:
         replicates: (patient split, seed) of the values, one or more.
         known: partitions by patient split, from `partitions`.
-        measure: the compared column. Columns `prequential_*` evaluate the training people.
+        measure: the compared column. `test_*` evaluates test people, `unseen_*` people in no task, `prequential_*` and
+            `training_*` training people, others validation people.
 
     Raises:
         UsageError: folds and random splits, or folds of different numbers of parts.
@@ -219,11 +253,8 @@ def units_of(replicates: Sequence[Replicate], known: Partitions, measure: str = 
     common = set.intersection(*seeds)
     kept = common or set.union(*seeds)
     members = tuple(tuple(at for at in group if replicates[at][1] in kept) for group in groups.values())
-    part = "test" if measure.startswith("test_") else "validation"
-    unknown = Partition("")
+    part, unknown = _EVALUATED.get(measure.partition("_")[0], "validation"), Partition("")
     overlap = float(np.mean([getattr(known.get(replicates[group[0]][0], unknown), part) for group in members]))
-    if measure.startswith("prequential_") and overlap > 0:
-        overlap = 1.0
     same = all(it == seeds[0] for it in seeds)
     return Units(
         members,
@@ -383,8 +414,9 @@ def units_in_words(units: Sequence[Units | None]) -> tuple[str, ...]:
         rho = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
         what = "fold" if kinds == {"folds"} else "patient split"
         said.append(
-            f"A {what} with its seeds counts once. Because {what}s share people, SE² = s² (1/n + rho) with "
-            f"rho = evaluated / training people = {rho} (corrected t-test; Nadeau and Bengio, 2003)."
+            f"A {what} with its seeds counts once. Because {what}s share people, SE² = s² (1/n + rho), rho = {rho}: "
+            "evaluated / training people, or evaluated / other people where the evaluated are trained on (corrected "
+            "t-test; Nadeau and Bengio, 2003)."
         )
     if "seeds" in kinds:
         said.append("Where all runs share one patient split, intervals and p-values are about that split.")

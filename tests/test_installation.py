@@ -12,9 +12,12 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, req
 from pathlib import Path
 
 import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = DECLARED["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 PLATFORMS = {"ubuntu": "Operating System :: POSIX :: Linux", "macos": "Operating System :: MacOS"}
 FOR_DEVELOPERS = {"all", "dev", "docs", "peers", "test"}
@@ -52,6 +55,27 @@ def test_every_package_that_is_imported_is_installed_with_this_one_or_by_an_extr
         if not known & {_name(it) for it in installed.get(name, [name])}
     }
     assert missing == set()
+
+
+def test_the_oldest_packages_that_may_be_installed_are_those_that_are_tested_every_night() -> None:
+    extras = [it for name, given in EXTRAS.items() if name == "test" or name not in FOR_DEVELOPERS for it in given]
+    tested = (ROOT / ".ci" / "lower-bounds.txt").read_text("utf-8").splitlines()[1:]
+    declared = [*DECLARED["build-system"]["requires"], *PROJECT["dependencies"], *extras]
+    assert {_oldest(it) for it in tested} == {_oldest(it) for it in declared}
+    assert len(tested) == len(set(map(_name, declared)))
+
+
+def test_a_python_that_is_not_there_is_an_error_of_the_night() -> None:
+    nightly = ["bash", str(ROOT / ".ci" / "nightly"), "oldest", "3.1000"]
+    done = subprocess.run(nightly, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("NOT TESTED: there is no Python 3.1000 here")
+
+
+def _oldest(requirement: str) -> tuple[str, Version]:
+    """The package, and the oldest release that a requirement allows."""
+    (oldest,) = (it.version for it in Requirement(requirement).specifier if it.operator in {">=", "=="})
+    return _name(requirement), Version(oldest)
 
 
 def _imported(path: Path) -> Iterator[str]:

@@ -33,12 +33,16 @@ from ..statistics import (
     splits_of,
     units_of,
 )
+from .run_measures import column_like
 
 Pair = tuple[str | None, str | None]
 """Run ids of both sides; None for the number 0."""
 
 Ids = Mapping[Replicate, str | None]
 """Run ids of a side by replicate; None for the number 0."""
+
+_OF_PARTITIONS = ("split_within",)
+"""Fields besides the patient split that decide which people are evaluated."""
 
 _SET_BY_CLAIMS = (
     *("strategy", "storage_order", "storage_function", "acquisition", "weight_replay", "task_order", "replay_ratio"),
@@ -64,7 +68,7 @@ class ContrastRuns:
     @property
     def units(self) -> Units:
         """The units of the differences."""
-        return units_of(list(self.pairs), self.partitions, self.contrast.measure)
+        return units_of(list(self.pairs), self.partitions, column_like(self.contrast.measure))
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ class FinishedRuns:
             for place in np.flatnonzero(experiment.counts("finished")).tolist():
                 self._see(experiment.cells[place].config)
         self._known: dict[RunConfig, Ids] = {}
-        self._partitions: dict[tuple[str, str], Partitions] = {}
+        self._partitions: dict[tuple[str, ...], Partitions] = {}
         self._configs: dict[tuple[Any, ...], RunConfig] = {}
         self._replicates: dict[tuple[str, str], list[Replicate]] = {}
         for data, rows in self.runs.groupby(["dataset", "scenario"]) if len(self.runs) else ():
@@ -241,11 +245,15 @@ class FinishedRuns:
         except UsageError as error:
             return ContrastRuns(contrast, {}, str(error))
         pairs = {it: tuple(had[it][n] for n in sorted(most)) for it in kept}
-        dataset, scenario = data
-        if (dataset, scenario) not in self._partitions:
-            of_data = (self.runs["dataset"] == dataset) & (self.runs["scenario"] == scenario)
-            self._partitions[dataset, scenario] = partitions(self.runs[of_data])
-        return ContrastRuns(contrast, pairs, partitions=self._partitions[dataset, scenario])
+        first = next(run_id for pair in pairs[kept[0]] for run_id in pair if run_id is not None)
+        alike: dict[str, Any] = {name: self.runs.loc[first, name] for name in _OF_PARTITIONS if name in self.runs}
+        key = (*data, *map(str, alike.values()))
+        if key not in self._partitions:
+            of_data = (self.runs[["dataset", "scenario"]] == list(data)).all(axis=1)
+            for name, value in alike.items():
+                of_data &= self.runs[name].isna() if pd.isna(value) else self.runs[name] == value
+            self._partitions[key] = partitions(self.runs[of_data])
+        return ContrastRuns(contrast, pairs, partitions=self._partitions[key])
 
     def _sides(self, contrast: Contrast, place: Settings, background: RunConfig) -> tuple[Ids, Ids]:
         found = [None if it is None else self._side(it, place, background) for it in (contrast.ours, contrast.theirs)]
@@ -287,7 +295,8 @@ class FinishedRuns:
             of_split = by_split[split]
             if of_split is None:
                 continue
-            run_id = of_split.with_seed(seed).run_id(edition.data_hash, edition.semantics_version)
+            of_seed = of_split.with_seed(seed)
+            run_id = of_seed.run_id(edition.data_hash, edition.semantics_version + of_seed.revision)
             if run_id in self.runs.index:
                 yield (split, seed), run_id
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from clops_sweep.learning.metrics.difficulty import chain, similarity_matrix
+from clops_sweep.learning.metrics.difficulty import TaskDistribution, curriculum, similarity_matrix
 from clops_sweep.store.tables import TableName
 
 from ..difficulty import fit_gaussians
@@ -23,6 +23,9 @@ SIGNAL_HERTZ = 1.0, 40.0
 """The band in Hz with most of the power of an ECG: baseline wander lies below it, muscle and mains noise above."""
 
 _AT_A_TIME = 512
+
+_GROUPS, _HALVINGS, _LEAST = 50, 10, 50
+"""Groups of people of the jackknife; random halves of the people; fewest instances for a distance from a Gaussian."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,16 @@ class RunTables:
         return tasks, auc, np.array(trained, dtype=np.int64)[first]
 
     @property
-    def s(self) -> list[Floats]:
-        """s of the instances of each task, in training order."""
-        groups = self.rows.groupby("task", sort=False)["s"]
-        return [group.to_numpy(dtype=float) for _, group in groups]
+    def s_of_people(self) -> list[list[Floats]]:
+        """s of the instances of each task, in training order, by person; each instance alone if people are unknown."""
+        rows, found = self.rows[np.isfinite(self.rows["s"].to_numpy(dtype=float))], []
+        known = "patient" in rows and rows["patient"].notna().all()
+        for _, of_task in rows.groupby("task", sort=False):
+            codes = pd.factorize(of_task["patient"])[0] if known else np.arange(len(of_task))
+            order = np.argsort(codes, kind="stable")
+            ends = np.flatnonzero(np.diff(codes[order])) + 1
+            found.append(np.split(of_task["s"].to_numpy(dtype=float)[order], ends))
+        return found
 
 
 def _log_seconds(run: RunTables) -> float:
@@ -131,29 +140,112 @@ def _final_beta(run: RunTables) -> float:
     return float(run.rows["beta"].mean())
 
 
-def _share_between_tasks(run: RunTables) -> float:
-    """Eta squared: the share of the variance of s that is between tasks."""
-    everything = np.concatenate(run.s)
-    between = sum(len(s) * (s.mean() - everything.mean()) ** 2 for s in run.s)
+class Sampled(NamedTuple):
+    """A measure of a run, and its variance over other people of the same tasks, which seeds of a split do not show."""
+
+    value: float
+    variance: float = 0.0
+
+
+def _share_between_tasks(run: RunTables) -> Sampled:
+    """Share of the variance of s between tasks, beyond what equal tasks have by chance; 0 on average if they are equal.
+
+    With n_k instances of variance of the mean V_k in task k, of n in all, eta squared is corrected by the expected sum
+    of squares between equal tasks: (SS_between - sum_k n_k V_k (1 - n_k / n)) / SS_total. V_k draws people, not
+    instances.
+    """
+    tasks = run.s_of_people
+    everything = np.concatenate([s for task in tasks for s in task])
+    between = spread = 0.0
+    for people in tasks:
+        s, n = np.concatenate(people), len(people)
+        if n < 2:
+            return Sampled(np.nan)
+        sums = np.array([(of - s.mean()).sum() for of in people])
+        variance = n / (n - 1) * (sums**2).sum() / len(s) ** 2
+        excess = (s.mean() - everything.mean()) ** 2 - variance * (1 - len(s) / len(everything))
+        between += len(s) * excess
+        spread += len(s) ** 2 * _of_square(variance, excess)
     total = ((everything - everything.mean()) ** 2).sum()
-    return float(between / total) if total else np.nan
+    return Sampled(float(between / total), float(spread / total**2)) if total else Sampled(np.nan)
 
 
-def _gaussian(run: RunTables) -> float:
-    """Correlation of the sorted s of a task with Gaussian quantiles, mean over tasks, minus 0.95."""
-    found = [float(stats.probplot(s)[1][2]) for s in run.s if len(s) > 2 and np.ptp(s) > 0]
-    return float(np.mean(found)) - 0.95 if found else np.nan
+def _of_square(variance: Any, square: Any) -> Any:
+    """Return the variance of the square of a Gaussian of this variance, of mean `square` ** 0.5."""
+    return 2 * variance**2 + 4 * variance * np.maximum(square, 0)
 
 
-def _similarity_by_curriculum(run: RunTables) -> float:
-    """Mean similarity of neighbours in the curriculum minus that in training order."""
-    fits = fit_gaussians(run.rows).fits
-    matrix = similarity_matrix(fits)
-    order = chain(matrix, int(np.argmax([fit.mean for fit in fits])))
-    neighbours = [matrix[list(path[:-1]), list(path[1:])].mean() for path in (order, range(len(fits)))]
+def l_moment_ratios(s: Floats) -> Floats:
+    """Return the L-skewness and the L-kurtosis of each row of values [..., n]; NaN without spread (Hosking, 1990)."""
+    x, n = np.sort(s, axis=-1), s.shape[-1]
+    rank = np.arange(n)
+    weights = np.ones(n)
+    b = [x.mean(axis=-1)]
+    for order in range(1, 4):  # probability-weighted moments
+        weights = weights * (rank - order + 1) / (n - order)
+        b.append((weights * x).mean(axis=-1))
+    scale = 2 * b[1] - b[0]
+    thirds = np.stack([6 * b[2] - 6 * b[1] + b[0], 20 * b[3] - 30 * b[2] + 12 * b[1] - b[0]], axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.ptp(x, axis=-1, keepdims=True) > 0, thirds / scale[..., None], np.nan)
+
+
+GAUSSIAN_RATIOS: Final = 0.0, 30 / np.pi * np.arctan(np.sqrt(2)) - 9
+"""L-skewness and L-kurtosis of a Gaussian."""
+
+
+def _distance_from_gaussian(run: RunTables) -> Sampled:
+    """Squared distance of L-skewness and L-kurtosis of s from a Gaussian's, mean over tasks; 0 on average if Gaussian.
+
+    Their sampling variance, which the squared distance of a sample includes, is subtracted; it is the jackknife's, over
+    at most 50 groups of people. Tasks of fewer than 50 instances, whose variance is too uncertain, are left out.
+    """
+    found = []
+    for people in run.s_of_people:
+        groups = [np.concatenate(people[start::_GROUPS]) for start in range(min(_GROUPS, len(people)))]
+        s = np.concatenate(groups)
+        if len(groups) < 3 or len(s) < _LEAST or not np.ptp(s):
+            continue
+        without = np.array(
+            [l_moment_ratios(np.concatenate([*groups[:left], *groups[left + 1 :]])) for left in range(len(groups))]
+        )
+        n = len(groups)
+        ratios = n * l_moment_ratios(s) - (n - 1) * without.mean(axis=0)
+        variance = (n - 1) ** 2 / n * without.var(axis=0, ddof=1)
+        squares = (ratios - GAUSSIAN_RATIOS) ** 2 - variance
+        found.append((squares.sum(), _of_square(variance, squares).sum()))
+    values, variances = np.mean(found, axis=0) if found else (np.nan, np.nan)
+    return Sampled(float(values), float(variances) / max(len(found), 1))
+
+
+def _similarity_by_curriculum(run: RunTables) -> Sampled:
+    """Mean similarity of neighbours in the curriculum minus that in training order.
+
+    The curriculum is that of one half of the people and similarities are those of the other half, mean over random
+    halves of each task: a curriculum is made of the largest similarities, and larger by chance on its own people.
+    Halves have as many people in every task, because similarities of few people are smaller. As a half evaluates half
+    of the people, the variance of the mean is s^2 (1 / n + 1) (`clops_sweep.analysis.statistics`).
+    """
+    tasks, gains = run.s_of_people, []
     # Undefined with two tasks, which have one pair, and without spread of s, as after one epoch.
-    told = len(fits) > 2 and any(fit.standard_deviation for fit in fits)
-    return float(neighbours[0] - neighbours[1]) if told else np.nan
+    if len(tasks) < 3 or min(map(len, tasks)) < 2 or not any(np.ptp(np.concatenate(people)) for people in tasks):
+        return Sampled(np.nan)
+    rng, half = np.random.default_rng(0), min(map(len, tasks)) // 2
+    for _ in range(_HALVINGS):
+        drawn = [rng.permutation(len(people)) for people in tasks]
+        halves = [
+            [
+                TaskDistribution.of(np.concatenate([people[place] for place in order[start : start + half]]))
+                for people, order in zip(tasks, drawn, strict=True)
+            ]
+            for start in (0, half)
+        ]
+        for one, other in (halves, halves[::-1]):
+            matrix = similarity_matrix(other)
+            paths = (curriculum(one), range(len(tasks)))
+            neighbours = [matrix[list(path[:-1]), list(path[1:])].mean() for path in paths]
+            gains.append(neighbours[0] - neighbours[1])
+    return Sampled(float(np.mean(gains)), float(np.var(gains, ddof=1) * (1 / len(gains) + 1)))
 
 
 def _s_of_89_above_67(run: RunTables) -> float:
@@ -211,7 +303,7 @@ def _agreement_of_tasks(one: RunTables, other: RunTables) -> float:
     return _correlation(means[0], means[1].reindex(means[0].index))
 
 
-Measure = Callable[[RunTables], float]
+Measure = Callable[[RunTables], float | Sampled]
 
 MEASURES: Final[Mapping[str, tuple[TableName, Measure]]] = {
     "log_seconds": ("runs", _log_seconds),
@@ -227,7 +319,7 @@ MEASURES: Final[Mapping[str, tuple[TableName, Measure]]] = {
     "rank_by_beta_is_not_by_s": ("instances", _rank_by_beta),
     "final_beta": ("instances", _final_beta),
     "share_of_s_between_tasks": ("instances", _share_between_tasks),
-    "gaussian_beyond_95": ("instances", _gaussian),
+    "distance_from_gaussian": ("instances", _distance_from_gaussian),
     "similarity_by_curriculum": ("instances", _similarity_by_curriculum),
     "s_of_89_above_67": ("instances", _s_of_89_above_67),
     "similarity_of_89_and_1011": ("instances", _similarity_of_89),
@@ -239,6 +331,12 @@ OF_TWO: Final[Mapping[str, tuple[TableName, Callable[[RunTables, RunTables], flo
     "agreement_of_tasks": ("instances", _agreement_of_tasks),
 }
 """Measures of two runs together."""
+
+
+def column_like(measure: str) -> str:
+    """Return a name whose beginning tells `units_of` the people that a measure evaluates: for s, those in training."""
+    table, _ = MEASURES.get(measure) or OF_TWO.get(measure) or ("", None)
+    return f"training_{measure}" if table == "instances" else measure
 
 
 def _correlation(one: pd.Series, other: pd.Series) -> float:

@@ -36,7 +36,7 @@ from ..figures.tracings import Frames
 from ..statistics import ALPHA, Partitions, Replicate, holm, interval, ordered, p_above, units_of
 from .catalogue import CLAIMS
 from .claim_runs import ClaimRuns, ContrastRuns, FinishedRuns
-from .run_measures import MEASURES, OF_TWO, RunTables
+from .run_measures import MEASURES, OF_TWO, RunTables, Sampled, column_like
 
 Floats = npt.NDArray[np.float64]
 Outcome = Literal["holds", "does not hold", "undecided"]
@@ -163,19 +163,26 @@ def evidence_of(
     matters: float,
     values: Mapping[Replicate, float],
     partitions: Partitions | None = None,
+    of_people: float = 0.0,
 ) -> Evidence:
-    """Return the evidence of the differences of a contrast, by patient split and seed; NaN counts as missing."""
+    """Return the evidence of the differences of a contrast, by patient split and seed; NaN counts as missing.
+
+    The mean has at least the variance `of_people` besides that of the units (`Sampled`).
+    """
     known = {it: values[it] for it in ordered(values) if np.isfinite(values[it])}
     if not known:
         return _nothing(contrast, "")
-    found, each = units_of(list(known), partitions or {}, contrast.measure), np.array(list(known.values()))
+    found = units_of(list(known), partitions or {}, column_like(contrast.measure))
+    each = np.array(list(known.values()))
     units = np.array([each[list(members)].mean() for members in found.members])
     n, mean = len(units), float(units.mean())
-    low, high = interval(units, found.overlap)
+    variance = float(units.var(ddof=1)) if n > 1 else 0.0
+    overlap = max(found.overlap, of_people / variance) if variance else found.overlap
+    low, high = interval(units, overlap)
     missing = found.obstacle or ("" if np.isfinite(low) else f"all {n} differences are {mean:g}, so nothing is tested")
     if missing:
         return Evidence(contrast, mean, np.nan, np.nan, n, np.nan, np.nan, missing)
-    p_for, p_against = p_values(units, says, matters, found.overlap)
+    p_for, p_against = p_values(units, says, matters, overlap)
     return Evidence(contrast, mean, float(low), float(high), n, p_for, p_against)
 
 
@@ -221,7 +228,7 @@ class Values:
                 if measure in MEASURES or measure in OF_TWO:
                     self._needed.setdefault(_table_of(measure), {}).update(dict.fromkeys(ids))
         self._tables: dict[TableName, dict[str, pd.DataFrame]] = {}
-        self._known: dict[tuple[str, str], float] = {}
+        self._known: dict[tuple[str, str], Sampled] = {}
 
     @cached_property
     def _columns(self) -> dict[str, dict[str, Any]]:
@@ -229,27 +236,33 @@ class Values:
 
     def evidence(self, found: ContrastRuns, claim: Claim) -> Evidence:
         """Return the evidence of the runs of a contrast."""
-        values = {
-            replicate: float(np.mean([self._difference(found.contrast, *pair) for pair in pairs]))
+        each = {
+            replicate: Sampled(*np.mean([self._difference(found.contrast, *pair) for pair in pairs], axis=0))
             for replicate, pairs in found.pairs.items()
         }
-        evidence = evidence_of(found.contrast, claim.says, claim.matters, values, found.partitions)
+        values = {replicate: it.value for replicate, it in each.items()}
+        of_people = [it.variance for it in each.values() if np.isfinite(it.value)]
+        evidence = evidence_of(
+            *(found.contrast, claim.says, claim.matters, values, found.partitions),
+            of_people=float(np.mean(of_people)) if of_people else 0.0,
+        )
         if found.missing or evidence.n:
             return evidence if evidence.n else _nothing(found.contrast, found.missing)
         signal = found.contrast.measure == "signal_to_noise_by_s"
         return _nothing(found.contrast, _NO_FRAMES if signal else f"the runs have no {found.contrast.measure}")
 
-    def _difference(self, contrast: Contrast, ours: str | None, theirs: str | None) -> float:
+    def _difference(self, contrast: Contrast, ours: str | None, theirs: str | None) -> Sampled:
         if contrast.measure in OF_TWO and ours is not None and theirs is not None:
             table, function = OF_TWO[contrast.measure]
             return _measured(function, self._run(ours, table), self._run(theirs, table))
-        return self._number(contrast.measure, ours) - self._number(contrast.of_theirs or contrast.measure, theirs)
+        one, other = self._number(contrast.measure, ours), self._number(contrast.of_theirs or contrast.measure, theirs)
+        return Sampled(one.value - other.value, one.variance + other.variance)
 
-    def _number(self, measure: str, run_id: str | None) -> float:
+    def _number(self, measure: str, run_id: str | None) -> Sampled:
         if run_id is None:
-            return 0.0
+            return Sampled(0.0)
         if measure not in MEASURES:
-            return float(self._columns[run_id].get(measure, np.nan))
+            return Sampled(float(self._columns[run_id].get(measure, np.nan)))
         key = measure, run_id
         if key not in self._known:
             table, function = MEASURES[measure]
@@ -271,18 +284,19 @@ _NO_FRAMES = "the prepared frames, of known length, are not at hand"
 _COLUMNS: Mapping[TableName, list[str]] = {
     "r_matrix": ["run_id", "split", "trained_on", "evaluated_on", "task", "auc"],
     "curves": ["run_id", "epoch", "training_task", "task", "auc"],
-    "instances": ["run_id", "task", "instance", "s", "beta"],
+    "instances": ["run_id", "task", "instance", "patient", "s", "beta"],
 }
 
 
-def _measured(function: Callable[..., float], *runs: RunTables) -> float:
+def _measured(function: Callable[..., float | Sampled], *runs: RunTables) -> Sampled:
     """Return a measure of a run; NaN if its tables lack the data, as tables of other programs may."""
     if any(run.rows.empty and not run.rows.columns.empty for run in runs):
-        return np.nan
+        return Sampled(np.nan)
     try:
-        return function(*runs)
+        found = function(*runs)
     except (KeyError, IndexError, ValueError):
-        return np.nan
+        return Sampled(np.nan)
+    return found if isinstance(found, Sampled) else Sampled(found)
 
 
 def _table_of(measure: str) -> TableName:

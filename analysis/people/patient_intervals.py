@@ -18,10 +18,9 @@ from clops_sweep.learning.metrics import r_matrix
 from clops_sweep.store.run_store import RunStore
 
 from ..statistics import CONFIDENCE, MIN_UNITS
+from .predicted import Bools, Floats, Predicted
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 RESAMPLES = 1000
 FEW_PEOPLE = 10
@@ -164,23 +163,24 @@ class _Task:
 
 @dataclass(frozen=True)
 class _TestSet:
-    """Predictions of a run: tasks, and probabilities [stage][task], each [n, C]."""
+    """Predictions of a run: tasks, and predictions by stage and task."""
 
     people: npt.NDArray[np.object_]
     tasks: Sequence[_Task]
     names: Sequence[str]
-    stages: Sequence[Sequence[Floats]]
+    stages: Sequence[Sequence[Predicted]]
 
     @classmethod
     def of(cls, predictions: pd.DataFrame) -> _TestSet:
         in_tasks = predictions[predictions["evaluated_on"] > 0]
         rows = in_tasks.sort_values(["trained_on", "evaluated_on", "instance"], kind="stable")
-        targets, given = targets_and_probabilities(rows)
+        given = Predicted.of(rows)
+        targets = given.targets
         people, codes = np.unique(rows["patient"].fillna("").to_numpy(dtype=object), return_inverse=True)
         trained, evaluated = rows["trained_on"].to_numpy(), rows["evaluated_on"].to_numpy()
         numbers, names, tasks, stages = np.unique(evaluated).tolist(), [], [], []
         for stage in np.unique(trained).tolist():
-            stages.append([given[(trained == stage) & (evaluated == number)] for number in numbers])
+            stages.append([given.take((trained == stage) & (evaluated == number)) for number in numbers])
         for number in numbers:
             here = (trained == trained[0]) & (evaluated == number)
             tasks.append(_Task(codes[here], rows["instance"].to_numpy()[here], targets[here]))
@@ -188,7 +188,7 @@ class _TestSet:
         if len(stages) == 1 and len(tasks) > 1:  # trained on all tasks at once
             columns = zip(*((it.patients, it.instances, it.targets) for it in tasks), strict=True)
             whole = _Task(*map(np.concatenate, columns))
-            return cls(people, [whole], ["all tasks"], [[np.concatenate(stages[0])]])
+            return cls(people, [whole], ["all tasks"], [[given]])
         return cls(people, tasks, names, stages)
 
     def same_instances(self, other: _TestSet) -> bool:
@@ -234,7 +234,7 @@ class _TestSet:
             for first in range(0, len(weights), step):
                 of_instances = weights[first : first + step][:, task.patients]
                 for row, stage in enumerate(self.stages):
-                    r[:, first : first + step, row, column] = scores(task.targets, stage[column], of_instances)
+                    r[:, first : first + step, row, column] = scores(stage[column], of_instances)
         found = [
             [function(matrix) if len(self.stages) == n else np.nan for matrix in measure]
             for measure in r
@@ -261,62 +261,34 @@ def drawn_people(count: int, small: Sequence[Ints], resamples: int) -> Floats:
     return drawn
 
 
-def scores(targets: Bools, probabilities: Floats, weights: Floats) -> Floats:
+def scores(predicted: Predicted, weights: Floats) -> Floats:
     """Return weighted AUC, accuracy and balanced accuracy.
 
     The definitions are those of `runs` with weighted sums: AUC is the share of pairs of a positive and a negative
     instance in the right order, weighted by the product of their weights; ties count half.
 
     Args:
-        targets: [n, C].
-        probabilities: [n, C]; those of a softmax if they sum to 1.
+        predicted: n instances.
         weights: [b, n].
 
     Returns:
         [3, b]; NaN if a class vanishes.
     """
-    said, right, softmax = decided(targets, probabilities)
+    undefined = np.full(len(weights), np.nan)
     aucs, recalls = [], []
     with np.errstate(invalid="ignore", divide="ignore"):
-        accuracy = weights @ right / weights.sum(1)
-        for output in range(targets.shape[1]):
-            present = targets[:, output]
-            if present.all() or not present.any():
-                continue
-            aucs.append(_auc(present, probabilities[:, output], weights))
-            recall = weights @ (present & said[:, output]) / (weights @ present)
-            if not softmax:
-                absent = ~present
-                recall = (recall + weights @ (absent & ~said[:, output]) / (weights @ absent)) / 2
-            recalls.append(recall)
-    return np.stack([np.mean(aucs, axis=0), accuracy, np.mean(recalls, axis=0)])
-
-
-def targets_and_probabilities(predictions: pd.DataFrame) -> tuple[Bools, Floats]:
-    """Return targets and probabilities [n, C] of rows of the table `predictions`.
-
-    Raises:
-        UsageError: no rows.
-    """
-    if predictions.empty:
-        raise UsageError("the run has no predictions: a sweep keeps them with --keep predictions")
-    outputs = range(sum(str(it).startswith("target_") and bool(predictions[it].notna().all()) for it in predictions))
-    targets, probabilities = (predictions[[f"{it}_{n}" for n in outputs]] for it in ("target", "probability"))
-    return targets.to_numpy() > 0, probabilities.to_numpy(dtype=float)
-
-
-def decided(targets: Bools, probabilities: Floats) -> tuple[Bools, Bools, bool]:
-    """Return the decisions, bool [n, C], whether all of an instance are right [n], and whether classes are exclusive.
-
-    Classes are exclusive if the probabilities of each instance sum to 1; then the most probable one is decided.
-    Otherwise each class with a probability above 0.5 is.
-    """
-    softmax = probabilities.shape[1] > 1 and bool(np.allclose(probabilities.sum(1), 1, atol=1e-3))
-    if softmax:
-        said = probabilities == probabilities.max(1, keepdims=True)
-        return said, np.asarray((said & targets).any(1)), True
-    said = probabilities > 0.5
-    return said, np.asarray((said == targets).all(1)), False
+        accuracy = weights @ predicted.right / weights.sum(1)
+        for present, said, score in zip(predicted.targets.T, predicted.said.T, predicted.scores.T, strict=True):
+            both = present.any() and not present.all()
+            if both:
+                aucs.append(_auc(present, score, weights))
+            recall = weights @ (present & said) / (weights @ present)
+            if predicted.exclusive and present.any():
+                recalls.append(recall)
+            elif both:
+                recalls.append((recall + weights @ ~(present | said) / (weights @ ~present)) / 2)
+    auc, balanced = (np.mean(each or [undefined], axis=0) for each in (aucs, recalls))
+    return np.stack([auc, accuracy, balanced])
 
 
 def by_score(present: Bools, score: Floats, weights: Floats) -> tuple[Floats, Floats]:

@@ -14,7 +14,8 @@ import pandas as pd
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
-from .patient_intervals import decided, predictions_of, targets_and_probabilities
+from .patient_intervals import predictions_of
+from .predicted import Predicted
 
 COLUMNS = ["run_id", "patient", "evaluated_on", "task", "instances", "accuracy", "gain", "retention"]
 
@@ -41,7 +42,7 @@ def per_person(predictions: pd.DataFrame) -> pd.DataFrame:
     Raises:
         UsageError: no rows, or rows of several runs.
     """
-    _, right, _ = decided(*targets_and_probabilities(predictions))
+    right = Predicted.of(predictions).right
     run_ids = predictions["run_id"].unique()
     if len(run_ids) > 1:
         raise UsageError(f"predictions of {len(run_ids)} runs: expected those of one")

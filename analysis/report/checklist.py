@@ -118,7 +118,7 @@ def _info(study: Study, name: str) -> DatasetInfo | None:
 def _code(study: Study) -> list[str]:
     plugins = study.runs["plugins"].dropna() if "plugins" in study.runs else ()
     lines = sorted({line for text in plugins for line in described(text)})
-    dirty = int(study.runs["git_dirty"].fillna(False).astype(bool).sum())
+    dirty = int(study.runs["git_dirty"].isin([True]).sum())
     changed = [f"{several(dirty, 'run')} with local changes to that commit"] if dirty else []
     return [*study.said(**{"clops-sweep": "package_version"}, commit="git_commit"), *changed, *lines]
 

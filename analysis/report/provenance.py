@@ -73,7 +73,7 @@ def provenance(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:
     if not parts:
         return lines
     runs = pd.concat(parts, ignore_index=True).drop_duplicates("run_id")
-    dirty = runs["git_dirty"].fillna(False).astype(bool)
+    dirty = runs["git_dirty"].isin([True])
     runs["git_commit"] = runs["git_commit"].where(~dirty, runs["git_commit"].astype(str) + " with local changes")
     for column, name in _COLUMNS.items():
         counts = runs[column].dropna().astype(str).value_counts().sort_index()

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..collect import Cell, Experiment
+from ..collect import Cell, Experiment, shared_versions
 from ..drawing.labels import name_rows
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
 from ..metrics import metric_named
@@ -107,9 +107,9 @@ def _preference(source: tuple[Experiment, int]) -> tuple[int, int]:
 
 
 def editions_of(experiment: Experiment, cell: int) -> dict[int, tuple[str, int]]:
-    """Return data hash and semantics version of a cell's finished runs, by patient split."""
+    """Return data hash and shared semantics version of a cell's finished runs, by patient split."""
     runs = experiment.runs_of(cell, "finished")
-    columns = (runs[name] for name in ("split_seed", "data_hash", "semantics_version"))
+    columns = runs["split_seed"], runs["data_hash"], shared_versions(runs)
     return {int(split): (str(data_hash), int(version)) for split, data_hash, version in zip(*columns, strict=True)}
 
 

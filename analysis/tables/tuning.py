@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import RESULTS
@@ -22,11 +24,13 @@ from ..statistics import (
     Estimate,
     PairedDifference,
     Replicate,
+    Units,
     estimate,
     ordered,
-    paired_difference,
     partitions,
+    standard_error,
     units_in_words,
+    units_of,
 )
 
 
@@ -48,8 +52,8 @@ class TunedMethod:
         while_tuning: mean and standard deviation of `measure` over the tuning runs of the chosen configuration.
         reported: mean and standard deviation of `test` over the reported runs.
         optimism: score while tuning minus reported score, over patient splits (positive: tuning was too optimistic).
-            Runs are paired if every reported split and seed was also tuned on; otherwise the mean score while tuning is
-            subtracted as a constant.
+            Paired if every reported split was also tuned on. Otherwise the variance of the score while tuning is the
+            variance over splits of the reported runs' validation scores, divided by the number of tuning splits.
         seen: share of the reported test people who were validation people while tuning, averaged over the reported
             splits; NaN if the data are not prepared.
     """
@@ -107,20 +111,59 @@ def _rows(it: Tuned, asked: Request) -> Iterator[TunedMethod]:
             test,
             estimate(tuning[measure]),
             estimate(reported[test]),
-            _optimism(tuning, reported, measure, test, 1 if direction == "maximize" else -1),
+            optimism_of(tuning, reported, measure, test, 1 if direction == "maximize" else -1),
             seen if choice.words else 0.0,
         )
 
 
-def _optimism(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test: str, sign: int) -> PairedDifference:
+def optimism_of(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test: str, sign: int) -> PairedDifference:
+    """Return the score while tuning minus the reported score, with the variance of both.
+
+    Validation and test people of a split are drawn alike. So what people add cancels on average over splits, and the
+    splits are independent: rho = 0, unless tuning had other tasks.
+
+    Args:
+        tuning: rows of `runs` of the chosen configuration while tuning.
+        reported: rows of the reported runs.
+        measure: the column that tuning optimises.
+        test: the reported column.
+        sign: 1 if larger is better, else -1.
+    """
     if not len(tuning) or not len(reported):
         return PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)
-    then, now = (_by_replicate(*it) for it in ((tuning, measure), (reported, test)))
-    paired = now.keys() <= then.keys()
+    then, now, scores = (_by_replicate(*it) for it in ((tuning, measure), (reported, test), (reported, measure)))
     replicates = ordered(now)
-    theirs = [sign * now[it] for it in replicates]
-    ours = [sign * (then[it] if paired else float(np.mean(list(then.values())))) for it in replicates]
-    return paired_difference(ours, theirs, replicates, partitions(reported), test)
+    units = units_of(replicates, partitions(reported), test)
+    alike = {name: str(tuning[name].iloc[0]) == str(reported[name].iloc[0]) for name in _TASKS if name in tuning}
+    same_tasks = all(alike.values())
+    if same_tasks:
+        units = replace(units, overlap=0.0)
+    of_splits = {split: float(np.mean([it for (of, _), it in then.items() if of == split])) for split, _ in then}
+    paired = alike.get("dataset", True) and all(split in of_splits for split, _ in replicates)
+    constant = float(np.mean(list(of_splits.values())))
+    ours = np.array([then.get(it, of_splits[it[0]]) if paired else constant for it in replicates])
+    each = _of_units(sign * (ours - np.array([now[it] for it in replicates])), units)
+    n, obstacle = len(each), units.obstacle
+    variances = [float(standard_error(each, units.overlap)) ** 2]
+    if not paired and not obstacle:
+        if same_tasks and units.kind != "seeds":  # as variable as the scores of the reported runs on validation people
+            of_scores = _of_units(np.array([scores[it] for it in replicates]), units)
+            variances.append(float(np.var(of_scores, ddof=1)) / len(of_splits))
+        else:
+            obstacle = "the variance of the score while tuning is unknown"
+    mean, low, high, p = float(each.mean()), np.nan, np.nan, np.nan
+    if not obstacle and (variance := sum(variances)) > 0:
+        freedom = (n - 1) * variance**2 / sum(it**2 for it in variances)  # Welch and Satterthwaite
+        half = float(stdtrit(freedom, 0.975)) * variance**0.5
+        low, high, p = mean - half, mean + half, float(2 * stdtr(freedom, -abs(mean) / variance**0.5))
+    return PairedDifference(mean, low, high, p, n, replace(units, obstacle=obstacle), tuple(each.tolist()))
+
+
+_TASKS = ("dataset", "first_tasks")
+
+
+def _of_units(values: NDArray[np.float64], units: Units) -> NDArray[np.float64]:
+    return np.array([values[list(members)].mean() for members in units.members])
 
 
 def _by_replicate(runs: pd.DataFrame, column: str) -> dict[Replicate, float]:
@@ -178,8 +221,8 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
     )
     notes = (
         f"Tuned on {rows[0].tune_on}: chosen is the configuration with the best mean {measure} on validation people. "
-        "Optimism: how much better the score while tuning is than the reported one [95 % interval]. Runs are paired if "
-        "every reported patient split and seed was also tuned on; else the score while tuning counts as a constant.",
+        "Optimism: how much better the score while tuning is than the reported one [95 % interval], paired if every "
+        "reported patient split was also tuned on; else the interval includes the variance of the score while tuning.",
         "Test people seen: share of the reported test people who were validation people while tuning, in another "
         "patient split.",
         "Compute: total time of the finished tuning runs, without pruned runs.",

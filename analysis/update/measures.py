@@ -10,8 +10,9 @@ import numpy as np
 from scipy.spatial.distance import jensenshannon
 
 from ..people.patient_intervals import AT_ONCE, RESAMPLES, by_score, drawn_people
+from ..people.predicted import Bools, Floats, Predicted
 from ..statistics import CONFIDENCE, MIN_UNITS
-from .paired import Bools, Floats, Ints, OneClass, Paired, Predicted
+from .paired import Ints, OneClass, Paired
 
 BINS: Final = 15
 """Bins of confidence for the expected calibration error and the reliability curve."""
@@ -163,7 +164,7 @@ class Measures:
         return self._of_both("expected calibration error", self._calibration_error)
 
     def _calibration_error(self, model: Predicted) -> Floats:
-        confidence, right = confidences(model, self.paired.targets)
+        confidence, right = confidences(model)
         excess = np.zeros((len(self.paired), BINS))
         rows = np.arange(len(self.paired))
         for column, good in zip(confidence.T, right.T, strict=True):
@@ -177,7 +178,7 @@ class Measures:
 
         def score(model: Predicted) -> Floats:
             error = (model.probabilities - self.paired.targets) ** 2
-            return self._mean((error.sum(1) if model.softmax else error.mean(1))[:, None])[:, 0]
+            return self._mean((error.sum(1) if model.exclusive else error.mean(1))[:, None])[:, 0]
 
         return self._of_both("Brier score", score)
 
@@ -217,16 +218,16 @@ class Measures:
             return np.asarray(found[:, :-1] / found[:, -1:])
 
 
-def confidences(model: Predicted, targets: Bools) -> tuple[Floats, Bools]:
+def confidences(model: Predicted) -> tuple[Floats, Bools]:
     """Return the confidence of each decision and whether it is correct, each [n, decisions]."""
-    if model.softmax:
+    if model.exclusive:
         return model.probabilities.max(1, keepdims=True), model.right[:, None]
-    return np.maximum(model.probabilities, 1 - model.probabilities), model.said == targets
+    return np.maximum(model.probabilities, 1 - model.probabilities), model.said == model.targets
 
 
-def reliability(model: Predicted, targets: Bools) -> list[Bin]:
+def reliability(model: Predicted) -> list[Bin]:
     """Return the reliability curve over 15 confidence bins of equal width, without empty bins."""
-    both = confidences(model, targets)
+    both = confidences(model)
     confidence, right = both[0].ravel(), both[1].ravel()
     place = _bins(confidence, BINS)
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -12,39 +12,10 @@ import pandas as pd
 
 from clops_sweep.errors import UsageError
 
-from ..people.patient_intervals import decided, targets_and_probabilities
+from ..people.predicted import Bools, Floats, Predicted
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Names = npt.NDArray[np.object_]
-
-
-@dataclass(frozen=True, eq=False)
-class Predicted:
-    """Predictions of a model for n instances.
-
-    Attributes:
-        probabilities: [n, outputs].
-        said: decisions, bool [n, outputs]: the most probable class, or the sigmoid outputs above 0.5.
-        right: bool [n], whether all decisions on an instance equal its targets.
-        softmax: whether the probabilities of each instance sum to 1.
-    """
-
-    probabilities: Floats
-    said: Bools
-    right: Bools
-    softmax: bool
-
-    @classmethod
-    def of(cls, probabilities: Floats, targets: Bools) -> Predicted:
-        """Return the decisions that follow from probabilities."""
-        said, right, softmax = decided(targets, probabilities)
-        return cls(probabilities, said, right, softmax)
-
-    def take(self, rows: npt.NDArray[np.generic]) -> Predicted:
-        """Return a subset of the instances, by index or mask."""
-        return replace(self, probabilities=self.probabilities[rows], said=self.said[rows], right=self.right[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +26,7 @@ class OneClass:
         name: name of the class.
         rows: bool [n], the instances to evaluate; the other attributes are undefined elsewhere.
         has: bool [n], whether an instance has the class.
-        scores: probability of the class before and after, [2, n].
+        scores: scores of the class before and after, [2, n].
         said: whether the models decide for the class before and after, bool [2, n].
     """
 
@@ -142,8 +113,8 @@ class Paired:
                 output, is_it = place
                 rows |= there
                 for which, model in enumerate((self.before, self.after)):
-                    score, decided = model.probabilities[:, output], model.said[:, output]
-                    scores[which, there] = score[there] if is_it else 1 - score[there]
+                    score, decided = model.scores[:, output], model.said[:, output]
+                    scores[which, there] = score[there] if is_it else -score[there]
                     said[which, there] = decided[there] == is_it
             if rows.any():
                 found.append(OneClass(name, rows, has, scores, said))
@@ -210,16 +181,15 @@ def _paired(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
             "the two runs were not tested on the same instances of the same tasks; expected runs of one data set, "
             "scenario and patient split"
         )
-    (targets, probabilities), (others, probabilities_after) = map(targets_and_probabilities, (one, other))
-    if not np.array_equal(targets, others):
+    first, second = Predicted.of(one), Predicted.of(other)
+    if not np.array_equal(first.targets, second.targets):
         raise UsageError(
             "the two runs have different labels, or a different order of labels, for the same instances; expected one "
             "scenario with the same classes for each task"
         )
-    first, second = (Predicted.of(it, targets) for it in (probabilities, probabilities_after))
     texts = (one[name].fillna("").to_numpy(dtype=object) for name in ("task", "label", "patient"))
     tasks, labels, patients = texts
-    return Paired(one["instance"].to_numpy(), tasks, labels, patients, targets, first, second)
+    return Paired(one["instance"].to_numpy(), tasks, labels, patients, first.targets, first, second)
 
 
 def _once(paired: Paired) -> Paired:

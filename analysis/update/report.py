@@ -77,7 +77,7 @@ def make_report(
         new = next(Measures(fresh).slices())
     units = len(np.unique(paired.units))
     unknown = {name: int((column == UNKNOWN).sum()) for name, column in paired.groups.items()}
-    curves = tuple(tuple(reliability(model, paired.targets)) for model in (paired.before, paired.after))
+    curves = tuple(tuple(reliability(model)) for model in (paired.before, paired.after))
     everything, *others = measures.slices()
     report = UpdateReport(
         run_id=ids[0],

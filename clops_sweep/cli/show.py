@@ -21,7 +21,7 @@ from clops_sweep.experiment.columns import (
     config_from_row,
 )
 from clops_sweep.experiment.config import default_plugin
-from clops_sweep.experiment.identity import unused_by_stream
+from clops_sweep.experiment.identity import unused_by_stream, without_effect
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS
 from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, headline, unregistered
@@ -167,7 +167,7 @@ def _that_matter(row: Mapping[str, Any]) -> set[str] | None:
         return None
     of_scenario = set(SCENARIOS.declaration(row["scenario"]).fields) if row["scenario"] in SCENARIOS else OF_SCENARIOS
     seen = json.loads(config.identity)
-    unused = OF_SCENARIOS.difference(of_scenario).union(unused_by_stream(row["stream"]))
+    unused = OF_SCENARIOS.difference(of_scenario).union(unused_by_stream(row["stream"]), without_effect(vars(config)))
     return FIELDS.keys() - unused | {name for name, it in seen.items() if config.get(name) == it}
 
 

@@ -53,7 +53,7 @@ class DataKey(NamedTuple):
 
 
 EPOCHS_PER_TASK: Final[Mapping[ScenarioName, int]] = {"class_il": 20, "time_il": 20, "domain_il": 40}
-"""The paper's epochs per task of a scenario."""
+"""Epochs per task of the paper's scenarios. The paper says 20 or 40, but not which scenario has which."""
 
 USUAL_EPOCHS_PER_TASK: Final = 20
 """Epochs per task of a scenario that is not in the paper."""
@@ -80,7 +80,7 @@ class DatasetInfo:
     recording; None if recordings have one lead. `scenarios` are the supported built-in scenarios; class_il_union is
     supported wherever class_il is, subject_il always. `terms` are the ISO dates that end the terms of Time-IL, empty
     for terciles of the dates. `leads` is the default of that config field, except for domain_il by lead, whose
-    instances are single leads.
+    instances are single leads. `people_of` names the data set whose people these are, if their names are the same there.
     """
 
     name: str
@@ -102,6 +102,7 @@ class DatasetInfo:
     time_il_all_leads: bool = False
     terms: tuple[str, ...] = ()
     leads: Leads = "single"
+    people_of: str = ""
 
     def has(self, scenario: ScenarioName) -> bool:
         """Return whether the data set supports a built-in scenario."""
@@ -297,6 +298,7 @@ DATASETS: Final = Catalog(
         reader="clops_sweep.data.published.mitbih_vfdb",
         epochs_per_task=40,
         folders=("vfdb", "mit-bih-malignant-ventricular-ectopy-database-1.0.0"),
+        people_of="mitbih",
     ),
     DatasetInfo(
         name="cardiology",

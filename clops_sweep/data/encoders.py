@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.scenarios.leaks import Seen
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Encoders(Protocol):
             UsageError: it has no code or weights here.
         """
 
-    def people(self, encoder: str) -> frozenset[str]:
-        """Return the people seen in pretraining, by `leaks.person_hash`, if a stored run records them."""
+    def seen(self, encoder: str) -> Seen:
+        """Return what the encoder, and those that it was trained on, have seen, as stored runs record it."""
 
     def check(self, encoder: str, frames: FrameSet) -> None:
         """Check that an encoder can be used on some frames.
@@ -54,6 +55,13 @@ class Encoders(Protocol):
 
         Raises:
             UsageError: the signals do not fit, or the module cannot be created or is not a valid encoder.
+        """
+
+    def features(self, encoder: str, frames: FrameSet, instances: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Compute the features of a few instances, [m, *shape].
+
+        Raises:
+            UsageError: the signals do not fit, or the module cannot be created or fails.
         """
 
     def module(self, encoder: str) -> Callable[[], Any]:

@@ -32,7 +32,8 @@ class Encoded:
         encoder: name of the encoder, or ``run:RUN_ID``.
         encoder_hash: SHA-256 of its code, weights and declaration.
         features_hash: SHA-256 of the features, or of the adapted signals.
-        people: people seen in pretraining, by `leaks.person_hash`, if a stored run records them.
+        seen: whether the encoder has seen each instance in pretraining: its person, or one of its signals, [n] bool.
+        digests: digests of each instance's signals, as `leaks.signal_digests` returns them, [n, channels] uint64.
         channels: channels of a frame of signals.
         samples: samples per channel.
         unit: unit of the signals.
@@ -42,7 +43,8 @@ class Encoded:
     encoder: str
     encoder_hash: str
     features_hash: str
-    people: frozenset[str]
+    seen: NDArray[np.bool_]
+    digests: NDArray[np.uint64]
     channels: int
     samples: int
     unit: str

@@ -15,7 +15,7 @@ from clops_sweep.data.prepared.prepared_folder import know
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import DamagedStore, UsageError, several, shown
 from clops_sweep.experiment.columns import config_from_row
-from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.search_space import in_words
 from clops_sweep.learning.encoders.encoders import Encoders
@@ -115,10 +115,11 @@ def repeat(
 
     know(str(row["dataset"]), prepared_root)
     config: RunConfig = config_from_row(row)
-    if row["semantics_version"] != SEMANTICS_VERSION and not pd.isna(row["semantics_version"]):
+    if row["semantics_version"] != config.semantics_version and not pd.isna(row["semantics_version"]):
         raise UsageError(
             f"run {row['run_id']} was computed by semantics version {row['semantics_version']:g}; this is version "
-            f"{SEMANTICS_VERSION} and gives other numbers: install clops-sweep {row['package_version']} to repeat it"
+            f"{config.semantics_version} and gives other numbers: install clops-sweep {row['package_version']} to "
+            "repeat it"
         )
     key = config.data_key
     encoders = None if key.encoder is None else Encoders(store.models.read)
@@ -173,7 +174,7 @@ def _compare(
     one, other = one.reset_index(drop=True), other.reset_index(drop=True)
     found = []
     for column in (name for name in columns if name in one):
-        if column in _ADDED and other[column].isna().all():
+        if (column in _ADDED or table == "predictions") and other[column].isna().all():
             continue
         ours, theirs = _comparable(one[column]), _comparable(other[column])
         same = (ours == theirs) | (ours.isna() & theirs.isna())

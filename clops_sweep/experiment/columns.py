@@ -21,7 +21,7 @@ COUNTS = ("left_out", "replayed", "projections", "projection_failures")
 
 SIZES = (
     *("epochs_trained", "parameters", "memory_instances", "memory_bytes"),
-    *("patients_train", "patients_validation", "patients_test"),
+    *("patients_train", "patients_validation", "patients_test", "patients_unseen", "patients_all"),
 )
 """Epochs over all tasks, trainable parameters of the network, the replay memory at the end, and people by split."""
 

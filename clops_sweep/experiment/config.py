@@ -33,7 +33,7 @@ from clops_sweep.data.catalog import (
 )
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_all, shown
-from clops_sweep.experiment.identity import effective, identity_of
+from clops_sweep.experiment.identity import effective, identity_of, without_effect
 from clops_sweep.experiment.plugins.declarations import IN_PLACE_OF
 from clops_sweep.experiment.plugins.options import LARGEST, OPTIONS, FloatOption, IntOption, PluginOption
 from clops_sweep.experiment.plugins.registry import (
@@ -49,7 +49,7 @@ from clops_sweep.experiment.plugins.registry import (
 from clops_sweep.experiment.plugins.values import as_list, groups_of_classes, is_whole, length
 
 SEMANTICS_VERSION = 2
-"""Increased whenever the same configuration gives different numbers than before; part of every run id."""
+"""Increased whenever the numbers of every strategy change; see `RunConfig.semantics_version`."""
 
 RUN_ID_LENGTH = 24
 """Hexadecimal digits of a run id. Version 0.1 used 20, which identifies its stores."""
@@ -87,7 +87,7 @@ _NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_O
 
 _MOST_TASKS = 10_000
 
-REPLACED = frozenset({"norm", "head", "projection", "scales", "encoder"})
+REPLACED = frozenset({"norm", "head", "projection", "uniform", "scales", "encoder"})
 """Entries of `network_options` besides the network's options: replaced layers, and the encoder that is trained too."""
 
 
@@ -457,7 +457,8 @@ class RunConfig(BaseModel):
             found["head"] = self.head
         size = self.options.get("projection_size")
         if size is not None:
-            found |= {"projection": size, **({"scales": True} if self.strategy == "ts_acl" else {})}
+            own = {"ranpac": {}, "ts_acl": {"uniform": True, "scales": True}}
+            found |= {"projection": size, **own.get(self.strategy, {"uniform": True})}
         return found
 
     @property
@@ -504,6 +505,9 @@ class RunConfig(BaseModel):
     @cached_property
     def identity(self) -> str:
         """Everything that the run's numbers depend on, as canonical JSON (see `identity`)."""
+        idle = self.model_fields_set & without_effect(self.__dict__)
+        if idle:  # as if they had not been given
+            return self.of({name: value for name, value in self.explicit.items() if name not in idle}).identity
         fields = self.model_dump(mode="json", exclude=set(self.options))
         return identity_of(fields, self.options)
 
@@ -525,9 +529,20 @@ class RunConfig(BaseModel):
         object.__setattr__(copied, "__pydantic_private__", self.__pydantic_private__)
         return copied
 
-    def run_id(self, data_hash: str, semantics_version: int = SEMANTICS_VERSION) -> str:
+    @property
+    def revision(self) -> int:
+        """How often the strategy alone has changed its numbers."""
+        return STRATEGIES.declaration(self.strategy).revision
+
+    @property
+    def semantics_version(self) -> int:
+        """Increased whenever the same configuration gives different numbers than before; part of every run id."""
+        return SEMANTICS_VERSION + self.revision
+
+    def run_id(self, data_hash: str, semantics_version: int | None = None) -> str:
         """Return the run's id: the first 24 hex digits of the SHA-256 of identity, data hash and semantics version."""
-        whole = f'{{"config":{self.identity},"data_hash":"{data_hash}","semantics_version":{semantics_version}}}'
+        version = self.semantics_version if semantics_version is None else semantics_version
+        whole = f'{{"config":{self.identity},"data_hash":"{data_hash}","semantics_version":{version}}}'
         return hashlib.sha256(whole.encode()).hexdigest()[:RUN_ID_LENGTH]
 
 

@@ -16,6 +16,12 @@ LEFT_OUT: Mapping[str, Any] = {
 }
 """Fields that are left out of the identity at these values, because runs were stored before the fields existed."""
 
+OF_TRAINING = frozenset(
+    {"batch_size", "learning_rate", "optimizer", "weight_decay", "schedule", "precision", "class_weights", "augment"}
+    | {"steps_per_batch", "weight_seed"}
+)
+"""Fields of the gradient steps of a network."""
+
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -40,6 +46,30 @@ def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     if fields["weight_seed"] == fields["seed"]:
         del seen["weight_seed"]
     return _canonical(seen | effective(fields["strategy"], options, [fields[kind] for kind in USERS]))
+
+
+def without_effect(fields: Mapping[str, Any]) -> set[str]:
+    """Return the fields that change no number of a run with these values, for built-in strategies.
+
+    `adamw` without decay is Adam, and a single epoch has no schedule and no earlier epoch to return to. A head in
+    closed form on the network `linear` is computed without training.
+    """
+    strategy, epochs = fields["strategy"], fields["epochs_per_task"]
+    if strategy in STRATEGIES.added:
+        return set()
+    declared = STRATEGIES.declaration(strategy)
+    found = set(declared.unused)
+    if fields["optimizer"] == "adamw" and not fields["weight_decay"]:
+        found.add("optimizer")
+    if epochs == 1 and strategy != "multitask":  # which trains as many epochs as there are tasks
+        found |= {"schedule", "early_stopping"}
+    if declared.own_head and fields["network"] == "linear" and not fields["lora_rank"]:
+        found |= OF_TRAINING
+        if fields["stream"] == "online":  # it predicts batches, the first before it has a head
+            found -= {"batch_size", "weight_seed"}
+        if "projection_size" in declared.options:  # which is drawn with the initial weights
+            found -= {"weight_seed"}
+    return found
 
 
 def unused_by_stream(stream: str) -> tuple[str, ...]:

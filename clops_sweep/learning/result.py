@@ -127,8 +127,8 @@ class History:
         epochs: epochs of each stage of training, without those dropped by early stopping.
         epochs_per_stage: the maximum number of epochs of a stage.
         epochs_trained: number of all computed epochs.
-        predictions: for each stage of training, the probabilities of the test instances of all tasks, float32 [S, n,
-            outputs]; empty unless kept.
+        predictions: for each stage of training, the probabilities and logits of the test instances of all tasks,
+            float32 [S, n, 2 outputs]; empty unless kept.
         stream: predictions of an online stream; None for epochs.
     """
 
@@ -188,19 +188,25 @@ def _joined(parts: Sequence[Columns]) -> Columns:
 
 
 def _people(frames: FrameSet, scenario: Scenario) -> dict[str, Any]:
-    """Return the number of people in each split over all tasks, and a hash of who they are, as columns of `runs`.
+    """Return the number of people in each split over all tasks, in no task, and altogether, and a hash of the splits.
 
     Runs with the same hash have the same people in training, validation and test, whatever their tasks.
     """
-    digest, found = hashlib.sha256(), dict[str, Any]()
-    for split in ("train", "validation", "test"):
-        rows = np.concatenate([getattr(task, split).rows for task in scenario.tasks])
+    digest, found, everybody = hashlib.sha256(), dict[str, Any](), set[str]()
+    rows = {
+        split: np.concatenate([getattr(task, split).rows for task in scenario.tasks])
+        for split in ("train", "validation", "test")
+    }
+    rows["unseen"] = np.empty(0, np.int64) if scenario.unseen is None else scenario.unseen.rows
+    for split, of_split in rows.items():
         there = np.zeros(len(frames.patient_names), bool)
-        there[frames.patients[rows]] = True
+        there[frames.patients[of_split]] = True
         names = sorted(frames.patient_names[place] for place in np.flatnonzero(there))
         found[f"patients_{split}"] = len(names)
-        digest.update(json.dumps([split, names]).encode())
-    return found | {"split_hash": digest.hexdigest()}
+        everybody.update(names)
+        if split != "unseen":
+            digest.update(json.dumps([split, names]).encode())
+    return found | {"patients_all": len(everybody), "split_hash": digest.hexdigest()}
 
 
 def _encoded(frames: FrameSet) -> dict[str, Any]:
@@ -342,14 +348,15 @@ def _predictions(run: int, frames: FrameSet, scenario: Scenario, predictions: Se
         "instance": rows,
         "patient": np.array(frames.patient_names)[frames.patients[rows]],
         "label": _label_names(frames, rows),
+        "exclusive": np.full(len(rows), scenario.kind == "softmax"),
         **_by_output("target", np.concatenate([test.targets for test in tests]).astype(np.int8)),
     }
-    return _joined(
-        [
-            {"trained_on": np.full(len(rows), stage), **fixed, **_by_output("probability", probabilities[run])}
-            for stage, probabilities in _stages(predictions, names)
-        ]
-    )
+    parts: list[Columns] = []
+    for stage, outputs in _stages(predictions, names):
+        probabilities, logits = np.split(outputs[run], 2, axis=1)
+        of_outputs = _by_output("probability", probabilities) | _by_output("logit", logits)
+        parts.append({"trained_on": np.full(len(rows), stage), **fixed, **of_outputs})
+    return _joined(parts)
 
 
 def _by_output(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario, Subset
+from clops_sweep.data.scenarios.leaks import Seen
 from clops_sweep.errors import Diverged, UsageError
 from clops_sweep.experiment.columns import PHASES
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import MEASURES
-from clops_sweep.experiment.network_input import check_frames
-from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.experiment.network_input import check_frames, is_tried
+from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning import result
 from clops_sweep.learning.augmentation.augmenter import Augmenter
@@ -35,6 +36,7 @@ from clops_sweep.learning.lockstep import computed_alone, free_fields, lockstep_
 from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.models.model_facts import ModelFacts
 from clops_sweep.learning.models.trained_model import model_bytes
+from clops_sweep.learning.networks.module_probe import check_stored
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.networks.on_features import network_options
 from clops_sweep.learning.parameters import Parameters
@@ -72,7 +74,7 @@ class ContinualRun:
 
     Raises:
         UsageError: the configs cannot be trained in lockstep, the data do not fit scenario or network, or the network
-            cannot be trained.
+            cannot be trained, or not be stored for `keep_models`.
     """
 
     def __init__(
@@ -111,6 +113,9 @@ class ContinualRun:
         parts += [] if scenario.unseen is None else [scenario.unseen.rows]
         bank = bank_of(frames, self.device, np.concatenate(parts))
         learner = learner_of(self.configs, self.scenario, frames, bank)
+        if keep_models and is_tried(common):
+            shape, options = (frames.channels, frames.samples), network_options(common, frames)
+            check_stored(common.network, NETWORKS[common.network], shape, self.scenario.outputs, options)
         if common.augment is not None:
             seeds = [each.seed for each in self.configs]
             learner.augment = Augmenter(common.augment, seeds, common.options_of("augment"))
@@ -327,10 +332,13 @@ class ContinualRun:
     def _model_bytes(self) -> dict[str, dict[int, bytes]]:
         """Return the models of each run by id and number of tasks trained."""
         tasks, found = len(self.scenario.tasks), dict[str, dict[int, bytes]]()
-        for run, config in enumerate(self.configs if self._models else ()):
+        if not self._models:
+            return found
+        seen = Seen.of(self.scenario, self.frames, ("train", "validation"))
+        for run, config in enumerate(self.configs):
             of_run = {}
             for trained, weights in enumerate(self._models, start=1 + tasks - len(self._models)):
-                facts = ModelFacts.of(config, self.frames, self.scenario, trained)
+                facts = ModelFacts.of(config, self.frames, self.scenario, trained, seen)
                 of_run[trained] = model_bytes(weights[run], facts)
             found[config.run_id(self.frames.data_hash)] = of_run
         return found
@@ -347,7 +355,7 @@ class ContinualRun:
             "r": {split: _stacked(rows) for split, rows in self._r.items()},
             "seconds": dict(self._seconds),
             "started_at": self._started_at.isoformat(),
-            **({} if self._predictions is None else {"predictions": list(map(torch.from_numpy, self._predictions))}),
+            **({} if self._predictions is None else {"outputs": list(map(torch.from_numpy, self._predictions))}),
             **({"models": self._models} if self._keep_models else {}),
             **({} if self._stopping is None else {"early_stopping": self._stopping.state()}),
         }
@@ -362,7 +370,7 @@ class ContinualRun:
         if state["task"] not in range(len(self._stages) + 1) or state["epoch"] not in range(self._epochs):
             raise ValueError(f"task {state['task']!r}, epoch {state['epoch']!r}: not of this run")
         if self._predictions is not None:
-            self._predictions = [kept.numpy().copy() for kept in state["predictions"]]
+            self._predictions = [kept.numpy().copy() for kept in state["outputs"]]
         if self._keep_models:
             self._models = state["models"]
             if self._keep_models == "all" and len(self._models) != state["task"]:

@@ -16,12 +16,12 @@ BY_DIFFICULTY = ("curriculum", "anti_curriculum")
 def source_config(config: RunConfig) -> RunConfig:
     """Return the config of the run whose s determines a task order by difficulty.
 
-    It is CLOPS with the same settings and patient split, seed 0, the scenario's task order and storage by s. All seeds
-    share its order.
+    It is CLOPS on all tasks with the same settings and patient split, seed 0, the scenario's task order and storage by
+    s. All seeds share its order.
     """
     order = "top" if config.storage_order == "random" else config.storage_order
-    changes = {"strategy": "clops", "task_order": "sequential", "storage_order": order, "seed": 0, "weight_seed": None}
-    return config.replace(**changes)
+    changes = {"strategy": "clops", "task_order": "sequential", "storage_order": order, "first_tasks": None}
+    return config.replace(**changes, seed=0, weight_seed=None)
 
 
 def orders_by_difficulty(

@@ -94,5 +94,5 @@ def fitting_frames(asked: Request, configs: Sequence[RunConfig]) -> Mapping[Data
     if any(map(is_tried, configs)):  # else this process does not need PyTorch
         from clops_sweep.learning.networks.module_probe import check_networks
 
-        check_networks(configs, frames)
+        check_networks(configs, frames, keep_models=asked.store.keep_models is not None)
     return frames

@@ -19,6 +19,7 @@ from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.identity import LEFT_OUT
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.search.records import StudyRecord, TrialRecord, studies_file
 from clops_sweep.search.records import TrialState as State
 from clops_sweep.search.samplers import make_sampler
@@ -224,6 +225,7 @@ def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, 
         "objectives": [list(item) for item in space.objectives.items()],
         "pruning": vars(search.pruner) if search.pruner else None,
         "semantics_version": SEMANTICS_VERSION,
+        **{f"revision.{it.strategy}": it.revision for it in configs_at_bounds(space) if it.revision},
         **{f"data.{name}": content for name, content in data_hashes.items()},
     }
     plain: dict[str, Any] = json.loads(json.dumps(described))

@@ -22,8 +22,8 @@ _FILE = re.compile(r"task_([1-9][0-9]*)\.safetensors")
 class ModelFiles:
     """The models in a store.
 
-    `task_K.safetensors` is the network after the first K tasks. `last.json` or `all.json` maps the names of a run's
-    files to their SHA-256. It is written last, and a run without it has no models.
+    `task_K.safetensors` is the network after the first K tasks. `last.json` or `all.json` holds the run's id and maps
+    the names of its files to their SHA-256. It is written last, and a run without it has no models.
 
     Args:
         files: the files of the store.
@@ -46,7 +46,7 @@ class ModelFiles:
 
     def write(self, run_id: str, models: Mapping[int, bytes], kept: KeptModels) -> None:
         """Write the models of a run by number of tasks, each file whole or not at all."""
-        hashes = {}
+        hashes = {"run_id": run_id}
         for tasks, content in models.items():
             name = f"task_{tasks}.safetensors"
             self._files.write(f"{self._folder}/{run_id}/{name}", content)
@@ -125,6 +125,10 @@ class ModelFiles:
                 found = None
             if not isinstance(found, dict) or not any(_FILE.fullmatch(name) for name in found):
                 raise DamagedStore(f"{path}: is not the list of models that was written; run with --keep models again")
+            if (owner := found.pop("run_id", run_id)) != run_id:
+                raise DamagedStore(
+                    f"{path}: lists the models of run {owner}; delete its folder and run with --keep models again"
+                )
             return found
         return {}
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from clops_sweep.errors import StoreError, UsageError, masked, one_line
 from clops_sweep.experiment.columns import config_row
-from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.provenance import plugins_of
 from clops_sweep.store.parts import Status
 from clops_sweep.store.run_store import RunStore
@@ -98,7 +98,7 @@ def _runs_row(
         "status": status,
         "error": error,
         "data_hash": data_hash(runs[run_id]),
-        "semantics_version": SEMANTICS_VERSION,
+        "semantics_version": runs[run_id].semantics_version,
         "lockstep": len(runs),
         "plugins": plugins_of(runs[run_id]),
     }

@@ -84,9 +84,10 @@ PREDICTIONS = pa.schema(
         ("instance", pa.int64()),
         ("patient", pa.string()),
         ("label", pa.string()),
+        ("exclusive", pa.bool_()),
     ]
 )
-"""Followed by columns `target_c` (int8) and `probability_c` (float32) for every output c of the network."""
+"""Followed by `target_c` (int8), `probability_c` and `logit_c` (float32) for every output c of the network."""
 
 SCHEMAS: Mapping[TableName, pa.Schema] = {
     "runs": RUNS,

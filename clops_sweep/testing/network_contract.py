@@ -22,10 +22,10 @@ _STRATEGIES = ("gem", "mir")
 def check_network(network: Callable[[int, int, int], Any], *, channels: int = 3, samples: int = 400) -> None:
     """Check a network against its contract.
 
-    First the checks of a launch: output shape, a gradient for each parameter, no state between calls, and random
-    numbers only from the global generators. Then complete runs of CLOPS with each kind of output, and of GEM and MIR
-    with one, must pass `check_strategy`'s suite: all numbers are finite, and bit-equal if the run is repeated, trained
-    in lockstep, or resumed from a checkpoint after each epoch.
+    First the checks of a launch: output shape, a gradient for each parameter, no state between calls, random numbers
+    only from the global generators, and models that can be stored. Then complete runs of CLOPS with each kind of
+    output, and of GEM and MIR with one, must pass `check_strategy`'s suite: all numbers are finite, and bit-equal if
+    the run is repeated, trained in lockstep, or resumed from a checkpoint after each epoch.
 
     Args:
         network: a function of (channels, samples, outputs), or a class, that returns a `torch.nn.Module`.
@@ -46,7 +46,7 @@ def check_network(network: Callable[[int, int, int], Any], *, channels: int = 3,
 
 def _check(config: RunConfig, frames: FrameSet) -> None:
     try:
-        check_networks([config], {config.data_key: frames})
+        check_networks([config], {config.data_key: frames}, keep_models=True)
         check_named_strategy(config, frames)
     except UsageError as error:
         raise ContractViolation(str(error)) from error

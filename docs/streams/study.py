@@ -44,7 +44,7 @@ def collected(results: Path) -> pd.DataFrame:
     of_run = people[people["evaluated_on"] > 0].groupby("run_id")
     by_person = of_run["accuracy"].agg(worst="min", spread="std").join(of_run[["gain", "retention"]].mean())
     columns = ["run_id", "split_seed", "seed", "split_within", "blurry", "split_hash", "cpu_seconds", *MEASURES]
-    columns += [f"patients_{part}" for part in ("train", "validation", "test")]
+    columns += [f"patients_{part}" for part in ("train", "validation", "test", "unseen", "all")]
     rows = []
     for experiment in collect([space for file in FILES for space in load_spaces(shipped_space(file))], runs):
         finished = experiment.runs[experiment.runs["status"] == "finished"]

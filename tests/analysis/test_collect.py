@@ -87,6 +87,20 @@ def test_newer_semantics_win_over_later_runs(tmp_path: Path, generated: ModuleTy
     assert [e.semantics_version for e in experiment.left_aside] == [1]
 
 
+def test_runs_from_before_a_strategys_revision_are_left_aside_and_those_of_others_are_not(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    space = SearchSpace("revised", RunConfig(scenario="class_il_union"), {"strategy": ["er", "er_ace"]}, seeds=[0])
+    store = RunStore(tmp_path)
+    for version in (2, 3):
+        keep = lambda c, version=version: c.strategy == "er_ace" or version == 2  # noqa: E731
+        generated.write_generated_runs(store, [space], semantics_version=version, keep=keep, epochs=1, instances=2)
+    (experiment,) = collect([space], store.read("runs"))
+    found = zip(experiment.runs["strategy"], experiment.runs["semantics_version"], strict=True)
+    assert dict(found) == {"er": 2, "er_ace": 3}
+    assert [it.runs for it in experiment.left_aside] == [1]
+
+
 def test_every_patient_split_has_its_own_data_but_all_share_one_semantics_version(
     tmp_path: Path, generated: ModuleType
 ) -> None:

@@ -119,7 +119,11 @@ def test_partitions_come_from_the_runs() -> None:
             "patients_test": [12.0, 12.0, 15.0, np.nan],
         }
     )
-    assert partitions(runs) == {0: Partition("a", 0.2, 0.4), 1: Partition("b", 0.5, 0.75)}
+    known = partitions(runs)
+    assert list(known) == [0, 1]
+    assert [(it.name, it.validation, it.test) for it in known.values()] == [("a", 0.2, 0.4), ("b", 0.5, 0.75)]
+    assert known[0].training == pytest.approx(30 / 18), "f / (1 - f) with f = 30 / 48"
+    assert math.isnan(known[0].unseen)
     assert units_of([(0, 0), (1, 0)], partitions(runs), "test_auc").overlap == pytest.approx((0.4 + 0.75) / 2)
     assert units_of([(0, 0), (1, 0), (2, 0)], partitions(runs)).kind == "runs"
     folds = runs.assign(split=["fold:1/3", "fold:1/3", "fold:2/3", None], split_seed=7)
@@ -128,6 +132,17 @@ def test_partitions_come_from_the_runs() -> None:
     assert list(partitions(mixed)) == [0, Fold(1, 2, 3)]
     without = runs.assign(patients_validation=0)
     assert partitions(without)[0].validation == 0.4, "judged by test people where there are no others"
+
+
+def test_people_in_training_and_in_evaluation_are_a_share_of_all_people() -> None:
+    """Ten of 47 people are in no task; the others are in all three parts: rho = f / (1 - f) with f = 37 / 47."""
+    people = {"split_hash": ["a", "b"], "split_seed": [0, 1], "split_within": "time", "patients_unseen": 10}
+    runs = pd.DataFrame({**people, **dict.fromkeys(("patients_train", "patients_validation", "patients_test"), 37)})
+    known = partitions(runs.assign(patients_all=47))
+    for measure in ("auc", "test_auc", "prequential_auc", "training_s"):
+        assert units_of([(0, 0), (1, 0)], known, measure).overlap == pytest.approx(37 / 10), measure
+    assert units_of([(0, 0), (1, 0)], known, "unseen_auc").overlap == pytest.approx(10 / 37)
+    assert units_of([(0, 0), (1, 0)], partitions(runs), "test_auc").kind == "runs", "not recorded"
 
 
 def test_differences_are_taken_over_common_seeds() -> None:

@@ -369,7 +369,7 @@ SELECTIONS: list[tuple[list[str], str]] = [
     (["--data-root", ""], "Invalid value for '--data-root': it is empty"),
     (["--prepared-root", ""], "Invalid value for '--prepared-root': it is empty"),
     (["--prepared-root", "a\0b"], "Invalid value for '--prepared-root': no path has a zero byte"),
-    (["--no-such-option"], "No such option '--no-such-option'"),
+    (["--no-such-option"], "No such option"),
     (["--limit"], "Option '--limit' requires an argument"),
 ]
 

@@ -159,7 +159,7 @@ UNPREPARED = ["--prepared-root", "empty"]
         (["--results", "caf\udce9"], "results '"),
         (["--limit", "-1"], "Invalid value for '--limit'"),
         (["--retry", "all"], "Invalid value for '--retry'"),
-        (["--colour"], "No such option '--colour'"),
+        (["--colour"], "No such option"),
         (
             ["--set", "dataset=mitbih", *UNPREPARED, "--data-root", "nowhere"],
             "data root nowhere: there is no such folder",

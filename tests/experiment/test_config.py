@@ -328,7 +328,7 @@ def test_a_setting_changes_the_run_id_where_the_strategy_uses_it(strategy: str, 
     config = RunConfig(acquisition="bald_mcd").replace(strategy=strategy)
     other = config.model_copy(update={name: OTHERS.get(name) or _other(getattr(config, name))})
     differs = other.run_id("abc") != config.run_id("abc")
-    assert differs == (name in ALWAYS | USED[strategy])
+    assert differs == (name in (ALWAYS | USED[strategy]) - set(STRATEGIES.declaration(strategy).unused))
 
 
 OTHERS = {
@@ -461,6 +461,12 @@ def test_data_and_semantics_change_the_run_id() -> None:
         config.run_id("abc", SEMANTICS_VERSION + 1),
     }
     assert len(ids) == 3
+
+
+def test_a_revision_of_a_strategy_changes_its_run_ids_alone() -> None:
+    revised, other = (RunConfig(scenario="class_il_union", strategy=name) for name in ("er_ace", "er"))
+    assert revised.run_id("abc") == revised.run_id("abc", SEMANTICS_VERSION + 1)
+    assert other.run_id("abc") == other.run_id("abc", SEMANTICS_VERSION)
 
 
 @given(

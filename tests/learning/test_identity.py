@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from clops_sweep import ContinualRun, RunConfig
+from clops_sweep.data.frames import TRAINING, VALIDATION, FrameSet
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.registry import BUILT_IN
+from clops_sweep.experiment.plugins.registry import BUILT_IN, STRATEGIES
 from clops_sweep.testing import tiny_config, tiny_frames
+from clops_sweep.testing.shapes import of_shape
 from clops_sweep.testing.watch import result_difference
 from tests.learning.methods import ANYWHERE
 
@@ -31,6 +35,24 @@ VALUES: dict[str, list[Any]] = {
     "perturbation_std": [0.1, 0.5],
     "er_storage_order": ["random", "top"],
     "er_acquire": [False, True],
+}
+OF_TRAINING: dict[str, list[Any]] = {
+    "batch_size": [5],
+    "learning_rate": [0.05],
+    "optimizer": ["adamw", "sgd"],
+    "weight_decay": [0.1],
+    "schedule": ["cosine", "step"],
+    "precision": ["bfloat16"],
+    "epochs_per_task": [3],
+    "early_stopping": [1],
+    "class_weights": ["balanced"],
+    "augment": ["jitter"],
+    "weight_seed": [7],
+    "blurry": [0.3],
+    "steps_per_batch": [2],
+    "prequential_window": [3],
+    "first_tasks": [1],
+    "head": ["cosine", "per_class"],
 }
 FRAMES = {kind: tiny_frames(kind, tasks=2) for kind in ("class_il", "time_il", "domain_il")}
 
@@ -101,3 +123,36 @@ def test_what_is_kept_apart_differs(settings: dict[str, Any], change: dict[str, 
     first, second = (ContinualRun(each, FRAMES["class_il"]).run() for each in (config, config.replace(**change)))
     first.runs["run_id"] = second.runs["run_id"]
     assert result_difference(first, second) is not None
+
+
+def uneven(frames: FrameSet) -> FrameSet:
+    """Return small frames with unequal numbers of training instances in the classes of a task."""
+    split = frames.split.copy()
+    split[np.flatnonzero((split == TRAINING) & (frames.labels % 2 == 1))[:4]] = VALIDATION
+    return of_shape(replace(frames, split=split), 1, 60)
+
+
+@pytest.mark.parametrize("stream", ["epochs", "online"])
+@pytest.mark.parametrize("network", [{"network": "mlp", "mlp_width": 5}, {"network": "linear"}], ids=str)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_field_changes_the_identity_with_the_numbers(strategy: str, network: dict[str, Any], stream: str) -> None:
+    """For every method: another id if and only if some number is another."""
+    frames = uneven(tiny_frames("class_il_union", tasks=2))
+    for epochs in (2, 1):
+        of = {"strategy": strategy, "stream": stream, "epochs_per_task": epochs, "memory_size": 10, **network}
+        try:
+            config = tiny_config("class_il_union", learning_rate=0.01, **of)
+        except UsageError:  # not available online
+            return
+        whole = ContinualRun(config, frames).run()
+        for name, values in OF_TRAINING.items():
+            by_epoch = name in ("schedule", "early_stopping")
+            for value in values if by_epoch or epochs == 2 else ():
+                try:
+                    other = config.replace(**{name: value})
+                    found = ContinualRun(other, frames).run()
+                except UsageError:
+                    continue
+                same = result_difference(whole, found, ignore=["run_id", "backend"]) is None
+                if name != "early_stopping" or other.identity == config.identity:  # the last epoch may be the best one
+                    assert (other.identity == config.identity) == same, (name, value, epochs)

@@ -96,7 +96,7 @@ def test_a_search_does_not_choose_on_test_data(launched: Any, objective: str, pr
         (TuneOn(splits=(3,)), "the tuning split has the same test people"),  # its split is published
         (
             TuneOn(dataset="two_parts"),
-            "a signal of patient '4?[0-9]+' is evaluated, and is also in dataset 'two_parts'",
+            "patient '4?[0-9]+' is evaluated, and is also in dataset 'two_parts'",
         ),
         (TuneOn(seeds=(7,)), None),
     ],

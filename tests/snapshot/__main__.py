@@ -1,6 +1,6 @@
 """`python -m tests.snapshot` compares today's numbers with the kept ones; `--write` takes them anew.
 
-Runs of the native kernels are compared bit for bit, runs of PyTorch to `--tolerance`, claims to 1e-9.
+Runs of the native kernels are compared bit for bit, others within the tolerances of compare.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from .parts import PARTS, Tables
 
 DATA = Path(__file__).with_name("data")
 MACHINE = DATA / "machine.json"
-CLAIMS_TOLERANCE = 1e-9
 MOST_SHOWN = 20
 
 
@@ -60,7 +59,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="keep today's numbers in place of the kept ones")
     parser.add_argument("--only", choices=PARTS, action="append", help="a part; all by default")
     parser.add_argument("--cases", type=re.compile, help="only the runs whose names match this pattern")
-    parser.add_argument("--tolerance", type=float, default=0.0, help="how far PyTorch's numbers may be off (default 0)")
     parser.add_argument("--ignore-ids", action="store_true", help=f"do not compare {', '.join(parts.IDS)}")
     asked = parser.parse_args(arguments)
     if asked.write and asked.cases:
@@ -82,25 +80,24 @@ def main(arguments: list[str] | None = None) -> int:
         if part == "runs":
             there = set(now["runs"]["case"])
             stored = {name: table[table["case"].isin(there)] for name, table in stored.items()}
-        failed |= not report(part, list(differences(stored, now, ignore_ids=asked.ignore_ids)), now, asked.tolerance)
+        failed |= not report(part, list(differences(stored, now, ignore_ids=asked.ignore_ids)), now)
     if asked.write:
         MACHINE.write_text(json.dumps(here, indent=2) + "\n")
     return failed
 
 
-def report(part: str, found: list[Difference], now: Tables, tolerance: float) -> bool:
+def report(part: str, found: list[Difference], now: Tables) -> bool:
     """Prints how a part compares, and says whether it is as it was."""
-    allowed = CLAIMS_TOLERANCE if part == "claims" else 0.0
-    wrong = [it for it in found if it.size > (tolerance if it.pytorch else allowed)]
+    wrong = [it for it in found if it.size > it.allowed]
     cases = len({case for table in now.values() for case in table["case"]})
     print(f"{part}: {cases} cases, {len({it.case for it in wrong})} differ")
     for difference in wrong[:MOST_SHOWN]:
         print(f"  {difference}")
     if len(wrong) > MOST_SHOWN:
         print(f"  and {len(wrong) - MOST_SHOWN} further columns")
-    if of_pytorch := [it for it in found if it.pytorch]:
-        largest = max(of_pytorch, key=lambda it: it.size)
-        print(f"  PyTorch's largest difference is {largest.size:.3g}: {largest}")
+    if within := [it for it in found if it not in wrong]:
+        largest = max(within, key=lambda it: it.size)
+        print(f"  the largest difference within its tolerance is {largest.size:.3g}: {largest}")
     return not wrong
 
 

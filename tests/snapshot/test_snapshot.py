@@ -12,7 +12,6 @@ from preloaded import Preloaded
 from .compare import differences
 
 TESTS = Path(__file__).parents[1]
-NATIVE_ALONE = "^(?!.*(PyTorch|resnet1d|inception|generated))"
 NUMBERS = {"case": ["a", "a", "b"], "auc": [0.5, float("nan"), 0.25], "steps": [[1.0, 2.0], None, None]}
 
 
@@ -24,9 +23,8 @@ runpy.run_module("snapshot", run_name="__main__", alter_sys=True)
 """`python -m snapshot`, on the installed package, which holds the kernels."""
 
 
-def test_native_runs_and_search_spaces_are_as_they_were(commands: Preloaded, tmp_path: Path) -> None:
-    some = ("--only", "runs", "--only", "spaces", "--cases", NATIVE_ALONE)
-    done = commands.run(tmp_path, os.environ, *some, program=PROGRAM)
+def test_runs_and_search_spaces_are_as_they_were(commands: Preloaded, tmp_path: Path) -> None:
+    done = commands.run(tmp_path, os.environ, "--only", "runs", "--only", "spaces", program=PROGRAM)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -58,9 +56,29 @@ def test_the_first_difference_of_a_column_is_named(
     assert (first.case, first.column, first.row) == expected
 
 
-def test_ids_can_be_ignored_and_pytorch_is_known_by_its_backend() -> None:
-    before = {"runs": pd.DataFrame({"case": ["a"], "run_id": ["1"], "backend": ["torch"], "auc": [0.5]})}
-    after = {"runs": pd.DataFrame({"case": ["a"], "run_id": ["2"], "backend": ["torch"], "auc": [0.75]})}
+def test_ids_can_be_ignored() -> None:
+    before = {"runs": pd.DataFrame({"case": ["a"], "run_id": ["1"], "backend": ["native-avx2"], "auc": [0.5]})}
+    after = {"runs": before["runs"].assign(run_id="2", auc=0.75)}
     assert [it.column for it in differences(before, after)] == ["run_id", "auc"]
     (found,) = differences(before, after, ignore_ids=True)
-    assert (found.size, found.pytorch) == (0.25, True)
+    assert found.size == 0.25
+
+
+@pytest.mark.parametrize(
+    ("backend", "column", "difference", "same"),
+    [
+        ("native-avx2", "auc", 1e-15, False),
+        ("native-avx2", "loss", 2e-7, True),
+        ("native-avx2", "loss", 2e-6, False),
+        ("torch-module", "auc", 2e-4, True),
+        ("torch", "loss", 2e-4, True),
+        ("torch", "loss", 2e-3, False),
+    ],
+)
+def test_the_backend_alone_says_how_exact_a_run_is(backend: str, column: str, difference: float, same: bool) -> None:
+    runs = {"runs": pd.DataFrame({"case": ["a"], "backend": [backend]})}
+    before, after = (
+        runs | {"curves": pd.DataFrame({"case": ["a"], column: [number]})} for number in (0.5, 0.5 + difference)
+    )
+    (found,) = differences(before, after)
+    assert (found.size <= found.allowed) is same

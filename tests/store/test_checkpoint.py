@@ -61,6 +61,14 @@ def test_one_that_does_not_say_whose_it_is_is_none(tmp_path: Path) -> None:
         assert checkpoint.load() is None
 
 
+def test_one_that_no_pickler_wrote_is_none(tmp_path: Path) -> None:
+    checkpoint = _file(tmp_path, A)
+    checkpoint.save(STATE)
+    for content in (b"\x80\x02.", b"\x80\x020.", b"\x80\x02h\x00.", b"\x80\x02}s."):
+        Path(checkpoint.path).write_bytes(sealed(content))
+        assert checkpoint.load() is None
+
+
 def test_a_flipped_bit_makes_it_none(tmp_path: Path) -> None:
     checkpoint = _file(tmp_path, A)
     checkpoint.save(STATE)

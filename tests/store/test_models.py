@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def test_models_without_their_list_are_absent(tmp_path: Path) -> None:
     assert (models.runs("last"), models.has(IDS[0], "last")) == (set(), False)
 
 
-@pytest.mark.parametrize("what", ["changed", "missing", "list"])
+@pytest.mark.parametrize("what", ["changed", "missing", "list", "those of another run"])
 def test_damage_is_seen(tmp_path: Path, finished_tables: Tables, what: str) -> None:
     written(tmp_path, finished_tables)
     folder = tmp_path / "models" / IDS[0]
@@ -72,8 +73,11 @@ def test_damage_is_seen(tmp_path: Path, finished_tables: Tables, what: str) -> N
         (folder / "task_3.safetensors").write_bytes(b"Weights")
     elif what == "missing":
         (folder / "task_3.safetensors").unlink()
-    else:
+    elif what == "list":
         (folder / "last.json").write_text("[]")
+    else:
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "models" / IDS[1], folder)
     with pytest.raises(DamagedStore, match=str(folder)):
         load_model(tmp_path, IDS[0])
     done = CliRunner().invoke(command, ["check", "--results", str(tmp_path)])

@@ -49,6 +49,7 @@ def dataset(
     terms: Sequence[str] = (),
     reference_channel: str | None = None,
     leads: str = "all",
+    people_of: str = "",
     classes: Sequence[str] | None = None,
     channels: Sequence[str] | None = None,
     units: str | None = None,
@@ -86,6 +87,8 @@ def dataset(
         terms: ISO dates that end the terms of time_il, each the first day after its term; empty for terciles.
         reference_channel: the channel that represents a recording if instances are single channels.
         leads: `all` for frames of all channels, `single` for one instance per channel.
+        people_of: the data set whose people these are, if their names are the same there; networks trained on one are
+            then not evaluated on the same people of the other.
         classes: for a generator: names of the classes.
         channels: for a generator: names of the channels.
         units: for a generator: unit of the signals.
@@ -123,6 +126,7 @@ def dataset(
             reference_lead=None if reference_channel is None else _text("reference_channel", reference_channel),
             terms=_dates("terms", terms),
             leads=_one_of("leads", leads, get_args(Leads)),
+            people_of=_text("people_of", people_of),
         )
         checks.windowing(window_seconds, stride_seconds, resample_to)
         checks.optional_positive("sampling_rate", sampling_rate)

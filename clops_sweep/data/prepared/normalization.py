@@ -30,6 +30,8 @@ def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64]:
     found = np.empty((rows, 4))
     many = max(1, _AT_ONCE // samples)
     with np.errstate(invalid="ignore", over="ignore"):
+        # Before version 2.3, numpy adds long rows piece by piece, a buffer each. It is restored like the errors above.
+        np.setbufsize(min(10_000_000, 16 * (samples // 16 + 1)))
         for begin in range(0, rows, many):
             values = stored[begin : begin + many].astype(np.float64)
             result = found[begin : begin + many]

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.encoders import Encoders
-from clops_sweep.data.files.arrays import bytes_of, load_npy, npy_header
+from clops_sweep.data.files.arrays import bytes_of, load_npy, npy_bytes, npy_header
 from clops_sweep.data.files.folder import appearing_folder, one_sentence, write_file
 from clops_sweep.data.files.hashes import digest_of_array, hash_of
 from clops_sweep.data.files.progress import with_progress
@@ -28,17 +29,25 @@ from clops_sweep.data.frames import Encoded, FrameSet
 from clops_sweep.data.prepared.manifest import FileRecord
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.prepared.verified_frames import array_written, check_array
+from clops_sweep.data.scenarios.leaks import signal_digests
 from clops_sweep.errors import DamagedStore, UsageError
 from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 
 FEATURES: Final = "features"
 """The folder of all features of a data set."""
 
-_ARRAY, _FACTS = "features.npy", "features.json"
+_ARRAY, _FACTS, _DIGESTS = "features.npy", "features.json", "signals.npy"
 _VERSION = 1
 """Version of the computation, raised when the same frames and encoder give other features than before."""
 
 _DTYPE = np.dtype(np.float32)
+
+_FEW: Final = 4
+"""Instances whose features are computed again when cached features are used."""
+
+_ROUNDING: Final = 1e-3
+"""Tolerance relative to the largest feature: what an encoder may depend on other instances in the batch, and far more
+than the rounding of other processors, GPUs (without TF32) and numbers of threads."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,9 @@ class CachedFeatures:
         self._encoders.check(self._encoder, frames)
 
     def compute(self, frames: FrameSet, progress: bool) -> None:
-        """Compute the features, unless they are cached. They appear whole or not at all.
+        """Compute the features, unless they are cached and the encoder still computes them (on a few instances).
+
+        They appear whole or not at all.
 
         Args:
             frames: the signals.
@@ -123,7 +134,8 @@ class CachedFeatures:
             UsageError: encoder and frames do not fit, the encoder is invalid, or the disk has too little room.
         """
         self.check(frames)
-        if self.facts() is not None:
+        facts = self.facts()
+        if facts is not None and (self._adapted or self._are_computed_now(facts, frames)):
             return
         with terminated_like_interrupted(), appearing_folder(self._folder) as staging:
             computing = self._encoders.compute(self._encoder, frames, adapted=self._adapted)
@@ -152,6 +164,15 @@ class CachedFeatures:
             write_file(staging / _FACTS, json.dumps(asdict(facts), indent=1).encode())
         array_written(self._folder, _ARRAY, facts.record)
 
+    def _are_computed_now(self, facts: FeatureFacts, frames: FrameSet) -> bool:
+        """Return whether the encoder gives the cached features of a few instances.
+
+        The hash of its code misses what the code reads while it runs, such as a table or another file of weights.
+        """
+        few = np.unique(np.linspace(0, len(frames) - 1, _FEW).astype(np.int64))
+        now, then = self._encoders.features(self._encoder, frames, few), self._array(facts, len(frames))[few]
+        return now.shape == then.shape and bool(np.abs(now - then).max() <= _ROUNDING * np.abs(then).max())
+
     def frames(self, signals: FrameSet) -> FrameSet:
         """Return the features, or adapted frames, mapped from the disk, with labels, patients and split.
 
@@ -168,21 +189,22 @@ class CachedFeatures:
                 else f"dataset {self._name!r}: the features of encoder {self._encoder!r} are not computed; run "
                 f"'clops-sweep data encode {self._name} --encoder {self._encoder}' first"
             )
-        try:
-            check_array(self._folder, _ARRAY, facts.record)
-            features = load_npy(self._folder / _ARRAY, mapped=True)
-            if features.shape != facts.shape or len(features) != len(signals):
-                raise DamagedStore(f"features of another shape than {_FACTS} says")
-        except DamagedStore:
-            raise DamagedStore(
-                f"{self._folder / _ARRAY}: has changed since it was computed; delete {self._folder}, and the next "
-                "launch computes it again"
-            ) from None
+        features = self._array(facts, len(signals))
         rows = features.reshape(-1, features.shape[-1])
         rows.flags.writeable = False
         members = None if features.ndim == 2 else np.arange(len(rows)).reshape(features.shape[:2])
-        people = self._encoders.people(self._encoder)
-        return replace(
+        encoded = Encoded(
+            self._encoder,
+            self._identity,
+            facts.sha256,
+            np.zeros(len(signals), bool),
+            self._digests(signals),
+            signals.channels,
+            signals.samples,
+            signals.unit,
+            self._encoders.module(self._encoder) if self._adapted else None,
+        )
+        found = replace(
             signals,
             frames=rows,
             gain=np.ones(len(rows), np.float32),
@@ -190,17 +212,36 @@ class CachedFeatures:
             unit=signals.unit if self._adapted else "features",
             members=members,
             data_hash=self._data_hash(signals.data_hash, facts),
-            encoded=Encoded(
-                self._encoder,
-                self._identity,
-                facts.sha256,
-                people,
-                signals.channels,
-                signals.samples,
-                signals.unit,
-                self._encoders.module(self._encoder) if self._adapted else None,
-            ),
+            encoded=encoded,
         )
+        seen = self._encoders.seen(self._encoder).recognised(found, np.arange(len(found)))
+        return replace(found, encoded=replace(encoded, seen=seen))
+
+    def _array(self, facts: FeatureFacts, count: int) -> NDArray[np.float32]:
+        """Return the features of `count` instances, mapped and verified."""
+        try:
+            check_array(self._folder, _ARRAY, facts.record)
+            features: NDArray[np.float32] = load_npy(self._folder / _ARRAY, mapped=True)
+            if features.shape != facts.shape or len(features) != count:
+                raise DamagedStore(f"features of another shape than {_FACTS} says")
+        except DamagedStore:
+            raise DamagedStore(
+                f"{self._folder / _ARRAY}: has changed since it was computed; delete {self._folder}, and the next "
+                "launch computes it again"
+            ) from None
+        return features
+
+    def _digests(self, signals: FrameSet) -> NDArray[np.uint64]:
+        """Return the digests of the signals, which are kept beside the features: they take a second per gigabyte."""
+        path = self._folder / _DIGESTS
+        with contextlib.suppress(UsageError, DamagedStore):
+            found: NDArray[np.uint64] = load_npy(path)
+            if found.shape == (len(signals), signals.channels):
+                return found
+        found = signal_digests(signals, np.arange(len(signals)))
+        with contextlib.suppress(OSError, UsageError):  # a folder may be read-only
+            write_file(path, npy_bytes(found))
+        return found
 
 
 def read_facts(folder: Path) -> FeatureFacts | None:

@@ -94,6 +94,7 @@ class PreparedData:
             prepare(name, prepared_root=self.root, data_root=self.source, progress=True, split_seeds=split_seeds)
         self._found.clear()
         self._opened.clear()
+        self._hashes.clear()  # features may be computed again
         for key in encoded:
             if (features := self._features(key)) is not None:
                 features.compute(self.frames(key.signals), progress=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import SPLIT_NAMES, FrameSet
-from clops_sweep.data.scenarios.tasks import Scenario, Task
+from clops_sweep.data.same_samples import samples_digest
+from clops_sweep.data.scenarios.tasks import Scenario
 from clops_sweep.errors import UsageError, shown
 
 _PARTS: Final = ("train", "validation", "test")
@@ -20,14 +23,57 @@ _PARTS: Final = ("train", "validation", "test")
 _ROUNDING: Final = 1e-9
 """Tolerance of starts in seconds, as a share of a window: far less than a sample."""
 
-
 Tasks = tuple[Scenario, FrameSet]
 """Tasks, and the data set that they are made from."""
 
 
-def check_leaks(
-    scenario: Scenario, frames: FrameSet, seen: Collection[str] = (), tuned_on: Sequence[Tasks] = ()
-) -> None:
+@dataclass(frozen=True)
+class Seen:
+    """What a network was trained on, or a configuration tuned on.
+
+    Attributes:
+        people: hashes of its people (`person_hash`).
+        signals: data sets, each with the digests of those of its signals that were seen (`signal_digests`).
+        datasets: data sets all of whose people count as seen.
+    """
+
+    people: frozenset[str] = frozenset()
+    signals: tuple[tuple[str, NDArray[np.uint64]], ...] = ()
+    datasets: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, scenario: Scenario, frames: FrameSet, parts: Collection[str] = _PARTS) -> Seen:
+        """Return the people and signals in some parts of all tasks."""
+        rows = _rows(scenario, parts)
+        digests = np.unique(signal_digests(frames, rows))
+        names = {frames.patient_names[code] for code in np.unique(frames.patients[rows]).tolist()}
+        owner = _people_of(frames.name)
+        return cls(frozenset(person_hash(owner, name) for name in names), ((frames.name, digests[digests > 0]),))
+
+    def __or__(self, other: Seen) -> Seen:
+        """Return everything that either has seen."""
+        return Seen(self.people | other.people, self.signals + other.signals, self.datasets | other.datasets)
+
+    def has_dataset(self, name: str) -> bool:
+        """Return whether all people of a data set count as seen."""
+        return _people_of(name) in map(_people_of, self.datasets)
+
+    def recognised(self, frames: FrameSet, instances: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which instances show a person who was seen, or a signal that was seen in another data set.
+
+        Within one data set, people alone count: its publisher may have one signal under several names.
+        """
+        owner = _people_of(frames.name)
+        names = {frames.name, owner, *(name for name in DATASETS if _people_of(name) == owner)}
+        people = [any(person_hash(name, it) in self.people for name in names) for it in frames.patient_names]
+        found: NDArray[np.bool_] = np.array(people, bool)[frames.patients[instances]]
+        for name, digests in self.signals:
+            if name != frames.name:
+                found |= np.isin(signal_digests(frames, instances), digests).any(1)
+        return found
+
+
+def check_leaks(scenario: Scenario, frames: FrameSet, tuned_on: Sequence[Tasks] = ()) -> None:
     """Refuse a scenario in which a person is in two of training, validation and test, in any tasks.
 
     If people may be in several splits (`ScenarioTasks.people_recur`), it refuses stored rows in several splits instead,
@@ -38,11 +84,9 @@ def check_leaks(
     Args:
         scenario: the tasks.
         frames: the data set that they are made from.
-        seen: people, by `person_hash`, whom a run has seen before its first task, for example in tuning. They must not
-            be evaluated, nor people whom the encoder of the frames has seen.
         tuned_on: tasks that the configuration was tuned on instead of these. Tasks of the same data set must have other
-            test people. Tasks of another data set must not contain a signal that is evaluated here: a stored frame with
-            equal samples, unless it is constant.
+            test people. Tasks of another data set must not contain a person or signal that is evaluated here, just as
+            the pretraining of the frames' encoder must not (`Seen.recognised`).
 
     Raises:
         UsageError: a leak; the message names the data set and one such person.
@@ -72,16 +116,11 @@ def check_leaks(
     for tuning in tuned_on:
         _refuse_tuning(where, (scenario, frames), tuning)
     if frames.encoded is not None:
-        seen = {*seen, *frames.encoded.people}
-    if not seen:
-        return
-    by = "" if frames.encoded is None else f" by encoder {frames.encoded.encoder!r}"
-    evaluated = rows[1:] if scenario.unseen is None else [*rows[1:], scenario.unseen.rows]
-    for code in np.unique(frames.patients[np.concatenate(evaluated)]).tolist():
-        if person_hash(frames.name, frames.patient_names[code]) in seen:
+        evaluated = _evaluated(scenario)
+        for row in evaluated[frames.encoded.seen[evaluated]][:1]:
             raise UsageError(
-                f"{where}: {_person(frames, code)} is evaluated, and was seen{by} before training; expected other "
-                "people for tuning and pretraining"
+                f"{where}: {_person(frames, int(frames.patients[row]))} is evaluated, and was seen by encoder "
+                f"{frames.encoded.encoder!r} before training; expected other people for pretraining"
             )
 
 
@@ -100,8 +139,18 @@ def share_seen(scenario: Scenario, frames: FrameSet, tuned_on: Sequence[Tasks]) 
 
 
 def _people(scenario: Scenario, frames: FrameSet, part: str) -> set[str]:
-    rows = np.concatenate([getattr(task, part).rows for task in scenario.tasks])
-    return {frames.patient_names[code] for code in np.unique(frames.patients[rows]).tolist()}
+    return {frames.patient_names[code] for code in np.unique(frames.patients[_rows(scenario, [part])]).tolist()}
+
+
+def _rows(scenario: Scenario, parts: Collection[str]) -> NDArray[np.int64]:
+    """Return the instances in some parts of all tasks, once each."""
+    return np.unique(np.concatenate([getattr(task, part).rows for task in scenario.tasks for part in parts]))
+
+
+def _evaluated(scenario: Scenario) -> NDArray[np.int64]:
+    """Return the instances that are evaluated."""
+    rows = _rows(scenario, _PARTS[1:])
+    return rows if scenario.unseen is None else np.union1d(rows, scenario.unseen.rows)
 
 
 def _refuse_tuning(where: str, reported: Tasks, tuned_on: Tasks) -> None:
@@ -114,23 +163,34 @@ def _refuse_tuning(where: str, reported: Tasks, tuned_on: Tasks) -> None:
                 "tune_on='same'"
             )
         return
-    there = {digest for task in other.tasks for part in _PARTS for _, digest in _signals(of_other, task, part)}
-    for task in scenario.tasks:
-        for row, digest in (it for part in _PARTS[1:] for it in _signals(frames, task, part)):
-            if digest in there:
-                raise UsageError(
-                    f"{where}: a signal of {_person(frames, int(frames.patients[row]))} is evaluated, and is "
-                    f"also in dataset {of_other.name!r}, which is used for tuning; expected data of other people"
-                )
+    evaluated = _evaluated(scenario)
+    for row in evaluated[Seen.of(other, of_other).recognised(frames, evaluated)][:1]:
+        raise UsageError(
+            f"{where}: {_person(frames, int(frames.patients[row]))} is evaluated, and is also in dataset "
+            f"{of_other.name!r}, which is used for tuning; expected data of other people"
+        )
 
 
-def _signals(frames: FrameSet, task: Task, part: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the instances of a part of a task, each with the SHA-256 of each of its non-constant channels."""
-    instances = getattr(task, part).rows
-    for instance, rows in zip(instances.tolist(), _samples(frames, instances), strict=True):
-        for samples in np.asarray(frames.frames[rows]):
-            if (samples != samples[0]).any():
-                yield instance, hashlib.sha256(samples.tobytes()).digest()
+def signal_digests(frames: FrameSet, instances: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return a number for each channel of each instance, [m, channels], by which equal samples are found.
+
+    Features have the numbers of the signals that they were computed from. A constant channel has 0, which is no signal.
+    """
+    if frames.encoded is not None:
+        return frames.encoded.digests[instances]
+    samples = _samples(frames, instances)
+    rows, places = np.unique(samples, return_inverse=True)
+    found = np.zeros(len(rows), np.uint64)
+    for place, row in enumerate(rows.tolist()):
+        signal = frames.frames[row]
+        if (signal != signal[0]).any():
+            found[place] = int.from_bytes(samples_digest(signal)[:8], "little")
+    return found[places].reshape(samples.shape)
+
+
+def _people_of(dataset: str) -> str:
+    """Return the data set whose people a data set has, under the same names."""
+    return (DATASETS[dataset].people_of if dataset in DATASETS else "") or dataset
 
 
 def person_hash(dataset: str, person: str) -> str:

@@ -256,7 +256,7 @@ class LockstepRunner:
                 try:
                     run.restore(state)
                     return run, True
-                except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
+                except (LookupError, TypeError, ValueError, AttributeError, RuntimeError):
                     _log.exception("%s is of another version: the run starts anew", self._checkpoint.path)
             return self._new_run(device), False
 

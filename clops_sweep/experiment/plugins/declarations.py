@@ -86,10 +86,14 @@ class Declaration:
         per_class_outputs: strategies: whether it needs one class per output and one class per instance.
         heads: strategies: the values of `head` that it supports.
         online: strategies: whether it works without knowing where tasks begin and end.
+        own_head: strategies: whether it computes the weights of the network's last linear layer without gradients.
+        unused: strategies: config fields that have no effect on it.
         fixed_features: strategies: whether it computes its head from features that no longer change.
         canonical: built-in strategies: maps options to those with an effect. Raises ValueError for values that are
             invalid together.
         encoder: encoders: the signals that it takes and its weights.
+        revision: built-in strategies: how often the strategy alone has changed its numbers; added to
+            `SEMANTICS_VERSION`.
     """
 
     options: Options = field(default_factory=dict)
@@ -100,9 +104,12 @@ class Declaration:
     per_class_outputs: bool = False
     heads: tuple[str, ...] = HEADS
     online: bool = False
+    own_head: bool = False
+    unused: Collection[str] = ()
     fixed_features: bool = False
     canonical: Canonical = dict
     encoder: DeclaredEncoder | None = None
+    revision: int = 0
 
 
 def _perturbation_std(config: Any) -> float:
@@ -173,9 +180,10 @@ def _er(options: Values) -> Values:
     return options
 
 
-def _with_own_head(options: Options, *, online: bool = False, fixed_features: bool = True) -> Declaration:
+def _with_own_head(options: Options, **declared: Any) -> Declaration:
     """Declare a strategy that computes the weights of the network's last linear layer."""
-    return Declaration(options, per_class_outputs=True, heads=("linear",), online=online, fixed_features=fixed_features)
+    given: dict[str, Any] = {"fixed_features": True} | declared
+    return Declaration(options, per_class_outputs=True, heads=("linear",), own_head=True, **given)
 
 
 def _ewc(options: Values) -> Values:
@@ -234,6 +242,7 @@ STRATEGIES: Mapping[str, Declaration] = {
         _using("memory_fraction", "memory_size", "memory_division", "replay_ratio"),
         per_class_outputs=True,
         heads=("linear", "cosine"),  # its loss is a softmax
+        revision=1,  # the memory is filled during the task
     ),
     "aser": Declaration(
         _using("memory_fraction", "memory_size", "replay_ratio")
@@ -253,14 +262,14 @@ STRATEGIES: Mapping[str, Declaration] = {
         _using("memory_fraction", "memory_size") | {"agem_batch_size": IntOption(256, ge=1)}, online=True
     ),
     "gdumb": Declaration(_using("memory_fraction", "memory_size")),
-    "icarl": _with_own_head(_using("memory_fraction", "memory_size"), fixed_features=False),
+    "icarl": _with_own_head(_using("memory_fraction", "memory_size"), fixed_features=False, unused=("class_weights",)),
     "ncm": _with_own_head({}),
     "slda": _with_own_head({"slda_shrinkage": FloatOption(1e-4, gt=0, le=1, log=True)}, online=True),
     "ranpac": _with_own_head(
         _using("projection_size") | {"ranpac_ridge": FloatOption(0.01, gt=0, log=True)}, online=True
     ),
-    "acil": _with_own_head(_using("projection_size", "acil_ridge")),
-    "ts_acl": _with_own_head(_using("projection_size", "acil_ridge")),
+    "acil": _with_own_head(_using("projection_size", "acil_ridge"), revision=1),  # the projection is uniform
+    "ts_acl": _with_own_head(_using("projection_size", "acil_ridge"), revision=1),
 }
 """Defaults are those of the authors: for Atari games (Kirkpatrick et al.) and split MNIST (Zenke et al.).
 

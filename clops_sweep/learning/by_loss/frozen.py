@@ -17,6 +17,8 @@ class Frozen:
     In evaluation mode, without gradient. Created by `Strategy.frozen`.
     """
 
+    __slots__ = ("_learner", "_passes")  # no attributes beside them
+
     def __init__(self, learner: Learner) -> None:
         self._learner = learner
         self._passes = learner.passes()

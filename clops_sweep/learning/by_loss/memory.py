@@ -19,7 +19,7 @@ _PRIORITY = "priority"
 
 
 class Memory:
-    """At most `size` training instances, with tensors that have one row per instance.
+    """At most `size` training instances, with tensors that have one row per instance; not for subclassing.
 
     Instances offered in a step are stored after it. The policy decides which instances are kept:
 
@@ -43,6 +43,8 @@ class Memory:
     Raises:
         UsageError: a size below 1, or an unknown policy.
     """
+
+    __slots__ = ("_offered", "_steps", "_waiting", "columns", "index", "policy", "size")  # no attributes beside them
 
     def __init__(self, size: int, policy: Policy = "reservoir") -> None:
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
@@ -228,7 +230,8 @@ class Memory:
     @classmethod
     def restored(cls, state: Mapping[str, Any], steps: Steps) -> Memory:
         """Restore a memory from `state`."""
-        found = Memory(state["size"], state["policy"])
+        found = cls.__new__(cls)
+        Memory.__init__(found, state["size"], state["policy"])
         found.index, found.columns = state["index"].clone(), {k: v.clone() for k, v in state["columns"].items()}
         found._offered, found._steps = state["offered"], steps
         return found
@@ -243,6 +246,8 @@ class Reservoir(Memory):
     Raises:
         UsageError: a size below 1.
     """
+
+    __slots__ = ()
 
     def __init__(self, size: int) -> None:
         super().__init__(size, "reservoir")

@@ -10,13 +10,14 @@ import torch
 
 from clops_sweep.learning.by_loss.batch import Steps
 from clops_sweep.learning.by_loss.frozen import Frozen
-from clops_sweep.learning.by_loss.memory import Memory
+from clops_sweep.learning.by_loss.memory import Memory, Reservoir
 
-_OBJECT, _ARRAY = "__object__", "__array__"
+_PLACE = "place"
+_OBJECTS: Mapping[str, type[Memory | Frozen]] = {"memory": Memory, "reservoir": Reservoir, "frozen": Frozen}
 
 
 class Attributes:
-    """Attributes for a checkpoint; objects with several references stay shared.
+    """Attributes for a checkpoint; what has several references stays shared.
 
     Args:
         steps: the steps of their strategy.
@@ -33,34 +34,45 @@ class Attributes:
         self.objects: list[Memory | Frozen] = []
         self._steps = steps
         self._live = _memory_of(steps.passes.parameters)
+        self._kept: list[tuple[str, Any]] = []
+        self._places: dict[int, int] = {}
         self.values = {name: self._stored(f"self.{name}", value) for name, value in values.items()}
 
     def state(self) -> dict[str, Any]:
-        """Return tensors, numbers, text and containers of them."""
-        kinds = ["memory" if isinstance(it, Memory) else "frozen" for it in self.objects]
-        return {"values": self.values, "objects": [it.state() for it in self.objects], "kinds": kinds}
+        """Return tensors, numbers, text and containers of them; each value comes after those that it contains."""
+        kept = [(kind, it.state() if kind in _OBJECTS else it) for kind, it in self._kept]
+        return {"values": self.values, "kinds": [kind for kind, _ in kept], "kept": [it for _, it in kept]}
 
     def _stored(self, where: str, value: Any) -> Any:
+        """Return a constant, or the place of any other value."""
         if value is None or type(value) in (bool, int, float, str):
             return value
-        if isinstance(value, torch.Tensor):
-            return self._tensor(where, value)
-        if isinstance(value, np.generic):
-            return value.item()
-        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            return {_ARRAY: torch.from_numpy(value.copy())}
-        if isinstance(value, Memory | Frozen):
-            same = [number for number, it in enumerate(self.objects) if it is value]
-            if not same:
+        if id(value) not in self._places:
+            kept = self._new(where, value)
+            self._places[id(value)] = len(self._kept)
+            self._kept.append(kept)
+        return {_PLACE: self._places[id(value)]}
+
+    def _new(self, where: str, value: Any) -> tuple[str, Any]:
+        """Return the kind of a value, and the value as tensors, constants and places."""
+        if type(value) in (torch.Tensor, torch.nn.Parameter):
+            return "leaf" if value.requires_grad else "tensor", self._tensor(where, value)
+        if isinstance(value, np.generic) or type(value) is np.ndarray:
+            if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
+                array = np.array(value, dtype=value.dtype.newbyteorder("="))
+                return "number" if isinstance(value, np.generic) else "array", torch.from_numpy(array)
+        elif type(value) in (list, tuple):
+            return type(value).__name__, [self._stored(f"{where}[{place}]", it) for place, it in enumerate(value)]
+        elif type(value) is dict and all(type(key) in (int, str) for key in value):
+            return "dict", {key: self._stored(f"{where}[{key!r}]", it) for key, it in value.items()}
+        for kind, of in _OBJECTS.items():
+            if type(value) is of:
                 self.objects.append(value)
-            return {_OBJECT: same[0] if same else len(self.objects) - 1}
-        if type(value) in (list, tuple):
-            return type(value)(self._stored(f"{where}[{place}]", it) for place, it in enumerate(value))
-        if type(value) is dict and all(type(key) in (int, str) for key in value):
-            return {key: self._stored(f"{where}[{key!r}]", it) for key, it in value.items()}
+                return kind, value
+        own = " (a subclass of Memory)" if isinstance(value, Memory) else ""
         raise self._steps.error(
-            f"{where} is {type(value).__name__}, which a checkpoint cannot hold; expected tensors, numbers, texts, "
-            "memories, frozen networks, or lists, tuples and dicts of them"
+            f"{where} is {type(value).__name__}{own}, which a checkpoint cannot hold; expected tensors, numbers, "
+            "texts, Memory, Reservoir, frozen networks, or lists, tuples and dicts of them"
         )
 
     def _tensor(self, where: str, value: torch.Tensor) -> torch.Tensor:
@@ -78,20 +90,21 @@ def _memory_of(value: torch.Tensor) -> int | None:
 
 def restored(steps: Steps, state: Mapping[str, Any]) -> dict[str, Any]:
     """Restore attributes from `Attributes.state`."""
-    objects = [
-        Memory.restored(of, steps) if kind == "memory" else Frozen.restored(of, steps)
-        for kind, of in zip(state["kinds"], state["objects"], strict=True)
-    ]
+    found: list[Any] = []
 
     def value_of(stored: Any) -> Any:
-        if isinstance(stored, dict):
-            if stored.keys() == {_OBJECT}:
-                return objects[stored[_OBJECT]]
-            if stored.keys() == {_ARRAY}:
-                return stored[_ARRAY].cpu().numpy()
-            return {key: value_of(it) for key, it in stored.items()}
-        if isinstance(stored, list | tuple):
-            return type(stored)(value_of(it) for it in stored)
-        return stored.clone() if isinstance(stored, torch.Tensor) else stored
+        return found[stored[_PLACE]] if isinstance(stored, dict) else stored
 
+    for kind, kept in zip(state["kinds"], state["kept"], strict=True):
+        if kind in _OBJECTS:
+            found.append(_OBJECTS[kind].restored(kept, steps))
+        elif kind in ("tensor", "leaf"):
+            found.append(kept.clone().requires_grad_(kind == "leaf"))
+        elif kind in ("array", "number"):
+            array = kept.cpu().numpy().copy()
+            found.append(array[()] if kind == "number" else array)
+        elif kind == "dict":
+            found.append({key: value_of(it) for key, it in kept.items()})
+        else:
+            found.append({"list": list, "tuple": tuple}[kind](map(value_of, kept)))
     return {name: value_of(stored) for name, stored in state["values"].items()}

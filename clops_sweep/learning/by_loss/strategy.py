@@ -193,8 +193,10 @@ class Strategy(LockstepStrategy):
 
         keys = streams.key(seeds[0], "global generators", task, epoch).tolist()
         with steps.passes.epoch(keys_of, seed_of((keys[0], keys[1]), 0)):
-            for index in (order[0] + first).split(sizes):
+            for number, index in enumerate((order[0] + first).split(sizes)):
                 self._step(FrameBatch(steps, index))
+                if not number:
+                    self._attributes()  # refuses at once what no checkpoint can hold
 
     def _step(self, batch: FrameBatch) -> None:
         steps = self._steps

@@ -85,6 +85,20 @@ def computing(
     return Computing(shape, device.type, encoding.batches(shape, threads), count)
 
 
+def features_of(
+    name: str, module: nn.Module, adapter: Adapter, frames: FrameSet, instances: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Return the features of some instances, computed in one batch on the device of `computing`.
+
+    Raises:
+        UsageError: the module raises, or returns something else than features.
+    """
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    encoding = _Encoding(name, module.to(device), adapter, frames, device)
+    with torch_state_kept(), one_thread(), GlobalStreams(device).kept():
+        return encoding.features(instances)
+
+
 def adapting(name: str, module: nn.Module, adapter: Adapter, frames: FrameSet) -> Computing:
     """Return the signals of all instances adapted to an encoder, computed lazily, after a trial of the encoder on some.
 
@@ -109,7 +123,7 @@ class _Encoding:
     def _refuse(self, what: str) -> NoReturn:
         raise UsageError(f"encoder {self._name!r}: {what}")
 
-    def _features(self, module: nn.Module, instances: slice) -> torch.Tensor:
+    def _features(self, module: nn.Module, instances: slice | NDArray[np.int64]) -> torch.Tensor:
         frames = self._frames.signal(instances)
         signals = torch.from_numpy(self._adapter(frames.reshape(len(frames), self._frames.channels, -1)))
         size = list(signals.shape)
@@ -127,6 +141,10 @@ class _Encoding:
                 "[B, tokens, features]"
             )
         return features.to(torch.float32).cpu()
+
+    def features(self, instances: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the features of some instances."""
+        return self._features(self._module, instances).numpy()
 
     def probed(self) -> tuple[int, ...]:
         """Return the shape of an instance's features, after trying the module on the first frames.

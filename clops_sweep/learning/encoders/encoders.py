@@ -15,6 +15,7 @@ from clops_sweep.data.files.hashes import file_sha256, hash_of
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.origins import ORIGINS, Origin
 from clops_sweep.data.prepared.freshness import state_of
+from clops_sweep.data.scenarios.leaks import Seen
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.declarations import DeclaredEncoder, EncoderInput
 from clops_sweep.experiment.plugins.registry import ENCODERS, NETWORKS, STORED_RUN
@@ -22,6 +23,8 @@ from clops_sweep.learning.encoders.adapting import Signals, adapter
 from clops_sweep.learning.models.model_facts import ModelFacts, facts_in
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import nn
 
     from clops_sweep.learning.models.trained_model import UsedEncoder
@@ -40,8 +43,7 @@ class _Encoder:
     Attributes:
         takes: the signals that it takes.
         identity: SHA-256 of its code, weights and declaration.
-        people: people that it has seen, by hash.
-        trained_on: data sets whose people it has seen.
+        seen: what it has been trained on, as were the encoders below it.
         make: creates its module from the file of weights.
         weights: the file of weights.
     """
@@ -50,8 +52,7 @@ class _Encoder:
     identity: str
     make: Callable[[Path | None], Any]
     weights: Path | None = None
-    people: frozenset[str] = frozenset()
-    trained_on: tuple[str, ...] = ()
+    seen: Seen = field(default_factory=Seen)
 
 
 class Encoders:
@@ -75,9 +76,9 @@ class Encoders:
         """
         return self._found(encoder).identity
 
-    def people(self, encoder: str) -> frozenset[str]:
-        """Return the people seen in pretraining, by `leaks.person_hash`, if a stored run records them."""
-        return self._found(encoder).people
+    def seen(self, encoder: str) -> Seen:
+        """Return what the encoder, and those that it was trained on, have seen, as stored runs record it."""
+        return self._found(encoder).seen
 
     def check(self, encoder: str, frames: FrameSet) -> None:
         """Check that an encoder can be used on some frames.
@@ -86,9 +87,9 @@ class Encoders:
             UsageError: the frames do not fit and cannot be adapted, or it was trained on their people.
         """
         found = self._found(encoder)
-        if frames.name in found.trained_on:
+        if found.seen.has_dataset(frames.name):
             raise UsageError(
-                f"dataset {frames.name!r}: encoder {encoder!r} was trained on it, so its people cannot be evaluated; "
+                f"dataset {frames.name!r}: encoder {encoder!r} was trained on its people, so they cannot be evaluated; "
                 "expected another data set or encoder"
             )
         adapter(encoder, found.takes, Signals.of(frames))
@@ -104,6 +105,18 @@ class Encoders:
         found = self._found(encoder)
         fitting = adapter(encoder, found.takes, Signals.of(frames))
         return (adapting if adapted else computing)(encoder, self._module(encoder, found), fitting, frames)
+
+    def features(self, encoder: str, frames: FrameSet, instances: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Compute the features of a few instances, [m, *shape].
+
+        Raises:
+            UsageError: the signals do not fit, or the module cannot be created or fails.
+        """
+        from clops_sweep.learning.encoders.computing import features_of
+
+        found = self._found(encoder)
+        fitting = adapter(encoder, found.takes, Signals.of(frames))
+        return features_of(encoder, self._module(encoder, found), fitting, frames, instances)
 
     def module(self, encoder: str) -> EncoderModule:
         """Return a function that creates the module in any process on a machine with the weights.
@@ -176,7 +189,7 @@ class Encoders:
             samples=takes.samples,
             adapt=sorted(takes.adapt),
         )
-        return _Encoder(takes, identity, ENCODERS[name], weights, trained_on=declared.trained_on)
+        return _Encoder(takes, identity, ENCODERS[name], weights, Seen(datasets=frozenset(declared.trained_on)))
 
     def _weights(self, name: str, declared: DeclaredEncoder) -> Path | None:
         """Return the file of declared weights."""
@@ -217,8 +230,10 @@ class Encoders:
             facts.normalize,
             facts.unit if facts.normalize == "none" else None,
         )
+        seen = facts.seen
         if facts.encoder is not None:  # frames are adapted to the encoder below, like those of the run
-            below = self._found(facts.encoder).takes
+            encoder = self._found(facts.encoder)
+            below, seen = encoder.takes, seen | encoder.seen
             takes = replace(
                 takes,
                 channels=below.channels,
@@ -227,7 +242,7 @@ class Encoders:
                 adapt=_OF_RUNS | below.adapt,
             )
         identity = hash_of(model=hashlib.sha256(content).hexdigest(), network=origin.code or origin.sha256)
-        return _Encoder(takes, identity, make, people=frozenset(facts.people))
+        return _Encoder(takes, identity, make, seen=seen)
 
 
 def _signals(facts: ModelFacts) -> Signals:

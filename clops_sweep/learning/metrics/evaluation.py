@@ -116,7 +116,7 @@ class Evaluator:
         return self._evaluation(self._learner.logits(self._rows), seen)
 
     def evaluate_and_predict(self, seen: int | None = None) -> tuple[Evaluation, NDArray[np.float32]]:
-        """Evaluate, and return the probabilities of every instance, float32 [S, n of all tasks, outputs].
+        """Evaluate, and return probabilities, then logits of every instance, float32 [S, n of all tasks, 2 outputs].
 
         Args:
             seen: number of tasks trained; None for all.
@@ -125,9 +125,9 @@ class Evaluator:
             Diverged: outputs of some networks are not finite.
         """
         logits = self._learner.logits(self._rows)
-        probabilities = losses.probabilities(self._kind, logits).cpu().numpy()
-        of_tasks = np.tile(probabilities[:, : self._of_tasks], (1, self._copies, 1))
-        return self._evaluation(logits, seen), np.concatenate([of_tasks, probabilities[:, self._of_tasks :]], axis=1)
+        outputs = torch.cat([losses.probabilities(self._kind, logits), logits], dim=2).cpu().numpy()
+        of_tasks = np.tile(outputs[:, : self._of_tasks], (1, self._copies, 1))
+        return self._evaluation(logits, seen), np.concatenate([of_tasks, outputs[:, self._of_tasks :]], axis=1)
 
     def _evaluation(self, logits: torch.Tensor, seen: int | None) -> Evaluation:
         judged = self._of_own_classes(logits) if self._group else logits

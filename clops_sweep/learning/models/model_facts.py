@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import LossKind, Scenario
-from clops_sweep.data.scenarios.leaks import person_hash
+from clops_sweep.data.scenarios.leaks import Seen
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 
@@ -39,7 +40,8 @@ class ModelFacts:
         sampling_rate: sampling rate in Hz; None if unknown.
         normalize: normalisation of frames: "none", "minmax" or "zscore", per frame and channel.
         unit: unit of frames that are not normalised.
-        people: people in the training and validation splits, and those seen by the encoder, by `leaks.person_hash`.
+        people: people in the training and validation splits, by `leaks.person_hash`.
+        signals: digests of the signals in these splits (`leaks.signal_digests`), in base64; empty in early models.
         encoder: name of the encoder whose features the network takes; None for signals.
         encoder_hash: SHA-256 of its code, weights and declaration.
         features: channels and samples of a frame of features, or of signals adapted to an encoder that the run trained
@@ -66,18 +68,22 @@ class ModelFacts:
     encoder_hash: str | None = None
     features: tuple[int, int] | None = None
     lora_rank: int = 0
+    signals: str = field(default="", repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Channels and samples of the network's input."""
         return self.features or (len(self.channels), self.samples)
 
+    @property
+    def seen(self) -> Seen:
+        """What the network was trained on, without what its encoder has seen."""
+        digests = np.frombuffer(base64.b64decode(self.signals), "<u8")
+        return Seen(frozenset(self.people), ((self.dataset, digests),))
+
     @classmethod
-    def of(cls, config: RunConfig, frames: FrameSet, scenario: Scenario, trained: int) -> ModelFacts:
-        """Return the facts about a run's network after its first `trained` tasks."""
-        seen = np.concatenate([part.rows for task in scenario.tasks for part in (task.train, task.validation)])
-        names = {frames.patient_names[person] for person in np.unique(frames.patients[seen])}
-        people = {person_hash(frames.name, name) for name in names}
+    def of(cls, config: RunConfig, frames: FrameSet, scenario: Scenario, trained: int, seen: Seen) -> ModelFacts:
+        """Return the facts about a run's network after its first `trained` tasks; `seen` is what it was trained on."""
         encoded = frames.encoded
         samples = frames.samples if encoded is None else encoded.samples
         return cls(
@@ -95,7 +101,8 @@ class ModelFacts:
             sampling_rate=None if frames.frame_seconds is None else samples / frames.frame_seconds,
             normalize=config.normalize or "none",
             unit=frames.unit if encoded is None else encoded.unit,
-            people=tuple(sorted(people if encoded is None else people | encoded.people)),
+            people=tuple(sorted(seen.people)),
+            signals=base64.b64encode(seen.signals[0][1].astype("<u8").tobytes()).decode(),
             encoder=None if encoded is None else encoded.encoder,
             encoder_hash=None if encoded is None else encoded.encoder_hash,
             features=None if encoded is None else (frames.channels, frames.samples),

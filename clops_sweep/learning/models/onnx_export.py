@@ -56,7 +56,7 @@ def onnx_bytes(model: TrainedModel) -> bytes:
         raise UsageError(
             f"network {facts.network!r} cannot be exported to ONNX ({reason(first)}); use load_model instead"
         ) from None
-    described = {key: value for key, value in asdict(facts).items() if key != "people"}
+    described = {key: value for key, value in asdict(facts).items() if key not in ("people", "signals")}
     onnx.helper.set_model_props(exported, {"clops_sweep": json.dumps(described)})
     content: bytes = exported.SerializeToString()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])

@@ -20,7 +20,7 @@ from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import losses
 from clops_sweep.learning.models.model_facts import FACTS, ModelFacts, facts_in
 from clops_sweep.learning.networks.on_features import OnFeatures, TunedEncoder
-from clops_sweep.learning.networks.run_module import made
+from clops_sweep.learning.networks.run_module import load_weights, made
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def model_from(content: bytes, encoder_of: Callable[[ModelFacts], UsedEncoder] |
         options["encoder"] = TunedEncoder(str(facts.encoder), lambda: module, str(facts.encoder_hash), facts.lora_rank)
     network = made(facts.network, NETWORKS[facts.network], 0, facts.shape, outputs, options)
     try:
-        network.load_state_dict((network.frozen() if isinstance(network, OnFeatures) else {}) | load(content))
+        load_weights(network, load(content))
     except (RuntimeError, SafetensorError) as error:
         first = str(error).strip().splitlines()[-1].strip()
         raise UsageError(

@@ -51,16 +51,17 @@ def features_of(head: nn.Linear, module: nn.Module, frames: torch.Tensor) -> tor
     return seen[0]
 
 
-def add_projection(network: str, module: nn.Module, outputs: int, size: int) -> None:
+def add_projection(network: str, module: nn.Module, outputs: int, size: int, *, uniform: bool = False) -> None:
     """Put a fixed random projection before the head of a module, in place.
 
-    h(x) = relu(P f(x)) with P [size, features], P_ij ~ N(0, 1), is the input of the new head. P is not trained.
+    h(x) = relu(P f(x)) with P [size, F] is the input of the new head. P_ij ~ N(0, 1), or uniform on +-1 / sqrt(F). P is
+    not trained.
 
     Raises:
         UsageError: the module has no head.
     """
     name, head = head_of(network, module, outputs)
-    _replace(module, name, _projected(head.in_features, size, outputs))
+    _replace(module, name, _projected(head.in_features, size, outputs, uniform=uniform))
 
 
 def add_cosine_head(network: str, module: nn.Module, outputs: int) -> None:
@@ -110,7 +111,9 @@ class MultiScale(nn.Module):
         self.head: nn.Module = nn.Identity()
 
     @classmethod
-    def of(cls, network: str, module: nn.Module, shape: tuple[int, int], outputs: int, size: int) -> Self:
+    def of(
+        cls, network: str, module: nn.Module, shape: tuple[int, int], outputs: int, size: int, *, uniform: bool = False
+    ) -> Self:
         """Create it from a network, which is modified.
 
         Args:
@@ -119,6 +122,7 @@ class MultiScale(nn.Module):
             shape: channels and samples of a frame.
             outputs: C.
             size: size of the projection.
+            uniform: how the projection is drawn, as in `add_projection`.
 
         Raises:
             UsageError: the module has no head.
@@ -128,7 +132,7 @@ class MultiScale(nn.Module):
         found = cls(module).eval()
         with torch.no_grad():
             features = found(torch.zeros(2, *shape)).shape[1]
-        found.head = _projected(features, size, outputs)
+        found.head = _projected(features, size, outputs, uniform=uniform)
         return found
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
@@ -159,9 +163,12 @@ class _Maps(TorchFunctionMode):
         return function(*args, **given)
 
 
-def _projected(features: int, size: int, outputs: int) -> nn.Sequential:
+def _projected(features: int, size: int, outputs: int, *, uniform: bool) -> nn.Sequential:
     projection = nn.Linear(features, size, bias=False).requires_grad_(False)
-    nn.init.normal_(projection.weight)
+    if uniform:
+        nn.init.uniform_(projection.weight, -(features**-0.5), features**-0.5)
+    else:
+        nn.init.normal_(projection.weight)
     return nn.Sequential(projection, nn.ReLU(), nn.Linear(size, outputs))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import torch
+from safetensors.torch import load, save
 from torch import nn
 
 from clops_sweep.data.catalog import DataKey
@@ -22,7 +23,15 @@ from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.networks.head import head_of
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.networks.on_features import network_options
-from clops_sweep.learning.networks.run_module import MakeModule, Mode, RunModule, made, trained
+from clops_sweep.learning.networks.run_module import (
+    MakeModule,
+    Mode,
+    RunModule,
+    load_weights,
+    made,
+    trained,
+    weights_of,
+)
 from clops_sweep.learning.process_state import torch_state_kept
 from clops_sweep.learning.threads import one_thread
 
@@ -63,13 +72,21 @@ class Probed:
 
 
 _KNOWN: dict[tuple[Any, ...], tuple[MakeModule, Probed]] = {}
+_STORED: dict[tuple[Any, ...], MakeModule] = {}
 
 
-def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSet]) -> None:
+def check_networks(
+    configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSet], *, keep_models: bool = False
+) -> None:
     """Check networks that are not built in, or whose layers are replaced, on the shapes of their configs.
 
+    Args:
+        configs: the configs.
+        frames: the frames of each.
+        keep_models: whether the trained networks will be stored.
+
     Raises:
-        UsageError: a network cannot be trained; the message names the layer or parameter at fault.
+        UsageError: a network cannot be trained, or not be stored; the message names the layer or parameter at fault.
     """
     own = [config for config in configs if is_tried(config)]
     fields = ("network", "data_key", "tasks_key", "task_order", "strategy", "batch_size", "lora_rank")
@@ -86,6 +103,8 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
         if name in NETWORKS.added or config.lora_rank:
             found = probed(name, make, shape, scenario.outputs, options)
             found.check_batch(name, config.batch_size)
+        if keep_models:
+            check_stored(name, make, shape, scenario.outputs, options)
         strategy = STRATEGIES[config.strategy]
         module = made(name, make, 0, shape, scenario.outputs, options)
         if strategy.needs_head is not None:
@@ -114,6 +133,42 @@ def probed(
         with torch_state_kept(), one_thread(), GlobalStreams(torch.device("cpu")).kept():
             known = _KNOWN[key] = make, _Probe(name, make, shape, outputs, options).found()
     return known[1]
+
+
+def check_stored(
+    name: str, make: MakeModule, shape: tuple[int, int], outputs: int, options: Mapping[str, Any] | None = None
+) -> None:
+    """Check that a stored model is the network that was evaluated; arguments as in `probed`.
+
+    A network with weights of its own is stored, and loaded into one that is made from another seed.
+
+    Raises:
+        UsageError: it cannot be stored, or its outputs depend on something that is neither parameter nor buffer.
+    """
+    key = (name, shape, outputs, tuple(sorted((options or {}).items())))
+    if _STORED.get(key) is make:
+        return
+    stream = torch.Generator().manual_seed(0)
+    frames = torch.randn(_FRAMES, *shape, generator=stream)
+
+    def refused(error: BaseException) -> UsageError:
+        return UsageError(f"network {name!r}: its models cannot be stored ({reason(error)})")
+
+    with torch_state_kept(), one_thread(), GlobalStreams(torch.device("cpu")).kept(), torch.no_grad():
+        evaluated, loaded = (made(name, make, seed, shape, outputs, options or {}) for seed in (1, 0))
+        with user_code(refused):
+            for parameter in trained(evaluated).values():  # a learner moves them, too
+                noise = torch.randn(parameter.shape, generator=stream)
+                parameter.data = parameter.data + 0.01 * noise
+            evaluated.train()(frames.clone())
+            load_weights(loaded, load(save(weights_of(name, evaluated))))
+            same = same_bits(evaluated.eval()(frames.clone()), loaded.eval()(frames.clone()))
+    if not same:
+        raise UsageError(
+            f"network {name!r}: its outputs depend on something that a stored model lacks; make every tensor that it "
+            "computes with an nn.Parameter, or a buffer by register_buffer"
+        )
+    _STORED[key] = make
 
 
 class _Probe:
@@ -163,7 +218,7 @@ class _Probe:
                 self._refuse(f"parameter {name!r} is created on {parameter.device}; create it on the CPU")
             if not parameter.isfinite().all():
                 self._refuse(f"parameter {name!r} is not finite when it is created")
-        changed = _changed(self._module.state_dict(), self._again.state_dict())
+        changed = _changed(_tensors(self._module), _tensors(self._again))
         if changed:
             self._refuse(
                 f"{changed[0]!r} differs when the network is created again from the same seed; draw it from the "
@@ -171,14 +226,15 @@ class _Probe:
             )
 
     def _check_evaluation(self) -> None:
-        before = {name: value.clone() for name, value in self._module.state_dict().items()}
+        before = {name: value.clone() for name, value in _tensors(self._module).items()}
         logits = self._pass("evaluation", self._frames, seed=1)
         if not logits.isfinite().all():
             self._refuse("returns logits that are not finite for frames of noise")
-        changed = _changed(before, self._module.state_dict())
+        changed = _changed(before, _tensors(self._module))
         if changed:
             self._refuse(f"changes {changed[0]!r} in evaluation mode; do so only where self.training is True")
         self._pass("evaluation", self._others, seed=1)  # anything kept from this pass would show in the next
+        self._evaluated = logits
         if not same_bits(logits, self._pass("evaluation", self._frames, seed=2)):
             self._refuse(
                 "gives other logits in evaluation mode when it is called again; draw random numbers in training alone, "
@@ -206,6 +262,11 @@ class _Probe:
             self._refuse(
                 "gives other logits in training when it is called again; keep nothing from one call to the next except "
                 "in buffers, and draw only from the global generators"
+            )
+        if not same_bits(self._evaluated, self._pass("evaluation", self._frames, seed=1)):
+            self._refuse(
+                "gives other logits in evaluation mode after a training pass with the same buffers; keep statistics in "
+                "buffers (register_buffer), which checkpoints and models include"
             )
         return frozenset(name.rpartition(".")[0] for name in changed)
 
@@ -266,6 +327,11 @@ def _layer_that_raised(module: nn.Module, error: BaseException) -> str:
         if id(part) in names:
             found = f", in layer {names[id(part)]!r} ({type(part).__name__})"
     return found
+
+
+def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Return parameters and buffers by name."""
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 
 def _changed(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> list[str]:

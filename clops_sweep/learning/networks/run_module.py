@@ -91,10 +91,11 @@ def made(
 def _with_other_head(
     name: str, module: nn.Module, shape: tuple[int, int], outputs: int, options: Mapping[str, Any]
 ) -> nn.Module:
+    uniform = "uniform" in options
     if "scales" in options:
-        return MultiScale.of(name, module, shape, outputs, options["projection"])
+        return MultiScale.of(name, module, shape, outputs, options["projection"], uniform=uniform)
     if "projection" in options:
-        add_projection(name, module, outputs, options["projection"])
+        add_projection(name, module, outputs, options["projection"], uniform=uniform)
     if "head" in options:
         add_cosine_head(name, module, outputs)
     return module
@@ -240,15 +241,40 @@ def trained(module: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def weights_of(network: str, module: nn.Module) -> dict[str, torch.Tensor]:
-    """Return copies of a module's state dict on the CPU, without the frozen weights of an encoder.
+    """Return copies of a module's state dict and other buffers on the CPU, without the frozen weights of an encoder.
 
     Raises:
         UsageError: the state dict contains something other than tensors.
     """
-    frozen = module.frozen() if isinstance(module, OnFeatures) else {}
-    found = {name: value for name, value in module.state_dict().items() if name not in frozen}
+    kept = module.state_dict() | _buffers_beside(module)
+    found = {name: value for name, value in kept.items() if name not in _frozen(module)}
     if wrong := [name for name, value in found.items() if not isinstance(value, torch.Tensor)]:
         raise UsageError(
             f"network {network!r}: its state dict has {wrong[0]!r}, which is not a tensor; its models cannot be stored"
         )
     return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in found.items()}
+
+
+@torch.no_grad()
+def load_weights(module: nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
+    """Load what `weights_of` returned into a module of the same network.
+
+    Raises:
+        RuntimeError: names or shapes differ.
+    """
+    given, beside = {**_frozen(module), **weights}, _buffers_beside(module)
+    for name, buffer in beside.items():
+        if name not in given or given[name].shape != buffer.shape:
+            raise RuntimeError(f"buffer {name!r} is missing or has another shape")
+        buffer.copy_(given[name])
+    module.load_state_dict({name: value for name, value in given.items() if name not in beside})
+
+
+def _buffers_beside(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Return the buffers that the state dict leaves out (``persistent=False``)."""
+    kept = module.state_dict()
+    return {name: value for name, value in module.named_buffers(remove_duplicate=False) if name not in kept}
+
+
+def _frozen(module: nn.Module) -> dict[str, torch.Tensor]:
+    return module.frozen() if isinstance(module, OnFeatures) else {}

@@ -18,6 +18,10 @@ class AnalyticLearning(ClosedForm):
         R <- R - R H^T (I + H R H^T)^-1 H R,    W <- W + R H^T (Y - H W).
 
     After all tasks W = (sum H^T H + gamma I)^-1 sum H^T Y: the solution on all data at once, in any order.
+
+    P is uniform on +-1 / sqrt(F), as in the authors' code. They train the first task with a linear layer on f, and add
+    P afterwards, with 8,192 rows; here P is part of the network from the start, with 1,000 rows by default. See
+    docs/closed_form.md for the difference.
     """
 
     def begin(self, classes: int, features: int) -> Statistics:

@@ -6,8 +6,9 @@ This is standard experience replay. From the second task on each step minimises
 
 where I is a batch of the task, and J holds `replay_ratio` times as many distinct instances, drawn from the memory anew
 for each batch. (The authors average over I and J together. With equal sizes that is L / 2, and a step of Adam does not
-depend on the factor.) `memory_division` selects the kind of memory: a reservoir of all instances so far, or equal
-shares of the tasks or of the classes so far.
+depend on the factor. They see every instance once and store it during the task, so that J also holds the current task;
+here the task is offered at its end.) `memory_division` selects the kind of memory: a reservoir of all instances so far,
+or equal shares of the tasks or of the classes so far.
 
 The components of CLOPS are available as options: `er_storage_order` keeps the instances with the highest (`top`) or the
 lowest s (`bottom`), with beta weighting the loss as in CLOPS. `er_acquire` draws from the share of the memory's groups

@@ -5,15 +5,23 @@ Asymmetric cross-entropy: from the second task on each step minimises
     L = mean_I CE(z_i, y_i; classes of the batch I) + mean_J CE(z_j, y_j; all classes seen so far),
 
 where the softmax runs only over the named classes, so that a batch of new classes does not lower the logits of the old
-ones. J is drawn from a memory as in ER. The first task has only the first term, since nothing is stored yet. The method
-needs one output per class.
+ones. The first task has only the first term. The method needs one output per class.
+
+J is drawn from a memory as in ER, but the memory also holds the current task: in a task's first epoch every batch is
+offered after its step. Only J contrasts new classes with old ones, so without them the new classes are not learned. The
+authors see every instance once; here later epochs offer nothing. Their code also replays in the first task, and its
+first softmax includes the classes not seen yet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 
 from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.replay.division import random_priorities
 from clops_sweep.learning.replay.mini_batches import with_replay
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
@@ -31,10 +39,12 @@ class AsymmetricCrossEntropy(FixedMemory):
     ) -> None:
         """Train on each batch and the instances drawn for it, each with the cross-entropy over its classes."""
         learner, size = self.training.learner, self.training.config.batch_size
-        if len(self.memory):
-            places = self.draws(task, epoch)
-            replay, order = self.drawn_replay(places), with_replay(order, size, places.shape[2])
-            size += places.shape[2]
+        drawn = self._drawn(task, epoch, order.split(size, dim=1))
+        if drawn is not None:
+            self.memory.count(drawn.flatten(1))
+            instances = self.memory.looked_up(drawn.flatten(1))
+            replay = Replay(instances, torch.ones(instances.rows.shape, device=order.device))
+            order, size = with_replay(order, size, drawn.shape[2]), size + drawn.shape[2]
         current = learner.begin_epoch(self.training.tasks[task], replay, order, size, dropout_keys)
         seen = [(part.targets > 0).any(1) for part in self.training.tasks[: task + 1]]
         current.keep("seen", torch.stack(seen).any(0))
@@ -43,6 +53,32 @@ class AsymmetricCrossEntropy(FixedMemory):
             return batch.targets, batch.weights, _classes(batch, current.kept("seen"))
 
         learner.train_by_logits(current, _by_logits, given)
+
+    def _drawn(self, task: int, epoch: int, batches: Sequence[torch.Tensor]) -> torch.Tensor | None:
+        """Return the instances to replay with each batch, int64 [S, steps, M]; a first epoch also updates the memory.
+
+        Both can be done before the first step, since they do not depend on the networks.
+
+        Args:
+            task: index of the task.
+            epoch: epoch of the task.
+            batches: positions of the task's instances, int64 [S, B] each.
+        """
+        new = [0 if epoch else batch.shape[1] for batch in batches]
+        sizes = np.minimum(len(self.memory) + np.cumsum([0, *new[:-1]]), self.capacity)
+        places = self.draws(task, epoch, sizes=sizes) if task else None
+        count = self.training.tasks[task].rows.shape[1]
+        priorities = random_priorities(self.training.seeds, count, task).to(batches[0].device)
+        drawn = []
+        for step, batch in enumerate(batches):
+            if places is not None:
+                drawn.append(self.memory.instances.gather(1, places[:, step]))
+            if not epoch:
+                self.offer(task, priorities, batch)
+        return torch.stack(drawn, dim=1) if drawn else None
+
+    def end_task(self, task: int) -> None:
+        """Do nothing: the task's instances were offered during training."""
 
 
 def _classes(batch: EpochBatch, seen: torch.Tensor) -> torch.Tensor:

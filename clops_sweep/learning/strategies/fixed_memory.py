@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from clops_sweep.experiment.tasks import capacity_of
 from clops_sweep.learning import streams
@@ -40,37 +41,43 @@ class FixedMemory(LockstepStrategy):
         """Return the group of each stored instance in the division: int64 [S, m]."""
         return groups_of(self.division, self.memory, by_position=self.training.by_position)
 
-    def offer(self, task: int, priorities: torch.Tensor | None = None) -> None:
-        """Offer all of a task's instances; the memory keeps some of them and of its own.
+    def offer(self, task: int, priorities: torch.Tensor | None = None, positions: torch.Tensor | None = None) -> None:
+        """Offer a task's instances; the memory keeps some of them and of its own.
 
         Args:
             task: index of the task.
-            priorities: [S, n]; random by default.
+            priorities: [S, n], of all its instances; random by default.
+            positions: int64 [S, k], the offered instances; all by default.
         """
-        new = self.memory.of_task(task)
+        new = self.memory.of_task(task, positions)
         if priorities is None:
-            priorities = random_priorities(self.training.seeds, new.shape[1], task).to(new.device)
-        self.memory.add(new, priority=priorities)
+            count = self.training.tasks[task].rows.shape[1]
+            priorities = random_priorities(self.training.seeds, count, task).to(new.device)
+        self.memory.add(new, priority=priorities if positions is None else priorities.gather(1, positions))
         self.memory.keep(kept(self.memory.carried["priority"], self.groups(), self.capacity))
 
     def end_task(self, task: int) -> None:
         """Offer the task's instances to the memory."""
         self.offer(task)
 
-    def draws(self, task: int, epoch: int, pool: torch.Tensor | None = None) -> torch.Tensor:
+    def draws(
+        self, task: int, epoch: int, pool: torch.Tensor | None = None, sizes: NDArray[np.int64] | None = None
+    ) -> torch.Tensor:
         """Return the places to replay with each batch of an epoch, distinct within a batch: int64 [S, steps, M].
 
         Args:
             task: index of the current task.
             epoch: epoch of the task.
             pool: int64 [S, p], places to draw from; all by default.
+            sizes: int64 [steps], size of the memory at each step if it grows; by default its present size.
         """
         config, device = self.training.config, self.memory.instances.device
         size = len(self.memory) if pool is None else pool.shape[1]
-        steps = steps_of(self.training.tasks[task].rows.shape[1], config.batch_size)
+        if sizes is None:
+            sizes = np.full(steps_of(self.training.tasks[task].rows.shape[1], config.batch_size), size)
         count = replay_batch_size(config.replay_ratio, config.batch_size, size)
         generators = [streams.generator(seed, "replay", task, epoch) for seed in self.training.seeds]
-        drawn = np.stack([subsets(generator, np.full(steps, size), count) for generator in generators])
+        drawn = np.stack([subsets(generator, sizes, count) for generator in generators])
         places = torch.from_numpy(drawn).to(device)
         return places if pool is None else pool.gather(1, places.flatten(1)).view(places.shape)
 

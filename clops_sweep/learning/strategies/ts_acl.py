@@ -6,7 +6,7 @@ from clops_sweep.learning.strategies.acil import AnalyticLearning
 
 
 class TimeSeriesAnalyticLearning(AnalyticLearning):
-    """`acil` on h = relu(P m), P random and fixed, [`projection_size`, M], with ridge penalty `acil_ridge`.
+    """`acil` on h = relu(P m), P as in `acil`, [`projection_size`, M], with ridge penalty `acil_ridge`.
 
     m(x) [M] holds the means over time of the inputs of each convolution after the first, and the features f of the last
     layer (see `MultiScale`): in a network of blocks, every block's output. The network is trained on the first task by

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
+from torch import nn
 
-from clops_sweep import ContinualRun, RunConfig, UsageError, read
+from clops_sweep import ContinualRun, RunConfig, UsageError, network, read
 from clops_sweep.analysis.people.patient_intervals import PATIENT_METRICS, patient_bootstrap, scores
+from clops_sweep.analysis.people.predicted import Predicted
+from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
 from tests.stores import write_finished
@@ -109,8 +113,12 @@ def test_weighted_scores_are_those_of_scikit_learn(kind: str) -> None:
         p /= p.sum(1, keepdims=True)
         truth = np.eye(outputs, dtype=bool)[rng.integers(0, 3, n)]  # the last class does not occur
     weights = rng.integers(1, 4, size=(2, n)).astype(float)
+    columns = {f"target_{c}": truth[:, c] for c in range(outputs)} | {
+        f"probability_{c}": p[:, c] for c in range(outputs)
+    }
+    rows = pd.DataFrame(columns)  # as stored without logits by earlier versions
     varying = range(3) if kind == "softmax" else range(outputs)
-    for row, found in zip(weights, scores(truth, p, weights).T, strict=True):
+    for row, found in zip(weights, scores(Predicted.of(rows), weights).T, strict=True):
         auc = np.mean([roc_auc_score(truth[:, c], p[:, c], sample_weight=row) for c in varying])
         if kind == "softmax":
             said = np.where(p.argmax(1) == 3, 3, p.argmax(1))
@@ -123,23 +131,74 @@ def test_weighted_scores_are_those_of_scikit_learn(kind: str) -> None:
         assert found == pytest.approx((auc, accuracy, balanced))
 
 
+class Scale(nn.Module):
+    """Features times a parameter."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(scale))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.scale * x.flatten(1)
+
+
+def scaled(name: str, scale: float) -> None:
+    @network(name)
+    def make(channels: int, samples: int, outputs: int) -> nn.Module:
+        head = nn.Linear(channels * samples, outputs)
+        nn.init.zeros_(head.bias)
+        return nn.Sequential(Scale(scale), head)
+
+
+SCALES = {"constant": 0.0, "tiny": 1e-12, "saturated": 1e5}
+"""Networks whose outputs are all equal, differ where their probabilities are equal, and saturate."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def networks() -> Iterator[None]:
+    for name, scale in SCALES.items():
+        scaled(name, scale)
+    yield
+    for name in SCALES:
+        NETWORKS.forget(name)
+
+
+UNION = ("class_il_union", {}, {"task_classes": ((0, 4, 2), (3, 5))})
+LEADS = ("domain_il", {"tasks": 2}, {})
+CONSTANT = {"network": "constant", "learning_rate": 1e-300}
+OUTPUTS: list[dict[str, Any]] = [
+    CONSTANT,
+    {"network": "tiny", "learning_rate": 1e-300},
+    {"network": "saturated"},
+    {"head": "per_class", "network": "constant", "learning_rate": 1e-300},
+    {"head": "per_class"},
+]
+
+
 @pytest.mark.parametrize(
-    ("kind", "strategy", "of_frames", "of_config"),
+    ("variant", "settings"),
     [
-        ("class_il", "finetune", {}, {}),
-        ("class_il_union", "replay", {}, {"task_classes": ((0, 4, 2), (3, 5))}),
-        ("class_il_union", "multitask", {}, {"task_classes": ((0, 4, 2), (3, 5))}),
-        ("domain_il", "finetune", {"tasks": 2}, {}),
+        *((UNION, {"strategy": name}) for name in STRATEGIES),
+        *((UNION, {"strategy": name} | CONSTANT) for name in STRATEGIES if name != "ranpac"),  # its ridge is 0
+        *(((kind, {}, {}), of) for kind in ("class_il", "time_il") for of in OUTPUTS if "head" not in of),
+        *((variant, of) for variant in (UNION, LEADS) for of in OUTPUTS if "head" not in of or variant is UNION),
+        (LEADS, {"strategy": "multitask"}),
     ],
 )
 def test_values_are_those_of_the_run(
-    kind: str, strategy: str, of_frames: dict[str, Any], of_config: dict[str, Any]
+    variant: tuple[Any, dict[str, Any], dict[str, Any]], settings: dict[str, Any]
 ) -> None:
-    config = tiny_config(scenario=kind, strategy=strategy, epochs_per_task=1, **of_config)
+    kind, of_frames, of_config = variant
+    config = tiny_config(scenario=kind, **({"strategy": "finetune", "epochs_per_task": 1} | of_config | settings))
     result = ContinualRun(config, tiny_frames(kind, **of_frames), keep_predictions=True).run()
     found = patient_bootstrap(result.predictions, resamples=20)
     for name in PATIENT_METRICS:
         assert found[name].value == pytest.approx(result.runs[name].item(), nan_ok=True, abs=1e-9), name
+    right = Predicted.of(result.predictions).right
+    by_people = result.predictions.assign(right=right).groupby(["trained_on", "evaluated_on"])["right"].mean()
+    r = result.r_matrix[result.r_matrix["split"] == "test"].set_index(["trained_on", "evaluated_on"])["accuracy"]
+    if not STRATEGIES[config.strategy].joint:
+        pd.testing.assert_series_equal(by_people, r.loc[by_people.index], check_names=False, atol=1e-9, rtol=0)
 
 
 def test_a_class_of_few_people_never_vanishes() -> None:

@@ -73,7 +73,7 @@ def test_calibration_is_that_of_scikit_learn(kind: str) -> None:
         confidence, right = np.maximum(given, 1 - given).ravel(), ((given > 0.5) == targets).ravel()
         brier = np.mean([brier_score_loss(t, p, labels=[0, 1]) for t, p in zip(targets.T, given.T, strict=True)])
     assert measures.brier().after.value == pytest.approx(brier)
-    curve = reliability(paired.after, paired.targets)
+    curve = reliability(paired.after)
     shares, means = calibration_curve(right, confidence, n_bins=15)
     np.testing.assert_allclose([(it.accuracy, it.confidence) for it in curve], np.column_stack([shares, means]))
     expected = sum(it.count * abs(it.accuracy - it.confidence) for it in curve) / len(confidence)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from clops_sweep import Recordings, UsageError, dataset, open_frames, prepare
-from clops_sweep.data.frames import TEST, TRAINING, VALIDATION, FrameSet
+from clops_sweep.data.frames import TEST, Encoded, TRAINING, VALIDATION, FrameSet
 from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.data.scenarios import build_scenario, subject_il
-from clops_sweep.data.scenarios.leaks import check_leaks, person_hash
+from clops_sweep.data.scenarios.leaks import check_leaks
 from clops_sweep.testing import check_scenario, tiny_frames
 from tests.data.declared_files import forget
 
@@ -84,9 +84,11 @@ def test_by_time_no_sample_is_in_two_parts_and_no_other_person_in_any(root: Path
     patients[built.unseen.rows[0]] = patients[row]
     with pytest.raises(UsageError, match="is in unseen and in a task"):
         check_leaks(built, replace(frames, patients=patients))
-    name = frames.patient_names[min(held_out)]
-    with pytest.raises(UsageError, match=f"patient '{name}' is evaluated, and was seen"):
-        check_leaks(built, frames, seen=[person_hash("monitors", name)])
+    (code,) = list(held_out)[:1]
+    flags = frames.patients == code
+    encoded = Encoded("it", "", "", flags, np.zeros((len(frames), 1), np.uint64), 1, 1, "mV")
+    with pytest.raises(UsageError, match=f"patient '{frames.patient_names[code]}' is evaluated, and was seen"):
+        check_leaks(built, replace(frames, encoded=encoded))
 
 
 def test_other_people_are_held_out_and_every_task_has_them(root: Path) -> None:

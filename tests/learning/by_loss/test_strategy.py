@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -251,7 +252,14 @@ STATES: dict[str, tuple[Any, str]] = {
     "an object": (object, "self.kept is object, which a checkpoint cannot hold"),
     "a function": (lambda: [{"a": len}], r"self.kept\[0\]\['a'\] is builtin_function_or_method"),
     "a module": (lambda: torch.nn.Linear(1, 1), "self.kept is Linear"),
+    "a memory of another class": (lambda: [OneOf(3)], r"self.kept\[0\] is OneOf \(a subclass of Memory\), which a ch"),
+    "a masked array": (lambda: np.ma.zeros(3), "self.kept is MaskedArray"),
+    "complex numbers": (lambda: np.complex64(1), "self.kept is complex64"),
 }
+
+
+class OneOf(Memory):
+    """A memory from which one instance is drawn."""
 
 
 @pytest.mark.parametrize("name", STATES)
@@ -259,6 +267,49 @@ def test_state_that_cannot_be_kept_is_refused_before_the_first_epoch(name: str, 
     make, sentence = STATES[name]
     with pytest.raises(UsageError, match=f"^strategy 'own': {sentence}"):
         own(setup=lambda self: setattr(self, "kept", make()))
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_state_that_cannot_be_kept_is_refused_after_the_first_step(name: str, own: Any) -> None:
+    make, sentence = STATES[name]
+    steps = []
+
+    def loss(self: Any, batch: Any) -> torch.Tensor:
+        steps.append(len(batch))
+        self.kept = make()
+        return self.model(batch.x).mean()
+
+    with pytest.raises(UsageError, match=f"^strategy 'own': {sentence}"):
+        own(loss, setup=lambda self: None).advance()
+    assert len(steps) == 1
+
+
+def test_a_memory_has_no_attributes_that_a_checkpoint_would_lose(own: Any) -> None:
+    with pytest.raises(AttributeError):
+        own(setup=lambda self: setattr(Reservoir(3), "kept", 1))
+
+
+def test_values_come_back_as_they_were(own: Any) -> None:
+    """Types, gradients, and what two attributes share."""
+
+    def setup(self: Any) -> None:
+        self.leaf, self.single, self.zero = torch.zeros(2, requires_grad=True), np.float32(0.1), np.zeros(())
+        self.memory, self.tensor, self.rows, self.table = Reservoir(3), torch.zeros(2), [1], np.zeros(2)
+        self.shared = {"tensor": self.tensor, "rows": self.rows, "table": self.table, "memory": self.memory}
+
+    def loss(self: Any, batch: Any) -> torch.Tensor:
+        return self.model(batch.x).mean()
+
+    run, resumed = own(loss, setup), own(loss, setup)
+    run.advance()
+    content = io.BytesIO()
+    torch.save(run.state(), content)
+    content.seek(0)
+    resumed.restore(torch.load(content, weights_only=True))
+    found: Any = resumed._strategy
+    assert found.leaf.requires_grad
+    assert (type(found.single), type(found.zero), type(found.memory)) == (np.float32, np.ndarray, Reservoir)
+    assert all(value is getattr(found, name) for name, value in found.shared.items())
 
 
 def test_live_parameters_and_graphs_are_refused(own: Any) -> None:
@@ -275,9 +326,8 @@ def test_live_parameters_and_graphs_are_refused(own: Any) -> None:
         return self.kept.mean()
 
     run = own(keeps_a_graph, setup=lambda self: None, end=lambda self, task: None)
-    run.advance()
     with pytest.raises(UsageError, match=r"self.kept depends on a pass; detach what is kept"):
-        run.state()
+        run.advance()
 
 
 def test_class_weights_have_to_be_given(own: Any) -> None:

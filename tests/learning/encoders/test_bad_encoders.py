@@ -68,7 +68,7 @@ def test_weights_are_looked_for_below_the_data_root_first(place: Place) -> None:
 def test_data_that_do_not_fit_are_refused(place: Place) -> None:
     assert "takes 2 channels, and frames of 'small' have 1" in refused(place, leads="single")
     place.declare(FILE.replace("samples=128)", 'samples=128, trained_on=["small"])'))
-    assert "dataset 'small': encoder 'plain' was trained on it" in refused(place)
+    assert "dataset 'small': encoder 'plain' was trained on its people" in refused(place)
     assert place.frames(config("plain", dataset="other")).encoded is not None
 
 

@@ -197,3 +197,63 @@ def test_the_same_from_python(place: Place) -> None:
     assert frames.encoded.encoder == "plain"
     with pytest.raises(UsageError, match="encoder = None"):
         encode(config(None))
+
+
+HIDDEN = """
+import functools, importlib.util, json
+from pathlib import Path
+HERE = Path(__file__).parent
+
+def scaled(make):
+    @functools.wraps(make)
+    def made(weights):
+        module = make(weights)
+        with torch.no_grad():
+            module.last.bias += SCALE
+        return module
+    return made
+SCALE = 1.0
+FACTORS = []
+for factor in [1.0]:
+    FACTORS.append(factor)
+
+@encoder("hidden", channels=2)
+@scaled
+def hidden(weights):
+    spec = importlib.util.spec_from_file_location("beside_it", HERE / "beside_it.py")
+    beside = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(beside)
+    module = Net(2)
+    with torch.no_grad():
+        module.load_state_dict(torch.load(HERE / "second.pth", weights_only=True))
+        module.last.bias += json.loads((HERE / "table.json").read_text())[0] + beside.SHIFT + FACTORS[0]
+    return module
+"""
+
+
+@pytest.mark.parametrize("what", ["decorator", "loop", "import", "table", "weights"])
+def test_features_are_computed_again_if_the_encoder_computes_others(place: Place, what: str) -> None:
+    beside, table, second = (place.folder / name for name in ("beside_it.py", "table.json", "second.pth"))
+    beside.write_text("SHIFT = 1\n")
+    table.write_text("[1]")
+    torch.save(trained(2).state_dict(), second)
+    text = FILE + HIDDEN
+    place.declare(text)
+    of, before = config("hidden"), place.frames(config("hidden"))
+    (file,) = place.prepared.rglob("features.npy")
+    written = file.stat().st_mtime_ns
+    assert place.frames(of).data_hash == before.data_hash
+    assert file.stat().st_mtime_ns == written
+    if what == "decorator":
+        place.declare(text.replace("SCALE = 1.0", "SCALE = 1.5"))
+    elif what == "loop":
+        place.declare(text.replace("in [1.0]", "in [1.5]"))
+    elif what == "import":
+        beside.write_text("SHIFT = 1.5 # longer than before\n")
+    elif what == "table":
+        table.write_text("[1.5]")
+    else:
+        torch.save(trained(2).state_dict() | {"last.bias": trained(2).last.bias + 0.5}, second)
+    after = place.frames(of)
+    assert after.data_hash != before.data_hash
+    np.testing.assert_allclose(after.signal(slice(None)), before.signal(slice(None)) + 0.5, rtol=0, atol=1e-5)

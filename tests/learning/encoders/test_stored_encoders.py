@@ -21,6 +21,7 @@ from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.networks.head import features_of, head_of
 from clops_sweep.learning.result import RunResult
 from tests.learning.encoders.place import FILE, Place, config
+from tests.learning.models.test_trained_model import with_all_kinds_of_tensors
 
 
 def kept(place: Place, of: RunConfig, frames: FrameSet | None = None) -> tuple[str, bytes, RunResult]:
@@ -47,6 +48,17 @@ def test_its_features_are_what_its_last_layer_saw(place: Place) -> None:
     assert frames.encoded.encoder == f"run:{run_id}"
 
 
+def test_they_are_those_of_the_network_that_was_evaluated(place: Place) -> None:
+    """Also where it has buffers that its state dict leaves out, and extra state."""
+    with NETWORKS.temporarily("all_kinds", with_all_kinds_of_tensors):
+        run_id, content, result = kept(place, config(None, leads="all", network="all_kinds", strategy="finetune"))
+        features = place.frames(config(f"run:{run_id}", leads="all"))
+    rows, head = result.predictions[result.predictions["trained_on"] == 2], load(content)
+    of_test = torch.from_numpy(features.signal(rows["instance"].to_numpy())).flatten(1)
+    logits = of_test @ head["4.weight"].T + head["4.bias"]
+    np.testing.assert_allclose(logits, rows.filter(regex="^logit_").to_numpy(), rtol=0, atol=1e-5)
+
+
 def test_signals_are_resampled_padded_and_cropped_alone(place: Place) -> None:
     run_id, *_ = pretrained(place)
     place.declare(FILE.replace("Recordings(x, 32,", "Recordings(x[:, :, :100], 16,").replace('"small"', '"slow"'))
@@ -71,10 +83,11 @@ def test_people_that_it_has_seen_are_not_evaluated(place: Place) -> None:
 def test_people_are_those_of_all_encoders_below(place: Place) -> None:
     first, content, _ = pretrained(place)
     second, above, _ = kept(place, config(f"run:{first}", dataset="other", network="mlp", mlp_width=4))
-    facts = facts_in(above)
-    assert set(facts_in(content).people) < set(facts.people)
+    encoders = place.data().encoders
+    assert encoders is not None
+    assert encoders.seen(f"run:{second}").people == {*facts_in(content).people, *facts_in(above).people}
     of_other = {person_hash("other", str(person)) for person in range(16)}
-    assert len(set(facts.people) & of_other) == len(set(facts.people) - set(facts_in(content).people))
+    assert set(facts_in(above).people) < of_other
     for dataset in ("small", "other"):
         of = config(f"run:{second}", dataset=dataset)
         frames = place.frames(of)

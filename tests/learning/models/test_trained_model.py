@@ -13,12 +13,42 @@ from torch import nn
 from clops_sweep import ContinualRun, ModelFacts, UsageError, network
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios.leaks import person_hash
-from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.learning import losses
 from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.models.trained_model import facts_in, model_from
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
+
+
+class Beside(nn.Module):
+    """A buffer that the state dict leaves out, running statistics of another, and a tensor of extra state."""
+
+    shift: torch.Tensor
+    mean: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("shift", torch.randn(8), persistent=False)
+        self.register_buffer("mean", torch.zeros(8), persistent=False)
+        self.scale = torch.rand(8)
+
+    def get_extra_state(self) -> torch.Tensor:
+        return self.scale
+
+    def set_extra_state(self, state: torch.Tensor) -> None:
+        self.scale = state
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            self.mean.mul_(0.9).add_(0.1 * hidden.detach().mean(0))
+        return (hidden - self.mean + self.shift) * self.scale
+
+
+@network("with_all_kinds_of_tensors")
+def with_all_kinds_of_tensors(channels: int, samples: int, outputs: int) -> nn.Module:
+    layers = nn.Flatten(), nn.Linear(channels * samples, 8), nn.ReLU(), Beside(), nn.Linear(8, outputs)
+    return nn.Sequential(*layers)
 
 
 @network("tied_network")
@@ -62,6 +92,11 @@ def predicted(content: bytes, frames: FrameSet, instances: np.ndarray[Any, Any])
         {"strategy": "multitask"},
         {"strategy": "joint"},
         {"network": "tied_network"},
+        {"network": "with_all_kinds_of_tensors"},
+        {"network": "with_all_kinds_of_tensors", "strategy": "er", "stream": "online"},
+        {"network": "with_all_kinds_of_tensors", "epochs_per_task": 3, "early_stopping": 1},
+        {"scenario": "time_il", "head": "cosine", "norm": "layer", "precision": "bfloat16"},
+        *({"scenario": "class_il_union", "strategy": name, "tasks": 2} for name in STRATEGIES),
         {"network": "resnet1d_wang", "epochs_per_task": 1, "tasks": 1},
     ],
     ids=str,

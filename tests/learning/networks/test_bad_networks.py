@@ -16,8 +16,8 @@ from torch import nn
 from clops_sweep import ContinualRun, RunConfig, network
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import NETWORKS
-from clops_sweep.learning.networks.module_probe import check_networks, probed
-from clops_sweep.testing import tiny_config, tiny_frames
+from clops_sweep.learning.networks.module_probe import check_networks, check_stored, probed
+from clops_sweep.testing import ContractViolation, check_network, tiny_config, tiny_frames
 
 SHAPE, OUTPUTS = (2, 40), 3
 
@@ -86,6 +86,18 @@ class CountsCalls(nn.Module):
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         self.calls += 1
         return hidden * (1 + self.calls) if self.training else hidden
+
+
+class OwnStatistics(nn.Module):
+    """Subtracts the mean of the latest training batch in evaluation; it is no buffer."""
+
+    mean: torch.Tensor | float = 0.0
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            self.mean = hidden.detach().mean()
+            return hidden - hidden.mean()
+        return hidden - self.mean
 
 
 class AlwaysDrops(nn.Module):
@@ -193,6 +205,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "always drops": (behind(AlwaysDrops), "other logits in evaluation mode when .*; draw random numbers in training"),
     "remembers": (behind(Remembers), "other logits in evaluation mode when it is called again"),
     "counts calls": (behind(CountsCalls), "other logits in training when it is called again"),
+    "statistics of its own": (
+        behind(OwnStatistics),
+        "other logits in evaluation mode after a training pass with the same buffers; keep statistics in buffers",
+    ),
     "draws its own": (behind(DrawsItsOwn), "other logits in training when it is called again"),
     "over the batch": (OverTheBatch, "gives an instance other logits in evaluation mode when others are in its batch"),
     "batch statistics alone": (
@@ -216,6 +232,94 @@ def test_what_cannot_be_trained_is_refused_with_its_layer(name: str) -> None:
         probed("mine", make, SHAPE, OUTPUTS)
     assert re.match(r"network 'mine': [^\n]*$", str(refused.value))
     assert len(str(refused.value)) < 400
+
+
+class Extra(nn.Module):
+    """A layer with extra state."""
+
+    def __init__(self, state: Any, *, takes: bool = True) -> None:
+        super().__init__()
+        self.state, self.takes = state, takes
+
+    def get_extra_state(self) -> Any:
+        return self.state
+
+    def set_extra_state(self, state: Any) -> None:
+        if self.takes:
+            self.state = state
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden * self.state if isinstance(self.state, torch.Tensor) and not self.state.ndim else hidden
+
+
+class Drawn(nn.Module):
+    """A random tensor that is a plain attribute, or a buffer."""
+
+    shift: torch.Tensor
+
+    def __init__(self, *, persistent: bool | None) -> None:
+        super().__init__()
+        if persistent is None:
+            self.shift = torch.randn(8)
+        else:
+            self.register_buffer("shift", torch.randn(8), persistent=persistent)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden + self.shift
+
+
+class Aliased(nn.Linear):
+    """Computes with the memory that its weights had when it was made."""
+
+    def __init__(self) -> None:
+        super().__init__(8, 8)
+        self.alias = [self.weight.data]
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return super().forward(hidden) + F.linear(hidden, self.alias[0])
+
+
+def raising() -> nn.Module:
+    layer = Extra(None)
+    layer.get_extra_state = lambda: 1 / 0  # type: ignore[method-assign]
+    return layer
+
+
+NOT_STORED: dict[str, tuple[Any, str]] = {
+    "a plain attribute": (lambda: Drawn(persistent=None), "outputs depend on something that a stored model lacks"),
+    "an alias": (Aliased, "outputs depend on something that a stored model lacks"),
+    "extra state": (
+        lambda: Extra({"version": 1}),
+        r"has '2\._extra_state', which is not a tensor; its models cannot be",
+    ),
+    "lost": (lambda: Extra(torch.rand(()), takes=False), "outputs depend on something that a stored model lacks"),
+    "raises": (raising, r"its models cannot be stored \(ZeroDivisionError"),
+    "sparse": (lambda: Extra(torch.eye(2).to_sparse()), "its models cannot be stored"),
+}
+"""Layers of networks that can be trained, but not stored."""
+
+
+@pytest.mark.parametrize("name", list(NOT_STORED))
+def test_models_that_lack_something_are_refused_before_training(name: str) -> None:
+    layer, sentence = NOT_STORED[name]
+    if name not in ("raises", "sparse"):
+        probed(name.replace(" ", "_"), behind(layer), SHAPE, OUTPUTS)
+    with pytest.raises(UsageError, match=f"^network 'mine': [^\n]*{sentence}"):
+        check_stored("mine", behind(layer), SHAPE, OUTPUTS)
+    with NETWORKS.temporarily("not_stored", behind(layer)):
+        config, frames = tiny_config("class_il", network="not_stored", strategy="finetune"), tiny_frames("class_il")
+        with pytest.raises(UsageError, match=sentence):
+            ContinualRun(config, frames, keep_models="last")
+    with pytest.raises(ContractViolation, match=sentence):
+        check_network(behind(layer), channels=1)
+
+
+@pytest.mark.parametrize("network", ["clops_cnn", "inception_time", "resnet1d_wang", "mlp", "linear"])
+def test_models_of_built_in_networks_lack_nothing(network: str) -> None:
+    shape = (1, 2500) if network == "clops_cnn" else (2, 200)
+    own = RunConfig(network=network).options_of("network")
+    for replaced in ({}, {"head": "cosine"}, {"projection": 5}, {"projection": 5, "scales": True}):
+        check_stored(network, NETWORKS[network], shape, OUTPUTS, own | replaced)
 
 
 def test_a_good_one_is_not() -> None:

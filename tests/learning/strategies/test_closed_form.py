@@ -107,6 +107,18 @@ def test_after_all_tasks_the_head_is_the_ridge_solution_on_all_data(method: str)
     assert not bias.any()
 
 
+@pytest.mark.parametrize("method", PROJECTED)
+def test_the_projection_is_drawn_as_by_its_authors(method: str) -> None:
+    run, _ = run_of(method, projection_size=1000)
+    *_, projection, _ = (it for it in run._training.learner.module(0).modules() if isinstance(it, nn.Linear))
+    bound = projection.in_features**-0.5
+    if method == "ranpac":
+        assert float(projection.weight.std()) == pytest.approx(1, abs=0.03)
+    else:
+        assert float(projection.weight.abs().max()) == pytest.approx(bound, rel=0.01)
+        assert float(projection.weight.std()) == pytest.approx(bound / 3**0.5, rel=0.03)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_the_order_of_tasks_does_not_matter(method: str) -> None:
     first, second = (head(run_of(method, order)[0]) for order in ("sequential", (2, 0, 1)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,11 @@ import torch.nn.functional as F
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.module_learner import ModuleLearner
@@ -100,8 +103,9 @@ class Reference:
         own = (instance[0], labels) if self.scenario.by_position else labels
         return {"reservoir": 0, "task_balanced": instance[0], "class_balanced": own}[division]
 
-    def offer(self, task: int, priorities: Any) -> None:
-        new = [{"instance": (task, place), "priority": float(p)} for place, p in enumerate(priorities)]
+    def offer(self, task: int, priorities: Any, places: Any = None) -> None:
+        offered = range(len(priorities)) if places is None else places
+        new = [{"instance": (task, place), "priority": float(priorities[place])} for place in offered]
         groups: dict[Any, list[dict[str, Any]]] = {}
         for entry in self.held + new:
             groups.setdefault(self.group(entry["instance"]), []).append(entry)
@@ -130,7 +134,7 @@ class Reference:
                 self.evaluate()
             order = self.options.get("er_storage_order", "random")
             s = [sum((one[i] + other[i]) / 2 for one, other in pairwise(history)) for i in range(len(rows))]
-            if config.strategy not in ("gdumb", "derpp"):
+            if config.strategy not in ("gdumb", "derpp", "er_ace"):
                 signed = {"random": random_priorities, "top": s, "bottom": [-value for value in s]}
                 self.offer(task, signed[order])
         return self
@@ -153,12 +157,13 @@ class Reference:
         if config.strategy == "derpp":
             uniform = uniform.reshape(len(batches), sets, count).transpose(1, 0, 2)
         offering = self.stream("memory", task, epoch).random(len(instances))
+        priorities = self.stream("memory", task).random(len(instances))
         first = 0
         for step, batch in enumerate(batches):
             draws = range(first, first + len(batch) + sets * count)
             first = draws.stop
             drawn = [[pool[i] for i in self.subset(numbers[step], len(pool))] for numbers in uniform]
-            if config.strategy == "derpp":
+            if config.strategy in ("derpp", "er_ace"):  # the memory changes with every step
                 drawn = [self.subset(numbers[step], len(self.held)) for numbers in uniform]
             extra = [[self.held[place]["instance"] for place in places] for places in drawn]
             for instance in (one for part in extra for one in part):
@@ -179,6 +184,8 @@ class Reference:
                 self.beta_adam.step()
             if config.strategy == "derpp":
                 self.into_the_reservoir(batch, logits.detach(), offering[step * size :])
+            if config.strategy == "er_ace" and not epoch:
+                self.offer(task, priorities, [place for _, place in batch])
 
     def loss(self, task: int, batch: list[Instance], logits: torch.Tensor, together: Any, drawn: Any) -> torch.Tensor:
         own, targets = len(batch), self.targets(together)
@@ -274,6 +281,7 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("er", {**BY_S, "er_storage_order": "bottom", "memory_division": "task_balanced"}, ("time_il",)),
     ("er", {"er_flip_strength": 2.0, "er_acquire": True, "acquisition": "random"}, EVERYWHERE),
     ("er_ace", {}, ("class_il_union", "time_il")),
+    ("er_ace", {"memory_fraction": 0.4, "memory_division": "class_balanced"}, ("class_il_union",)),
     ("derpp", {"memory_fraction": 0.3, "derpp_alpha": 0.7}, (*EVERYWHERE, "class_il_union")),
     ("derpp", {"memory_fraction": 0.9, "replay_ratio": 0.5}, ("class_il",)),
     ("derpp", {"batch_size": 12}, ("class_il",)),
@@ -317,7 +325,7 @@ def test_a_whole_run_is_that_of_the_second_program(
 
 
 @pytest.mark.parametrize("settings", [{}, WEIGHTED], ids=["", "weighted"])
-@pytest.mark.parametrize("name", ["er", "derpp", "agem", "gdumb"])
+@pytest.mark.parametrize("name", ["er", "er_ace", "derpp", "agem", "gdumb"])
 def test_so_is_one_in_pytorch(
     name: str, settings: dict[str, Any], paper_network: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,3 +348,15 @@ def test_a_memory_of_fixed_size_is_as_large_as_it_may_be_and_divided_as_asked_fo
     column = {"task_balanced": "task", "class_balanced": "label"}.get(division)
     if column:
         assert stored[column].value_counts().max() - stored[column].value_counts().min() <= 1
+
+
+def test_er_ace_learns_its_last_task(data_root: Path, tmp_path: Path) -> None:
+    """The memory holds the current task, so that new classes are contrasted with old ones."""
+    (space,) = load_spaces(shipped_space("methods_uci_har"))
+    prepare("uci_har", prepared_root=tmp_path, data_root=data_root, workers=1)
+    config = space.base.replace(strategy="er_ace")
+    result = ContinualRun(config, open_frames("uci_har", prepared_root=tmp_path, **config.data_key.view)).run()
+    tested = result.r_matrix.query("split == 'test'")
+    after_last = tested[tested["trained_on"] == tested["trained_on"].max()]
+    assert after_last["evaluated_on"].tolist() == [1, 2, 3]
+    assert after_last["accuracy"].iloc[-1] > 0.7

@@ -1,0 +1,75 @@
+"""Decisions and scores of rows of the table `predictions`, as the measures in `runs` define them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.special import logsumexp
+
+from clops_sweep.errors import UsageError
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Predictions of a model for n instances.
+
+    Attributes:
+        targets: bool [n, outputs].
+        probabilities: [n, outputs].
+        scores: [n, outputs], which rank the instances: the log-odds of the probabilities.
+        said: decisions, bool [n, outputs]: of exclusive classes the first with the largest logit, else the outputs with
+            a logit above 0.
+        exclusive: whether exactly one class is decided for each instance.
+    """
+
+    targets: Bools
+    probabilities: Floats
+    scores: Floats
+    said: Bools
+    exclusive: bool
+
+    @classmethod
+    def of(cls, predictions: pd.DataFrame) -> Predicted:
+        """Return the predictions of rows of the table.
+
+        Rows of earlier versions have no logits: their probabilities give scores and decisions.
+
+        Raises:
+            UsageError: no rows.
+        """
+        if predictions.empty:
+            raise UsageError("the run has no predictions: a sweep keeps them with --keep predictions")
+        count = sum(str(it).startswith("target_") and bool(predictions[it].notna().all()) for it in predictions)
+        names = {it: [f"{it}_{n}" for n in range(count)] for it in ("target", "probability", "logit")}
+        targets = predictions[names["target"]].to_numpy() > 0
+        probabilities = predictions[names["probability"]].to_numpy(dtype=float)
+        softmax = count > 1 and bool(np.allclose(probabilities.sum(1), 1, atol=1e-3))
+        if {"exclusive", *names["logit"]} <= {*predictions} and predictions["exclusive"].notna().all():
+            exclusive, logits = bool(predictions["exclusive"].all()), predictions[names["logit"]].to_numpy(dtype=float)
+            scores = log_odds(logits) if exclusive and softmax else logits
+        else:
+            exclusive, logits, scores = softmax, probabilities if softmax else probabilities - 0.5, probabilities
+        said = np.arange(count) == logits.argmax(1)[:, None] if exclusive else logits > 0
+        return cls(targets, probabilities, scores, said, exclusive)
+
+    @property
+    def right(self) -> Bools:
+        """Whether all decisions on an instance equal its targets, bool [n]."""
+        return np.asarray((self.said == self.targets).all(1))
+
+    def take(self, rows: npt.NDArray[np.generic]) -> Predicted:
+        """Return a subset of the instances, by index or mask."""
+        targets, said = self.targets[rows], self.said[rows]
+        return Predicted(targets, self.probabilities[rows], self.scores[rows], said, self.exclusive)
+
+
+def log_odds(logits: Floats) -> Floats:
+    """Return log(p_c / (1 - p_c)) of the softmax p of logits [n, C], which has no ties where p saturates at 1."""
+    others = [logsumexp(np.delete(logits, c, axis=1), axis=1) for c in range(logits.shape[1])]
+    return np.asarray(logits - np.stack(others, axis=1))

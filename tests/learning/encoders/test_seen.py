@@ -1,0 +1,91 @@
+"""What an encoder was trained on is not evaluated: the same signals or people in other data sets, at any distance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clops_sweep import ContinualRun, UsageError
+from clops_sweep.learning.models.model_facts import facts_in
+from clops_sweep.learning.models.trained_model import model_bytes, model_from
+from tests.learning.encoders.place import FILE, Place, config
+from tests.learning.encoders.test_stored_encoders import kept, pretrained
+
+OTHERS = """
+def changed(noise, name):
+    def found(data_root):
+        x, people, labels = signals()
+        x = x + np.float32(noise) * np.random.default_rng(1).standard_normal(x.shape).astype("f")
+        return Recordings(x, 32, ["I", "II"], "mV", labels, ("a", "b", "c", "d"), [f"{name}{it}" for it in people])
+    return found
+
+renamed = dataset("renamed")(changed(0, "p"))
+again = dataset("again", people_of="small")(changed(1, ""))
+third = dataset("third")(changed(2, "q"))
+"""
+
+
+@pytest.fixture
+def others(place: Place) -> Any:
+    from tests.data.declared_files import forget
+
+    place.declare(FILE + OTHERS)
+    yield place
+    forget("renamed", "again", "third")
+
+
+def refused(place: Place, encoder: str, dataset: str) -> None:
+    of = config(encoder, dataset=dataset)
+    with pytest.raises(UsageError, match=rf"patient .* is evaluated, and was seen by encoder '{encoder}' before"):
+        ContinualRun(of, place.frames(of))
+
+
+def test_equal_signals_and_declared_people_of_other_data_sets_are_not_evaluated(others: Place) -> None:
+    run_id, content, _ = pretrained(others)
+    for dataset in ("small", "renamed", "again"):
+        refused(others, f"run:{run_id}", dataset)
+    elsewhere = config(f"run:{run_id}", dataset="third")
+    ContinualRun(elsewhere, others.frames(elsewhere))
+
+    def early(asked: str) -> bytes:  # as a model was stored before signals were recorded
+        facts = replace(facts_in(content), signals="")
+        return model_bytes(model_from(content).network.state_dict(), facts)
+
+    of = config(f"run:{run_id}", dataset="again")
+    with pytest.raises(UsageError, match="was seen by encoder"):
+        ContinualRun(of, others.frames(of, early))
+
+
+def test_people_are_compared_whichever_data_set_is_declared_first(others: Place) -> None:
+    run_id, *_ = pretrained(others, dataset="again")
+    refused(others, f"run:{run_id}", "small")
+
+
+def test_what_the_first_of_a_chain_has_seen_is_known_to_the_last(others: Place) -> None:
+    first, *_ = pretrained(others)
+    second, *_ = kept(others, config(f"run:{first}", dataset="third", network="mlp", mlp_width=4))
+    for dataset in ("small", "renamed", "again", "third"):
+        refused(others, f"run:{second}", dataset)
+
+
+@pytest.mark.parametrize("dataset", ["renamed", "again"])
+def test_data_sets_that_a_declared_encoder_was_trained_on_are_known_to_the_last(others: Place, dataset: str) -> None:
+    others.declare(FILE.replace("samples=128)", f'samples=128, trained_on=["{dataset}"])') + OTHERS)
+    first, *_ = kept(others, config("plain", dataset="third", network="mlp", mlp_width=4))
+    second, *_ = kept(others, config(f"run:{first}", dataset="other", network="mlp", mlp_width=4))
+    for encoder in ("plain", f"run:{first}", f"run:{second}"):
+        with pytest.raises(UsageError, match=f"dataset '{dataset}': encoder '{encoder}' was trained on its people"):
+            others.frames(config(encoder, dataset=dataset))
+
+
+def test_signals_are_those_below_the_features(others: Place) -> None:
+    frames, signals = others.frames(config("plain")), others.frames(config(None))
+    assert frames.encoded is not None
+    (file,) = others.prepared.rglob("signals.npy")
+    assert len(np.unique(frames.encoded.digests)) == 2 * len(signals)
+    file.unlink()  # as in a folder of an earlier version
+    np.testing.assert_array_equal(others.frames(config("plain")).encoded.digests, frames.encoded.digests)
+    assert file.exists()
