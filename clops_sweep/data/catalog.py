@@ -80,7 +80,8 @@ class DatasetInfo:
     recording; None if recordings have one lead. `scenarios` are the supported built-in scenarios; class_il_union is
     supported wherever class_il is, subject_il always. `terms` are the ISO dates that end the terms of Time-IL, empty
     for terciles of the dates. `leads` is the default of that config field, except for domain_il by lead, whose
-    instances are single leads. `people_of` names the data set whose people these are, if their names are the same there.
+    instances are single leads. `people_of` names the data set whose people these are, if their names are the same
+    there.
     """
 
     name: str

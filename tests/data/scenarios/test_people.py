@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from clops_sweep import Recordings, UsageError, dataset, open_frames, prepare
-from clops_sweep.data.frames import TEST, Encoded, TRAINING, VALIDATION, FrameSet
+from clops_sweep.data.frames import TEST, TRAINING, VALIDATION, Encoded, FrameSet
 from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.data.scenarios import build_scenario, subject_il
 from clops_sweep.data.scenarios.leaks import check_leaks
