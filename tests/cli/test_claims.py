@@ -154,10 +154,20 @@ def test_declared_claims_are_decided_and_the_seal_is_told(folder: Path, prepared
         "changed since: claim higher was added, claim above was removed, the search space requests other runs "
         "(10 instead of 8)"
     )
-    seal = folder / "results" / "claims" / "new.json"
+    (seal,) = (folder / "results" / "claims").iterdir()
     seal.write_text(seal.read_text().replace("sealed_at", "sealed_on"))
     assert "was edited after it was sealed" in str(told("new.py", prepared_root=prepared_root).exception)
     assert "defines CLAIMS" in str(told("--seal", prepared_root=prepared_root).exception)
+
+
+def test_files_of_one_name_have_seals_of_their_own(folder: Path, prepared_root: Path) -> None:
+    for name, claim in (("a", CLAIMS), ("b", CLAIMS.replace('"above"', '"higher"'))):
+        (folder / name).mkdir()
+        (folder / name / "new.py").write_text((SPACE + claim).replace("epochs_per_task=2", "epochs_per_task=3"))
+        assert told(f"{name}/new.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    for name in "ab":
+        data = json.loads(told(f"{name}/new.py", "--json", prepared_root=prepared_root).stdout)
+        assert data["seal"].endswith("before the first run")
 
 
 def test_the_report_shows_declared_claims_and_their_seal(folder: Path, prepared_root: Path) -> None:
