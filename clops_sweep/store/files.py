@@ -299,7 +299,7 @@ def _scan(folder: str, beginning: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return [entry.name for entry in entries if entry.name.startswith(beginning) and _is_file(entry)]
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return []
 
 

@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clops_sweep.errors import DamagedStore, OtherFormat, UsageError, listed, masked, nearest, one_line, shown
+from clops_sweep.errors import (
+    DamagedStore,
+    OtherFormat,
+    UnreadableFile,
+    UsageError,
+    listed,
+    masked,
+    nearest,
+    one_line,
+    shown,
+)
 from clops_sweep.store.files import Files
 from clops_sweep.store.locks import held
 from clops_sweep.store.models import KeptModels, ModelFiles
@@ -121,7 +131,10 @@ class RunStore:
         Raises:
             OtherFormat: it has.
         """
-        if any(map(is_of_0_2, self._files.names(self.folder("runs")))):
+        names: list[str] = []
+        with contextlib.suppress(UnreadableFile):  # reported when it is read
+            names = self._files.names(self.folder("runs"))
+        if any(map(is_of_0_2, names)):
             raise OtherFormat(
                 f"results {self.files.shown}: written by clops-sweep 0.2; `python tools/convert_0_2_store.py "
                 f"{shlex.quote(self.files.anywhere)} NEW_FOLDER` in the source of clops-sweep copies its runs"

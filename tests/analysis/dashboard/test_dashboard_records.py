@@ -172,10 +172,10 @@ def test_a_store_that_cannot_be_read_is_shown_as_it_was(tmp_path: Path, generate
     generated.write_generated_runs(store, [space], instances=2, epochs=1)
     followed = FollowedStore(store, Recorded(), 0)
     good = followed.snapshot
-    damaged = tmp_path / "results" / "runs" / "finished-0123456789abcdef01234567.parquet"
+    damaged = tmp_path / "results" / "runs" / f"{store.next_stem()}-0123456789abcdef.parquet"
     damaged.write_bytes(b"not Parquet")
     shown = followed.refresh()
-    assert "not a whole Parquet file" in shown.problem
+    assert "its bytes are not those that were written there" in shown.problem
     assert (shown.runs is good.runs, shown.version) == (True, good.version + 1)
     assert followed.refresh().version == shown.version, "the same problem is no news"
     damaged.unlink()
