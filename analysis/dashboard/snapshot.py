@@ -15,7 +15,8 @@ import pandas as pd
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.launches import UnderWay, runs_under_way
-from clops_sweep.store.run_store import RunStore, owners_of
+from clops_sweep.store.parts import owners_of
+from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
 from ..figures.tracings import Frames

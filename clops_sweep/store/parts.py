@@ -300,3 +300,18 @@ class Verified:
             with contextlib.suppress(OSError):
                 write_file(self._path, json.dumps(self._marks).encode())
             self._added = False
+
+
+def files_of(part: Part, table: TableName) -> tuple[str, ...]:
+    """Return the names of the files with a part's rows in a table."""
+    return (part.name,) if table == "runs" else part.files.get(table, ())
+
+
+def owners_of(parts: Iterable[Part]) -> dict[str, Part]:
+    """Return the part to read each run from: a finished one rather than a failed one, else the newest."""
+    owners: dict[str, Part] = {}
+    for part in parts:
+        for run_id, status in part.statuses.items():
+            if status == "finished" or run_id not in owners or owners[run_id].statuses[run_id] == "failed":
+                owners[run_id] = part
+    return owners

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from clops_sweep.errors import DamagedStore, UnreadableFile, UsageError, one_line, shown
 from clops_sweep.experiment.columns import PHASES, RESULTS
 from clops_sweep.experiment.spaces.where import Where
-from clops_sweep.store.parts import Part, decoded, is_name, read_verified
-from clops_sweep.store.run_store import RunStore, owners_of
+from clops_sweep.store.parts import Part, decoded, is_name, owners_of, read_verified
+from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS, TableName
 from clops_sweep.store.writing import delete
 

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clops_sweep.store.parts import Part, conform, decoded, encoded, in_order, is_name, named, written_at
-from clops_sweep.store.tables import SCHEMAS, TableName
-
-if TYPE_CHECKING:
-    from clops_sweep.store.run_store import RunStore
-
-OTHERS: tuple[TableName, ...] = ("r_matrix", "curves", "instances", "predictions")
-"""The tables other than `runs`."""
+from clops_sweep.store.parts import Part, conform, decoded, encoded, in_order, is_name, named, owners_of, written_at
+from clops_sweep.store.reading import StoreReader
+from clops_sweep.store.tables import OTHERS, SCHEMAS, TableName
 
 RUNS_PER_PART, _BYTES_PER_PART = 2048, 2**24
 """Parts of this size are not merged further: a damaged part costs all its runs."""
@@ -27,7 +21,7 @@ Rows = Mapping[str, Mapping[TableName, pa.Table]]
 """The rows of some runs, by run and table."""
 
 
-def write(store: RunStore, rows: Rows) -> None:
+def write(store: StoreReader, rows: Rows) -> None:
     """Write the rows of runs that the store lacks, and replace those of failed runs.
 
     Parts that lack a column of the new rows are rewritten first, so that every part of a table has all columns.
@@ -51,7 +45,7 @@ def _has(part: Part, run_id: str, tables: Mapping[TableName, pa.Table]) -> bool:
     return status == "finished" and (failed or "predictions" not in tables or run_id in part.predicted)
 
 
-def _with_columns(store: RunStore, part: Part, schemas: Mapping[TableName, pa.Schema]) -> Part:
+def _with_columns(store: StoreReader, part: Part, schemas: Mapping[TableName, pa.Schema]) -> Part:
     """Return a part, rewritten if it lacks a column."""
     lacks = part.schema != schemas["runs"] or (
         bool(part.files.get("predictions")) and store.schema("predictions", [part]) != schemas["predictions"]
@@ -60,7 +54,7 @@ def _with_columns(store: RunStore, part: Part, schemas: Mapping[TableName, pa.Sc
 
 
 def commit(
-    store: RunStore,
+    store: StoreReader,
     sources: Sequence[Part],
     schemas: Mapping[TableName, pa.Schema],
     added: Mapping[TableName, Sequence[pa.Table]] | None = None,
@@ -113,13 +107,13 @@ def _joined(pieces: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     return in_order(pa.concat_tables([schema.empty_table(), *(conform(piece, schema) for piece in pieces)]))
 
 
-def _written(store: RunStore, table: TableName, stem: str, content: pa.Buffer) -> str:
+def _written(store: StoreReader, table: TableName, stem: str, content: pa.Buffer) -> str:
     name = named(stem, content)
     store.files.write(store.path(table, name), content)
     return name
 
 
-def _remove(store: RunStore, parts: Sequence[Part], kept: Mapping[TableName, Collection[str]]) -> None:
+def _remove(store: StoreReader, parts: Sequence[Part], kept: Mapping[TableName, Collection[str]]) -> None:
     """Remove replaced parts, those of `runs` first, and their files except those that another part has taken over."""
     store.files.delete(store.path("runs", part.name) for part in parts)
     for table in OTHERS:
@@ -127,7 +121,7 @@ def _remove(store: RunStore, parts: Sequence[Part], kept: Mapping[TableName, Col
         store.files.delete(store.path(table, name) for name in names)
 
 
-def delete(store: RunStore, run_ids: Collection[str]) -> None:
+def delete(store: StoreReader, run_ids: Collection[str]) -> None:
     """Remove the rows of some runs, part by part: each run is removed completely or not at all."""
     live = store.live()
     schemas = _schemas(store, live)
@@ -138,7 +132,7 @@ def delete(store: RunStore, run_ids: Collection[str]) -> None:
                 _remove(store, [left], {})
 
 
-def merge_parts(store: RunStore, *, at_least: int = 2) -> int:
+def merge_parts(store: StoreReader, *, at_least: int = 2) -> int:
     """Merge small parts into larger ones if there are enough, and return how many were merged."""
     small = [part for part in store.live() if len(part.statuses) < RUNS_PER_PART]
     if len(small) < at_least:
@@ -152,7 +146,7 @@ def merge_parts(store: RunStore, *, at_least: int = 2) -> int:
     return merged
 
 
-def _batches(store: RunStore, parts: Sequence[Part]) -> Iterator[list[Part]]:
+def _batches(store: StoreReader, parts: Sequence[Part]) -> Iterator[list[Part]]:
     """Yield the parts in groups that each fill a larger part."""
     sizes = {table: store.files.sizes(store.folder(table)) for table in SCHEMAS}
     batch: list[Part] = []
@@ -168,13 +162,11 @@ def _batches(store: RunStore, parts: Sequence[Part]) -> Iterator[list[Part]]:
     yield batch
 
 
-def tidy(store: RunStore) -> None:
+def tidy(store: StoreReader) -> None:
     """Finish what a killed process has begun: replaced parts go, runs written twice are kept once.
 
     Files that no part names are moved away, not deleted: the part that named them may have been damaged.
     """
-    from clops_sweep.store.run_store import owners_of
-
     live = store.live()
     owners = owners_of(live)
     schemas = _schemas(store, live)
@@ -196,5 +188,5 @@ def tidy(store: RunStore) -> None:
             store.files.move(store.path(table, name), f"{store.work_folder}/left/{table}-{name}")
 
 
-def _schemas(store: RunStore, parts: Sequence[Part]) -> Mapping[TableName, pa.Schema]:
+def _schemas(store: StoreReader, parts: Sequence[Part]) -> Mapping[TableName, pa.Schema]:
     return {table: store.schema(table, parts) for table in SCHEMAS}
