@@ -27,7 +27,8 @@ from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS
 from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, headline, unregistered
 from clops_sweep.experiment.provenance import changed_code, described, plugin_files
 from clops_sweep.store.rows import printable
-from clops_sweep.store.run_store import RunStore, rerun_command
+from clops_sweep.store.reading import rerun_command
+from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
     from clops_sweep.analysis.people.patient_intervals import PatientInterval

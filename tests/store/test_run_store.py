@@ -19,7 +19,7 @@ from clops_sweep.errors import DamagedStore, OtherFormat, UsageError
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.strategies.finetune import FineTuning
-from clops_sweep.store import parts, run_store, writing
+from clops_sweep.store import parts, reading, run_store, writing
 from clops_sweep.store.parts import encoded, named
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, PREDICTIONS, SCHEMAS
@@ -378,7 +378,7 @@ def test_a_place_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
 def test_a_store_that_stays_locked_is_refused(store: RunStore, finished_tables: Tables) -> None:
     add(store, 1, finished_tables)
     with RunStore(store.uri).locked(), pytest.MonkeyPatch.context() as patched:
-        patched.setattr(run_store, "_SECONDS_TO_LOCK", 0.2)
+        patched.setattr(reading, "_SECONDS_TO_LOCK", 0.2)
         began = time.monotonic()
         with pytest.raises(UsageError, match="another process is rewriting it"):
             store.flush()
