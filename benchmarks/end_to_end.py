@@ -1,4 +1,4 @@
-"""Duration of a complete sweep of many short runs with Ray, and processor time of driver and compaction.
+"""Duration of a complete sweep of many short runs with Ray, and processor time of the driver.
 
 ``python -m benchmarks.end_to_end CORES SECONDS RUNS`` measures one such sweep, over runs that sleep.
 """
@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,11 +27,8 @@ import time
 def note(what, seconds):
     with open({folder!r} + "/" + what, "a") as file:
         file.write(f"{{seconds}}\\n")
-
-if "clops_sweep.store.upkeep.background" in sys.orig_argv:
-    atexit.register(lambda: note("compaction", time.process_time()))
 """
-"""A `sitecustomize` module, which Python runs in every process: compaction processes record their processor time."""
+"""A `sitecustomize` module, which Python runs in every process."""
 
 _DRIVER = """
 import atexit
@@ -41,16 +37,7 @@ import time
 from sitecustomize import note
 
 from clops_sweep.cli.command import main
-from clops_sweep.store.run_store import RunStore
 
-plain = RunStore.compact_if_many
-
-def compact_if_many(store):
-    begun = time.process_time()
-    plain(store)
-    note("compaction", time.process_time() - begun)
-
-RunStore.compact_if_many = compact_if_many
 atexit.register(lambda: note("driver", time.process_time()))
 main()
 """
@@ -65,9 +52,7 @@ class Whole:
         seconds: sleep of each run.
         runs: number of runs.
         clock: wall-clock seconds.
-        driver: processor time of the driver, including its own compaction.
-        compaction: processor time of all compaction, during the sweep and at its end.
-        compactions: number of compactions.
+        driver: processor time of the driver, which writes the store.
         parts: number of parts of the table `runs` at the end.
     """
 
@@ -76,8 +61,6 @@ class Whole:
     runs: int
     clock: float
     driver: float
-    compaction: float
-    compactions: int
     parts: int
 
 
@@ -100,14 +83,11 @@ def whole(cores: int, seconds: float, runs: int) -> Whole:
             cwd=root, env=environment, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
         clock = time.perf_counter() - begun
-        noted = defaultdict(list)
-        for what in ("driver", "compaction"):
-            noted[what] = [float(line) for line in (root / what).read_text().splitlines()]
+        driver = sum(float(line) for line in (root / "driver").read_text().splitlines())
         run_ids = pq.read_table(root / "results" / "runs", columns=["run_id"])["run_id"].to_pylist()
         assert len(run_ids) == len(set(run_ids)) == runs
         parts = len(list((root / "results" / "runs").glob("*.parquet")))
-    used = noted["compaction"]
-    return Whole(cores, seconds, runs, clock, sum(noted["driver"]), sum(used), len(used), parts)
+    return Whole(cores, seconds, runs, clock, driver, parts)
 
 
 def run(*, quick: bool) -> str:
@@ -117,12 +97,6 @@ def run(*, quick: bool) -> str:
     rows = [
         ["by the clock", f"{found.clock:.0f}", f"{1e3 * found.clock * found.cores / found.runs:.0f}", ""],
         ["driver", f"{found.driver:.1f}", f"{1e3 * found.driver / found.runs:.1f}", f"{found.driver / slept:.1%}"],
-        [
-            f"compaction, {found.compactions} times",
-            f"{found.compaction:.1f}",
-            f"{1e3 * found.compaction / found.runs:.1f}",
-            f"{found.compaction / slept:.1%}",
-        ],
     ]
     return (
         "## A sweep of short runs, end to end\n\n"

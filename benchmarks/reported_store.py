@@ -15,7 +15,10 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.store.parts import rows_of
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS, TableName
+from clops_sweep.store.writing import RUNS_PER_PART, commit
 
 TASKS = ("0-1", "2-3", "4-5", "6-7", "8-9", "10-11")
 _DATA_HASH = "generated0001"
@@ -64,7 +67,11 @@ def fill(store: RunStore, space: SearchSpace) -> int:
     tables = {name: _again([it[name] for it in few], ids) for name in few[0] if name != "runs"}
     schema = few[0]["runs"].schema
     columns = {name: [row.get(name) for row in rows] for name in schema.names}
-    generated.write_tables(store, ids, {"runs": pa.table(columns, schema=schema), **tables})
+    of_all: dict[TableName, pa.Table] = {"runs": pa.table(columns, schema=schema), **tables}
+    with store.locked():
+        for start in range(0, len(ids), RUNS_PER_PART):
+            part = set(ids[start : start + RUNS_PER_PART])
+            commit(store, [], SCHEMAS, {name: [rows_of(rows, part)] for name, rows in of_all.items()})
     return len(ids)
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks import large_store
 from benchmarks.timing import table
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.experiment.columns import config_row
@@ -22,7 +21,7 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 
 HASH = "benchmark"
-SYNCED = 200
+SYNCED, RUNS_PER_FLUSH = 200, 500
 
 
 def space(runs: int) -> SearchSpace:
@@ -57,25 +56,18 @@ def run(*, quick: bool) -> str:
         store.open_for_writing()
         measure("plan, nothing finished", lambda: make_plan(requests, store, lambda _: HASH), count)
         first, rest = requests[:SYNCED], requests[SYNCED:]
-        measure(f"write {SYNCED} runs, synced to the disk", lambda: _record(store, first), len(first))
+        measure(f"write {SYNCED} runs in one part, synced to the disk", lambda: _record(store, first), len(first))
         fill(store, rest, HASH)
         measure("which runs are finished", store.statuses)
-        measure("whether one run is finished", lambda: store.finished([requests[0].config.run_id(HASH)]))
         measure("plan, everything finished", lambda: make_plan(requests, store, lambda _: HASH), count)
         plan = make_plan(requests, store, lambda _: HASH)
         measure("estimate what half of them would cost", lambda: estimate(plan.asked[::2], plan.asked, store))
         measure("read the table of runs", lambda: store.read("runs"), count)
         measure("read three of its columns", lambda: store.read("runs", columns=["run_id", "status", "auc"]), count)
         measure("read the learning curves", lambda: store.read("curves"), count)
-        measure("compact the store", store.compact, count)
-        measure("which runs are finished, compacted", RunStore(store.uri).statuses)
-        measure("read the table of runs, compacted", lambda: store.read("runs"))
-        measure("read the learning curves, compacted", lambda: store.read("curves"))
     return (
         "## Store and planner\n\nBy the clock, and processor time of the process; the last column is of the latter.\n\n"
         + table(["what", "seconds", "processor time", "ms a run"], rows)
-        + "\n\n"
-        + large_store.run(space, quick=quick)
     )
 
 
@@ -84,15 +76,19 @@ def fill(store: RunStore, requests: Sequence[RunRequest], content: str) -> None:
     synced = os.fsync
     os.fsync = lambda handle: None
     try:
-        for request in requests:
-            store.write_finished(request.config.run_id(content), _tables(request, content))
+        for number, request in enumerate(requests, 1):
+            store.add(request.config.run_id(content), _tables(request, content))
+            if number % RUNS_PER_FLUSH == 0:
+                store.flush()
+        store.flush()
     finally:
         os.fsync = synced
 
 
 def _record(store: RunStore, requests: Sequence[RunRequest]) -> None:
     for request in requests:
-        store.write_finished(request.config.run_id(HASH), _tables(request, HASH))
+        store.add(request.config.run_id(HASH), _tables(request, HASH))
+    store.flush()
 
 
 def _tables(request: RunRequest, content: str) -> dict[TableName, pa.Table]:

@@ -52,7 +52,7 @@ def _environment(root: Path) -> dict[str, str]:
 
 
 def _commands(root: Path, runs: int) -> str:
-    """Measure commands on a store of finished runs, of which only the last hundreds are not compacted."""
+    """Measure commands on a store of finished runs."""
     (root / "grid.py").write_text(GRID.format(runs=runs))
     asked = space(runs)
     content = data_hash("synthetic", prepared_root=root / "prepared")
@@ -60,11 +60,8 @@ def _commands(root: Path, runs: int) -> str:
     requests = list(asked.requests())
     distinct = len({request.config.run_id(content) for request in requests})  # equivalent cells share a run
     store = RunStore(root / "results")
-    last = len(requests) - len(requests) // 20
-    for start in range(0, last, 2000):
-        fill(store, requests[start : min(start + 2000, last)], content)
-        store.compact()
-    fill(store, requests[last:], content)
+    store.open_for_writing()
+    fill(store, requests, content)
     command = [sys.executable, "-m", "clops_sweep.cli"]
     here = ["--results", str(root / "results")]
     rows = []

@@ -492,8 +492,8 @@ def encode(
 def delete(results: str | PathLike[str], where: str) -> int:
     """Delete the runs of a store that meet a condition, from all its tables.
 
-    The change is atomic: no part is deleted before its replacement is verified. After a kill, repeat the call. A sweep
-    that requests deleted runs computes them again.
+    Each run is deleted from all tables or stays whole: after a kill, repeat the call. A sweep that requests deleted
+    runs computes them again.
 
     Args:
         results: the store, a folder or a URI.
@@ -503,18 +503,18 @@ def delete(results: str | PathLike[str], where: str) -> int:
         The number of deleted runs.
 
     Raises:
-        UsageError: no run meets the condition, it names an unknown column, or a sweep is running on the store.
+        UsageError: no run meets the condition, it names an unknown column, or the store cannot be written to.
     """
-    from clops_sweep.store.upkeep.changes import delete_runs, matching
+    from clops_sweep.store.upkeep import delete_runs, matching
 
     store = _existing(results)
-    return delete_runs(store, lambda: matching(store, where))
+    return delete_runs(store, matching(store, where))
 
 
 def merge(results: str | PathLike[str], other: str | PathLike[str]) -> int:
     """Copy the runs that another store has and this one lacks, with all their tables.
 
-    The change is atomic, as in `delete`. The other store is not changed; either may be a folder or a URI.
+    After a kill, repeat the call. The other store is not changed; either may be a folder or a URI.
 
     Args:
         results: the store to add to; created if missing.
@@ -524,10 +524,10 @@ def merge(results: str | PathLike[str], other: str | PathLike[str]) -> int:
         The number of copied runs.
 
     Raises:
-        UsageError: a run has different numbers in the two stores, or a sweep is running on `results`.
+        UsageError: a run has different numbers in the two stores, or a store cannot be read or written to.
     """
     from clops_sweep.store.run_store import RunStore
-    from clops_sweep.store.upkeep.changes import merge_runs
+    from clops_sweep.store.upkeep import merge_runs
 
     _check_path("results", results)
     return merge_runs(RunStore.named(str(results)), _existing(other, "other"))

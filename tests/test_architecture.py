@@ -138,7 +138,7 @@ def test_all_sources_are_looked_at(linked: Path) -> None:
             "import clops_sweep.learning.learners.optimizers",
             "In learning, arrows run from",
         ),
-        ("store/parts.py", "import clops_sweep.store.upkeep.background", "In store, arrows run from"),
+        ("store/parts.py", "import clops_sweep.store.upkeep", "In store, arrows run from"),
         ("execution/jobs.py", "import clops_sweep.execution.worker.scratch", "In execution, arrows run from"),
         (
             "experiment/plugins/values.py",

@@ -20,6 +20,7 @@ from clops_sweep import RunConfig, SearchSpace, read, sweep
 from clops_sweep.errors import UsageError
 from clops_sweep.machine import installed_version
 from clops_sweep.store.run_store import RunStore
+from tests.stores import write_finished
 
 SCRIPT = """
 import json, sys, warnings
@@ -139,7 +140,7 @@ def test_one_run_or_column_is_read_as_several_are(
     ids = ["a" * 24, "b" * 24]
     store = RunStore(tmp_path / "results")
     for run_id in ids:
-        store.write_finished(run_id, finished_tables(run_id, RunConfig()))
+        write_finished(store, run_id, finished_tables(run_id, RunConfig()))
     for one in (ids[0], ids[:1], (ids[0],), np.array(ids[:1]), pd.Series(ids[:1]), {ids[0]: 1}, iter(ids[:1])):
         assert read(store.uri, run_ids=one)["run_id"].tolist() == ids[:1]
     for column in ("auc", ["auc"], np.array(["auc"]), pd.Index(["auc"])):

@@ -21,9 +21,9 @@ from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
-from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.stores import record_result
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

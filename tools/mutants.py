@@ -26,20 +26,41 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "mutants"
-MUTATED = (
-    "clops_sweep/learning/losses.py clops_sweep/learning/class_weights.py clops_sweep/learning/early_stopping.py "
-    "clops_sweep/learning/batches.py clops_sweep/learning/metrics clops_sweep/learning/replay "
-    "clops_sweep/learning/learners clops_sweep/learning/by_loss clops_sweep/learning/augmentation "
-    "clops_sweep/data/files clops_sweep/data/splits clops_sweep/data/scenarios clops_sweep/experiment/metrics.py "
-    "analysis/statistics.py analysis/metrics.py"
-).split()
-TESTS = (
-    "tests/learning/metrics tests/learning/replay tests/learning/learners tests/learning/by_loss "
-    "tests/learning/augmentation tests/learning/strategies tests/learning/test_losses.py "
-    "tests/learning/test_class_weights.py tests/learning/test_early_stopping.py tests/learning/test_batches.py "
-    "tests/data/files tests/data/splits tests/data/scenarios tests/experiment/test_metrics.py "
-    "tests/analysis/test_statistics.py tests/analysis/test_metrics.py"
-).split()
+MUTATED = [
+    "clops_sweep/learning/losses.py",
+    "clops_sweep/learning/class_weights.py",
+    "clops_sweep/learning/early_stopping.py",
+    "clops_sweep/learning/batches.py",
+    "clops_sweep/learning/metrics",
+    "clops_sweep/learning/replay",
+    "clops_sweep/learning/learners",
+    "clops_sweep/learning/by_loss",
+    "clops_sweep/learning/augmentation",
+    "clops_sweep/data/files",
+    "clops_sweep/data/splits",
+    "clops_sweep/data/scenarios",
+    "clops_sweep/experiment/metrics.py",
+    "analysis/statistics.py",
+    "analysis/metrics.py",
+]
+TESTS = [
+    "tests/learning/metrics",
+    "tests/learning/replay",
+    "tests/learning/learners",
+    "tests/learning/by_loss",
+    "tests/learning/augmentation",
+    "tests/learning/strategies",
+    "tests/learning/test_losses.py",
+    "tests/learning/test_class_weights.py",
+    "tests/learning/test_early_stopping.py",
+    "tests/learning/test_batches.py",
+    "tests/data/files",
+    "tests/data/splits",
+    "tests/data/scenarios",
+    "tests/experiment/test_metrics.py",
+    "tests/analysis/test_statistics.py",
+    "tests/analysis/test_metrics.py",
+]
 SECONDS = 45
 PYTEST = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header", "--tb=no"]
 SWAPPED: dict[type, type] = {
@@ -69,7 +90,9 @@ SWAPPED: dict[type, type] = {
 
 def files(places: list[str]) -> list[str]:
     """Return the Python files of some places, relative to the root."""
-    paths = [path for it in places for path in ([ROOT / it] if it.endswith(".py") else sorted((ROOT / it).rglob("*.py")))]
+    paths = [
+        path for it in places for path in ([ROOT / it] if it.endswith(".py") else sorted((ROOT / it).rglob("*.py")))
+    ]
     return [str(path.relative_to(ROOT)) for path in paths]
 
 
@@ -237,7 +260,16 @@ def main() -> None:
     chosen = random.Random(asked.seed).sample(candidates, asked.count)
     path = ROOT / "benchmarks" / f"mutants_seed{asked.seed}.jsonl"
     known = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    for module in ("numpy", "pandas", "pyarrow.parquet", "torch", "pytest", "hypothesis", "scipy.stats", "sklearn.metrics"):
+    for module in (
+        "numpy",
+        "pandas",
+        "pyarrow.parquet",
+        "torch",
+        "pytest",
+        "hypothesis",
+        "scipy.stats",
+        "sklearn.metrics",
+    ):
         importlib.import_module(module)  # once: each mutant is tried in a fork
     for mutant in chosen[len(known) :]:
         nodes = tests[mutant["file"]][mutant["line"]]
@@ -250,7 +282,9 @@ def main() -> None:
         known.append({**mutant, "tests": len(nodes), "result": result})
         with path.open("a") as file:
             file.write(json.dumps(known[-1]) + "\n")
-        print(f"{result:8} {mutant['file']}:{mutant['line']} {mutant['was'][:60]} -> {mutant['became'][:60]}", flush=True)
+        print(
+            f"{result:8} {mutant['file']}:{mutant['line']} {mutant['was'][:60]} -> {mutant['became'][:60]}", flush=True
+        )
     killed = sum(it["result"] != "survived" for it in known)
     print(f"{killed} of {len(known)} killed ({killed / len(known):.0%})")
 

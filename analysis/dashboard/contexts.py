@@ -15,8 +15,8 @@ import pandas as pd
 
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.columns import config_columns
-from clops_sweep.store.run_store import rerun_command
-from clops_sweep.store.under_way import UnderWay
+from clops_sweep.store.launches import UnderWay
+from clops_sweep.store.reading import rerun_command
 
 from ..as_stored import stored_value
 from ..collect import label_text

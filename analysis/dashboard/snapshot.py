@@ -14,9 +14,9 @@ import pandas as pd
 
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.search.records import StudyRecord
-from clops_sweep.store.part_names import Status, single
+from clops_sweep.store.launches import UnderWay, runs_under_way
+from clops_sweep.store.parts import owners_of
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.under_way import UnderWay, runs_under_way
 
 from ..collect import Experiment
 from ..figures.tracings import Frames
@@ -105,7 +105,6 @@ class FollowedStore:
         self._seconds = seconds
         self._one_reader = threading.Lock()
         self._mark: Hashable = None
-        self._failures: dict[str, Hashable] = {}
         self._asked = 0.0
         self.snapshot = Snapshot(0, store.read("runs", []).set_index("run_id", drop=False))
         self.snapshot = self._read()
@@ -128,8 +127,9 @@ class FollowedStore:
 
     def _read(self) -> Snapshot:
         self.store.files.check_is_there()
-        statuses = self.store.recorded()
-        failures = self._failure_marks(statuses)
+        owners = owners_of(self.store.live())
+        statuses = {run_id: part.statuses[run_id] for run_id, part in owners.items()}
+        failures = {run_id: part.name for run_id, part in owners.items() if statuses[run_id] == "failed"}
         mark = (frozenset(statuses.items()), frozenset(failures.items()), self._source.mark())
         under_way = runs_under_way(self.store)
         epochs = self.snapshot.epochs + (under_way != self.snapshot.under_way)
@@ -139,7 +139,7 @@ class FollowedStore:
             return replace(self.snapshot, under_way=under_way, epochs=epochs)
         before = self.snapshot.runs
         same = [
-            statuses.get(run_id) == status and failures.get(run_id) == self._failures.get(run_id)
+            status == statuses.get(run_id) == "finished"  # a failed run may have failed again
             for run_id, status in zip(map(str, before.index), map(str, before["status"]), strict=True)
         ]
         kept = before[np.array(same, dtype=bool)]
@@ -151,11 +151,5 @@ class FollowedStore:
             name = experiment.name if experiment.name not in found else f"{experiment.name} (search)"
             found[name] = Followed(experiment, study, experiment.measured)
         frames = self._source.frames([it.experiment for it in found.values()])
-        self._mark, self._failures = mark, failures
+        self._mark = mark
         return Snapshot(self.snapshot.version + 1, runs, found, frames, under_way=under_way, epochs=epochs)
-
-    def _failure_marks(self, statuses: Mapping[str, Status]) -> dict[str, Hashable]:
-        """Return values that change when a failed run fails again."""
-        names = {single("failed", run_id).name: run_id for run_id, status in statuses.items() if status == "failed"}
-        marks = self.store.files.marks(self.store.folder("runs"), names)
-        return {names[name]: tuple(mark) for name, mark in marks.items()}

@@ -157,7 +157,7 @@ def predictions_of(store: RunStore, run_ids: Iterable[str] | None = None) -> Ite
         store: the store.
         run_ids: the runs; by default all with predictions.
     """
-    there = store.parts["predictions"].finished()
+    there = store.predicted()
     for run_id in sorted(there) if run_ids is None else [it for it in run_ids if it in there]:
         yield run_id, store.read("predictions", run_id)
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
-from clops_sweep.store.run_store import rerun_command
+from clops_sweep.store.reading import rerun_command
 
 from ..axis_names import axis_symbol
 from ..drawing.pictures import Picture

@@ -49,7 +49,7 @@ def patients_text(experiment: Experiment, store: RunStore, name: str, title: str
 
 def _rows(experiment: Experiment, store: RunStore) -> Iterator[tuple[str, ...]]:
     finished = experiment.runs[experiment.runs["status"] == "finished"]
-    there = finished[finished["run_id"].isin(store.parts["predictions"].finished())]
+    there = finished[finished["run_id"].isin(store.predicted())]
     if there.empty:
         return
     replicates = experiment.replicates_of(there)

@@ -105,7 +105,7 @@ def make_report(
 
 
 def _predictions(store: RunStore, run_id: str) -> Any:
-    if not store.parts["predictions"].has_finished([run_id]):
+    if run_id not in store.predicted():
         raise UsageError(
             f"run {run_id}: its predictions were not stored; run its search space again with --keep predictions, which "
             "adds them to finished runs"

@@ -6,7 +6,7 @@ import click
 
 from clops_sweep.cli.options import EXIT_FAILED, Ended, json_option, print_json, results_option
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.upkeep.verification import faults
+from clops_sweep.store.upkeep import faults
 
 
 @click.command()

@@ -53,7 +53,7 @@ def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
         seal=seal_in_words(asked) if asked.selection.claims else "",
         manifests=_manifests(asked, runs.drop_duplicates("dataset").to_dict("records")),
         studies=[it.record for it in standings(asked) if it.record is not None] if given else [],
-        keeps_predictions=bool(store.parts["predictions"].has_finished([first])),
+        keeps_predictions=first in store.predicted(),
     )
     text = written(study)
     if output is not None:

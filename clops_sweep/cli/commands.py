@@ -27,8 +27,8 @@ from clops_sweep.cli.options import cpus_option, device_option, gpus_option, jso
 from clops_sweep.cli.plan import Facts, plan_as_data, print_plan, say_plan
 from clops_sweep.cli.report import report
 from clops_sweep.cli.request_options import request_options
-from clops_sweep.cli.rewrite import delete, merge, migrate
-from clops_sweep.cli.runs import compact, rerun
+from clops_sweep.cli.rewrite import delete, merge
+from clops_sweep.cli.runs import rerun
 from clops_sweep.cli.search import studies_in_words, study_counts
 from clops_sweep.cli.show import show
 from clops_sweep.cli.update_report import update_report
@@ -36,8 +36,8 @@ from clops_sweep.errors import UsageError, several, shown
 from clops_sweep.experiment.limits import Device
 from clops_sweep.planning.request import Request
 from clops_sweep.search.standing import failed_runs
+from clops_sweep.store.launches import UnderWay, runs_under_way
 from clops_sweep.store.rows import failure_reason, printable
-from clops_sweep.store.under_way import UnderWay, runs_under_way
 
 _SECONDS_BETWEEN_LOOKS, _SECONDS_BETWEEN_LOOKS_ELSEWHERE = 3.0, 15.0
 _RUNNING_SHOWN = 20
@@ -193,7 +193,7 @@ SECTIONS: Mapping[str, Sequence[click.Command]] = {
     "Run": (new, plan_command, launch, status, logs),
     "Results": (report, dashboard, show, claims, checklist, update_report, rerun, export),
     "Data and machine": (data, doctor),
-    "Store": (check, compact, merge, delete, migrate),
+    "Store": (check, merge, delete),
 }
 """All commands by heading in the help."""
 

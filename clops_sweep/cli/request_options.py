@@ -111,8 +111,6 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
                     err=True,
                 )
             store = RunStore.named(results, keep=keep)
-            if files and store.is_from_0_2():
-                click.echo(f"clops-sweep: results {store.files.shown}: {store.parts['runs'].from_0_2}", err=True)
             encoders = Encoders(store.models.read, data_root)
             asked = Request(selection, PreparedData.found(prepared_root, data_root, encoders), store, shard)
             function(with_reported(asked), **others)

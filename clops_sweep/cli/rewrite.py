@@ -1,4 +1,4 @@
-"""Commands that rewrite a store: migrate, delete and merge."""
+"""Commands that rewrite a store: delete and merge."""
 
 from __future__ import annotations
 
@@ -6,41 +6,11 @@ import sys
 
 import click
 
-from clops_sweep.cli.options import NotEmpty, json_option, plugins_option, print_json
-from clops_sweep.errors import UsageError, several
-from clops_sweep.store.rows import printable
+from clops_sweep.cli.options import NotEmpty, json_option, print_json
+from clops_sweep.errors import UsageError, one_line, several
 from clops_sweep.store.run_store import RunStore
 
 _results_argument = click.argument("results", type=NotEmpty(), metavar="RESULTS")
-
-
-@click.command()
-@_results_argument
-@plugins_option
-@json_option
-def migrate(results: str, as_json: bool) -> None:
-    """Convert a store of clops-sweep 0.2. Numbers do not change; runs get the ids of this version.
-
-    RESULTS is a folder or s3://... Old parts are deleted only after the new ones are verified. If the command is
-    interrupted, repeat it. Runs of plug-ins that no --plugins file declares keep their ids.
-    """
-    from clops_sweep.search.run_ids import rename_runs
-    from clops_sweep.store.upkeep.migration import migrate as rewrite
-
-    store = RunStore.named(results)
-    store.files.check_is_there()
-    done = rewrite(store, lambda new_ids: rename_runs(store, new_ids))
-    if as_json:
-        print_json({"results": store.files.shown, **vars(done)})
-        return
-    click.echo(
-        f"{several(done.runs, 'run')} in {store.files.shown}: {len(done.new_ids)} got a new id, "
-        f"{several(done.parts, 'part')} rewritten"
-    )
-    for dropped, kept in sorted(done.dropped.items()):
-        click.echo(f"dropped {dropped}: the same run as {kept}, which stays")
-    for reason, runs in sorted(done.unknown.items()):
-        click.echo(f"{several(runs, 'run')} kept the old id: {printable(reason)}")
 
 
 @click.command()
@@ -60,11 +30,10 @@ def delete(results: str, where: str, dry_run: bool, yes: bool, as_json: bool) ->
 
     If the command is interrupted, repeat it: each run is deleted completely or not at all.
     """
-    from clops_sweep.store.upkeep.changes import delete_runs, matching
+    from clops_sweep.store.upkeep import delete_runs, matching
 
     store = RunStore.named(results)
     store.files.check_is_there()
-    store.check_format()
     chosen = matching(store, where)
     states = store.recorded()
     failed = sum(states.get(run_id) == "failed" for run_id in chosen)
@@ -72,7 +41,7 @@ def delete(results: str, where: str, dry_run: bool, yes: bool, as_json: bool) ->
         matched = f"{several(len(chosen), 'run')} of {len(states)} in {store.files.shown} match"
         click.echo(f"{matched}, {failed} of them failed")
     confirmed = not dry_run and (yes or _confirmed(as_json))
-    deleted = delete_runs(store, lambda: chosen) if confirmed else 0
+    deleted = delete_runs(store, chosen) if confirmed else 0
     if as_json:
         counts = {"runs": len(states), "matched": len(chosen), "failed": failed, "deleted": deleted}
         print_json({"results": store.files.shown, **counts})
@@ -92,19 +61,42 @@ def _confirmed(err: bool) -> bool:
 
 @click.command()
 @_results_argument
-@click.argument("other", type=NotEmpty(), metavar="OTHER")
+@click.argument("other", type=NotEmpty(), metavar="[OTHER]", required=False)
+@click.option(
+    "--parts", is_flag=True, help="Merge the small files of RESULTS; a launch does so itself in a local folder."
+)
 @json_option
-def merge(results: str, other: str, as_json: bool) -> None:
+def merge(results: str, other: str | None, parts: bool, as_json: bool) -> None:
     """Copy the runs of the store OTHER that the store RESULTS lacks. Both are a folder or s3://...
 
     OTHER is not changed. If a run has different numbers in the two stores, nothing is copied.
     """
-    from clops_sweep.store.upkeep.changes import merge_runs
+    from clops_sweep.store.upkeep import merge_runs
+    from clops_sweep.store.writing import merge_parts
 
-    store, source = RunStore.named(results), RunStore.named(other)
-    copied, incomplete = merge_runs(store, source), len(source.incomplete())
+    if (other is None) == (not parts):
+        raise UsageError("merge: expected a store OTHER to copy from, or --parts")
+    store = RunStore.named(results)
+    if other is None:
+        store.files.check_is_there()
+        try:
+            with store.locked():
+                merged = merge_parts(store)
+        except OSError as error:
+            raise UsageError(
+                f"results {store.files.shown}: cannot be written to ({error.strerror or one_line(error)}); nothing is "
+                "lost, repeat the command"
+            ) from None
+        if as_json:
+            print_json({"results": store.files.shown, "copied": 0, "incomplete": 0, "merged": merged})
+        else:
+            click.echo(f"{several(merged, 'part')} merged")
+        return
+    source = RunStore.named(other)
+    copied, complete = merge_runs(store, source), source.statuses()
+    incomplete = len(source.recorded().keys() - complete.keys())
     if as_json:
-        print_json({"results": store.files.shown, "copied": copied, "incomplete": incomplete})
+        print_json({"results": store.files.shown, "copied": copied, "incomplete": incomplete, "merged": 0})
         return
     click.echo(f"{several(copied, 'run')} copied into {store.files.shown}")
     if incomplete:

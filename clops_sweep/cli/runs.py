@@ -1,4 +1,4 @@
-"""Commands on the runs of a store: `rerun` repeats one, `compact` merges their files."""
+"""`clops-sweep rerun`: repeats a run of a store."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from clops_sweep.cli.options import (
     results_option,
     run_id_argument,
 )
-from clops_sweep.errors import UsageError, one_line, several
+from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.provenance import changed_code
 from clops_sweep.store.rows import check_registered, printable
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.upkeep.rewriting import finish_interrupted
 
 
 @click.command()
@@ -61,7 +60,7 @@ def rerun(
     row = stored_run(store, run_id)
     check_registered(row)
     try:
-        kept = bool(store.parts["predictions"].has_finished([row["run_id"]]))
+        kept = row["run_id"] in store.predicted()
         result = repeat(row, store, prepared_root or default_prepared_root(), device, keep_predictions=kept)
     except UsageError:
         raise
@@ -125,25 +124,3 @@ def _fails(error: Exception, row: dict[str, Any], verify: bool, as_json: bool) -
     if verify:
         click.echo("the stored run failed in the same way" if alike else "the stored run did not fail in that way")
     raise Ended(0 if verify and alike else 1)
-
-
-@click.command()
-@results_option
-@json_option
-def compact(results: str, as_json: bool) -> None:
-    """Merge the many small files of finished runs into a few. This is safe during a sweep."""
-    store = RunStore.named(results)
-    store.files.check_is_there()
-    store.check_format()
-    finish_interrupted(store)
-    try:
-        merged = store.compact()
-    except OSError as error:
-        what = error.strerror or one_line(error)
-        raise UsageError(
-            f"{store.files.shown}: cannot be written to ({what}); nothing is lost, repeat the command to continue"
-        ) from None
-    if as_json:
-        print_json({"results": store.files.shown, "merged": merged})
-    else:
-        click.echo(f"{several(merged, 'part')} merged")

@@ -26,8 +26,9 @@ from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS
 from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, headline, unregistered
 from clops_sweep.experiment.provenance import changed_code, described, plugin_files
+from clops_sweep.store.reading import rerun_command
 from clops_sweep.store.rows import printable
-from clops_sweep.store.run_store import RunStore, rerun_command
+from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
     from clops_sweep.analysis.people.patient_intervals import PatientInterval
@@ -103,7 +104,7 @@ def _intervals(store: RunStore, run_id: str, other: str | None = None) -> dict[s
     """
     from clops_sweep.analysis.people.patient_intervals import patient_bootstrap
 
-    if other is None and not store.parts["predictions"].has_finished([run_id]):
+    if other is None and run_id not in store.predicted():
         return {}
     of_other = None if other is None else store.read("predictions", other)
     found = patient_bootstrap(store.read("predictions", run_id), of_other)

@@ -56,8 +56,9 @@ def _run(feed: Feed, runner: JobRunner, display: Display, relay: Relay) -> None:
                     _stop(runner, _SECONDS_TO_STOP)
                     return
                 reports = runner.step(_SECONDS_BETWEEN_LOOKS)
-                relay.pass_on(parts, reports, runner.events(), relay.started)
-                relay.observers.look()
+                found = runner.rows_and_events()
+                relay.pass_on(parts, found["rows"], reports, found["events"], relay.started)
+                relay.look()
             feed.returned(job)
     except BaseException:
         _stop(runner, 0)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -23,40 +23,22 @@ from clops_sweep.execution.feeding.feed import Feed, GridFeed
 from clops_sweep.execution.feeding.relay import Relay
 from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
-from clops_sweep.execution.jobs import HeldFrames, Resources, Workplace, make_jobs, shuffled
+from clops_sweep.execution.jobs import HeldFrames, Resources, Workplace, make_jobs
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
 from clops_sweep.planning.plan import PlannedRun
-from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.upkeep.background import BackgroundCompaction
+from clops_sweep.store.writing import merge_parts
 
 if TYPE_CHECKING:
     from clops_sweep.execution.plugins import PackedPlugin
 
 _SECONDS_TO_STOP = 5.0  # for observers, at the end of an interrupted launch
-_JOBS_TO_SHUFFLE = 32  # so that two sweeps rarely run the same job
 
 
-@contextmanager
-def only_sweep(store: RunStore) -> Iterator[bool | None]:
-    """Yield whether no other sweep is running on the store, or None if unknown. Only the order of runs depends on it.
-
-    Two sweeps with the same runs in the same order would compute each of them twice.
-
-    Raises:
-        UsageError: the store is being rewritten.
-    """
-    if not store.files.local:
-        yield None
-        return
-    with store.rewriting(shared=True), held(store.log_folder / "lock") as alone:
-        yield alone
-
-
-Feeds = Callable[[Retries, Path, RunsUnderWay], Generator[Feed, None, None]]
-"""Creates the feeds of a sweep, given the retry policy, the log file and the running runs."""
+Feeds = Callable[[Retries, Path], Generator[Feed, None, None]]
+"""Creates the feeds of a sweep, given the retry policy and the log file."""
 
 
 def run_sweep(
@@ -66,7 +48,6 @@ def run_sweep(
     store: RunStore,
     resources: Resources,
     display: Display,
-    shard: str = "",
 ) -> None:
     """Run pending runs, and then those that depend on them, on this machine or a cluster.
 
@@ -77,36 +58,32 @@ def run_sweep(
         store: the store that workers write to.
         resources: the resources of a trial.
         display: shows the progress.
-        shard: the shard of the runs, such as "3/16"; empty for all.
 
     Raises:
         UsageError, StoreError: see `run_feeds`.
     """
 
-    def feeds(retries: Retries, log: Path, leases: RunsUnderWay) -> Generator[Feed, None, None]:
+    def feeds(retries: Retries, log: Path) -> Generator[Feed, None, None]:
         display.begin([run.config for run in runs], log)
-        with only_sweep(store) as alone:
-            for pending in rounds:
-                locksteps = make_jobs(pending, resources.runs_in_lockstep)
-                if not alone:
-                    locksteps = shuffled(locksteps, at_least=1 if alone is None else _JOBS_TO_SHUFFLE)
-                may_grow = resources.address is not None
-                yield GridFeed(locksteps, store, retries, display, may_grow=may_grow, leases=leases)
+        for pending in rounds:
+            locksteps = make_jobs(pending, resources.runs_in_lockstep)
+            yield GridFeed(locksteps, retries, display, may_grow=resources.address is not None)
 
-    run_feeds(feeds, frames, store, resources, display, shard)
+    run_feeds(feeds, [run.run_id for run in runs if run.run_id is not None], frames, store, resources, display)
 
 
 def run_feeds(
     feeds: Feeds,
+    pending: Collection[str],
     frames: Mapping[DataKey, FrameSet],
     store: RunStore,
     resources: Resources,
     display: Display,
-    shard: str = "",
 ) -> None:
     """Run the jobs of some feeds, one feed after another; no cluster is started without jobs.
 
-    It ends early if the user interrupts it, with `display.interrupted` set.
+    It ends early if the user interrupts it, with `display.interrupted` set. `pending` are the runs that no other launch
+    may compute meanwhile.
 
     Raises:
         UsageError: a plug-in cannot be sent to workers, there is no cluster at the address, or no trial fits on it.
@@ -120,8 +97,8 @@ def run_feeds(
     )
     with storing(store):
         log = new_log(store)
-    runs_under_way = RunsUnderWay(store, shard)
-    with output_to(log), contextlib.closing(feeds(retries, log, runs_under_way)) as made:
+    runs_under_way = RunsUnderWay(store, pending)
+    with output_to(log), contextlib.closing(feeds(retries, log)) as made:
         found = (feed for feed in made if not _is_over(feed))
         if (feed := next(found, None)) is None:
             return
@@ -132,17 +109,27 @@ def run_feeds(
         witness = str(log) if resources.address and store.files.local else ""
         workplace = partial(make_workplace, frames, store, resources, plugins, software, witness)
         working = workers(frames, resources, display, workplace)
-        with working as run_fed, closing(observers, display), runs_under_way as under_way:
+        with writing(store), working as run_fed, closing(observers, display), runs_under_way as under_way:
             while feed is not None:
-                with BackgroundCompaction(store) as compaction:
-                    relay = Relay(store, display, feed, compaction, observers, under_way)
-                    while not (display.interrupted or _is_over(feed)):
-                        run_fed(feed, relay)
+                relay = Relay(store, display, feed, observers, under_way)
+                while not (display.interrupted or _is_over(feed)):
+                    run_fed(feed, relay)
                 if display.interrupted:
                     return
-                with storing(store):
-                    store.compact_if_many()
                 feed = next(found, None)
+
+
+@contextmanager
+def writing(store: RunStore) -> Iterator[None]:
+    """Write all added rows on exit, also after an error, and merge small parts."""
+    try:
+        yield
+    finally:
+        with storing(store):
+            store.flush()
+            if store.files.local:
+                with store.locked():
+                    merge_parts(store)
 
 
 def _packed_plugins() -> Mapping[str, Mapping[str, PackedPlugin]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -263,21 +262,3 @@ def make_jobs(pending: Sequence[PlannedRun], runs_in_lockstep: int) -> list[Job]
     place = {run.config: index for index, run in enumerate(pending)}
     chunks.sort(key=lambda runs: place[runs[0].config])
     return [Job.of(runs) for runs in chunks]
-
-
-def shuffled(jobs: Sequence[Job], at_least: int = 1) -> list[Job]:
-    """Shuffle jobs, keeping seeds in order as far as possible.
-
-    Args:
-        jobs: the jobs in the order of the plan.
-        at_least: minimum number of jobs to shuffle; seeds are pooled until there are as many.
-    """
-    by_seed: dict[int, list[Job]] = {}
-    for job in jobs:
-        by_seed.setdefault(job.configs[0].seed, []).append(job)
-    groups: list[list[Job]] = [[]]
-    for group in by_seed.values():
-        if len(groups[-1]) >= at_least:
-            groups.append([])
-        groups[-1] += group
-    return [job for group in groups for job in random.sample(group, len(group))]

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clops_sweep.store.rows import Tables
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Retrying:
 
 @dataclass(frozen=True)
 class Finished:
-    """The job's runs are in the store.
+    """The job's runs are finished.
 
     Attributes:
         values: the first two headline metrics of the scenario by column, one value per run; nan if the strategy has
@@ -56,9 +60,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class FoundFinished:
-    """The job's runs were already in the store, or another sweep recorded them in the meantime (`elsewhere`)."""
-
-    elsewhere: bool
+    """The job's runs were already in the store."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Paused:
 
 @dataclass(frozen=True)
 class Failed:
-    """Some of the job's runs are in the store as failed; the others are finished, or were paused."""
+    """Some of the job's runs have failed; the others are finished, or were paused."""
 
     run_ids: tuple[str, ...]
 
@@ -103,6 +105,9 @@ class WorkerDied:
 
 Report = Begun | Running | Resumed | Retrying | Finished | FoundFinished | Paused | Failed | Unrecorded
 """Reports of a worker. The first four never end a job."""
+
+Recorded = tuple[str, "Tables", str | None]
+"""A run that has finished or failed, its rows, and the path of a checkpoint to delete once they are written."""
 
 
 _LONGEST_ERROR = 20_000

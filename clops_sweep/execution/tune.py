@@ -92,7 +92,7 @@ class ContinualRunTrainable(tune.Trainable):
     def step(self) -> dict[str, Any]:
         """Work on the job for about a second, and return its reports for display, feed and observers."""
         reports = self._runner.step()
-        return {"reports": reports, "events": self._runner.events(), "done": self._runner.done}
+        return {"reports": reports, **self._runner.rows_and_events(), "done": self._runner.done}
 
     def cleanup(self) -> None:
         """Stop when the sweep is interrupted."""
@@ -236,8 +236,8 @@ class Watcher(tune.Callback):
         self._display.stops_in_order = True
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Check, several times a second, whether the user wants to stop or an observer hangs."""
-        self._relay.observers.look()
+        """Several times a second, write rows that are due, and check whether the user wants to stop."""
+        self._relay.look()
         if (self._display.interrupted or self._relay.store_error) and self._display.stops_in_order:
             self._display.stops_in_order = False
             if self._display.interrupted:
@@ -261,8 +261,11 @@ class Watcher(tune.Callback):
         """Pass on the reports of a step."""
         self._heard[trial.trial_id] = time.monotonic()
         job = _job(trial)
-        self._relay.pass_on(job.parts(), result["reports"], result["events"], partial(self._begun, trial))
-        result["events"].clear()  # frees memory: Tune keeps the last result of every trial
+        self._relay.pass_on(
+            job.parts(), result["rows"], result["reports"], result["events"], partial(self._begun, trial)
+        )
+        for name in ("rows", "events"):  # frees memory: Tune keeps the last result of every trial
+            result[name].clear()
         if result["done"]:
             self._feed.returned(job)
             self._forget(trial)

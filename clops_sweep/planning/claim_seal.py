@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from clops_sweep.errors import DamagedStore, UsageError, listed, several
@@ -105,8 +107,12 @@ def seal_in_words(asked: Request) -> str:
 
 
 def _path(asked: Request) -> str:
+    """Return the path of a seal: files of one name in different folders have different seals."""
+    store = asked.store.files
+    start = Path.cwd() if store.folder is None else store.folder.parent
+    places = [Path(os.path.relpath(file.resolve(), start)).as_posix() for file in asked.selection.files]
     name = "+".join(file.stem for file in asked.selection.files)
-    return f"{asked.store.files.root}/claims/{name}.json"
+    return f"{store.root}/claims/{name}-{sha256(places)[:8]}.json"
 
 
 def _content(asked: Request) -> dict[str, Any]:

@@ -213,7 +213,7 @@ class SearchFeed:
         ]
         trial.counted = set(trial.finished)
         for job in self._make_jobs(stored):
-            self._display.report(job, FoundFinished(elsewhere=False))
+            self._display.report(job, FoundFinished())
         self._trials.append(trial)
         failed = [run_id for run_id in runs if statuses.get(run_id) == "failed"]
         if failed and not self._retry_failed:
@@ -247,6 +247,7 @@ class SearchFeed:
             return
         match report:
             case Failed(run_ids):
+                self._store.flush()  # if this fails, the trial stays under way
                 # Runs of a job that was to pause have reached that task only.
                 trial.counted |= set(run_ids) if job.until is not None else set(job.run_ids)
                 self._fail(trial, f"run {', '.join(run_ids)} has failed")

@@ -11,7 +11,7 @@ from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import DamagedStore, StoreError, UsageError, several
+from clops_sweep.errors import DamagedStore, StoreError, several
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
@@ -29,14 +29,12 @@ from clops_sweep.search.standing import (
 )
 from clops_sweep.store.rows import failure_reason, storing
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.upkeep.rewriting import finish_interrupted
-from clops_sweep.store.upkeep.verification import without_damage
+from clops_sweep.store.upkeep import without_damage
 
 if TYPE_CHECKING:
     from clops_sweep.execution.display.live import Display
     from clops_sweep.execution.feeding.feed import Feed
     from clops_sweep.execution.feeding.retries import Retries
-    from clops_sweep.execution.feeding.under_way import RunsUnderWay
     from clops_sweep.execution.jobs import Job, Resources
 
 MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
@@ -181,7 +179,6 @@ def _launch_once(
 ) -> Outcome:
     """Compute the runs that are known by now: first those of grids, then those of searches."""
     _check(asked, resources)
-    finish_interrupted(asked.store)
     plan = _plan_without_damage(asked, warn)
     pending, ran = _to_do(plan, retry_failed), False
     check_fit(asked, plan)
@@ -203,7 +200,7 @@ def _launch_once(
         with make_display() as display:
             try:
                 display.finished_before(partial(_results_of, asked.store, plan))
-                run_sweep(rounds, runs, frames, asked.store, resources, display, str(asked.shard or ""))
+                run_sweep(rounds, runs, frames, asked.store, resources, display)
                 plan = _plan(asked)
             except KeyboardInterrupt:
                 at_once = True
@@ -284,18 +281,11 @@ def _outcome(
     """Return the outcome; `left` are the jobs that an interrupt ended."""
     found = () if stopped else tuple(standings(asked))
     choices = () if stopped or asked.shard else tuple(tuned(asked))
-    jobs = [job for job in left or () if not _finished_meanwhile(asked.store, job)]
+    jobs = list(left or ())
     kept = [asked.store.has_checkpoint(job.run_ids) for job in jobs]
     runs = [len(job.run_ids) for job in jobs]
     checkpointed = sum(count for count, has in zip(runs, kept, strict=True) if has)
     return Outcome(plan, found, asked.store, ran, left is not None, stopped, sum(runs), checkpointed, choices)
-
-
-def _finished_meanwhile(store: RunStore, job: Job) -> bool:
-    """Return whether a job without a report was recorded; False if unknown."""
-    with suppress(OSError, UsageError, DamagedStore):
-        return store.finished(job.run_ids).issuperset(job.run_ids)
-    return False
 
 
 def _search(
@@ -328,10 +318,9 @@ def _search(
         from clops_sweep.execution.jobs import make_jobs
         from clops_sweep.search.feed import SearchFeed
 
-        with asked.store.rewriting(shared=True), make_display() as display:
+        with make_display() as display:
 
-            def feeds(retries: Retries, log: Path, leases: RunsUnderWay) -> Generator[Feed, None, None]:
-                del leases  # only one launch at a time runs a search
+            def feeds(retries: Retries, log: Path) -> Generator[Feed, None, None]:
                 runs = [space.base.replace(**it) for it in space.replicates()] * study.left
                 display.begin(runs, log, f"search {space.name!r}: {several(study.left, 'trial')}, up to ")
                 jobs = partial(make_jobs, runs_in_lockstep=resources.runs_in_lockstep)
@@ -349,7 +338,7 @@ def _search(
                 yield feed
 
             try:
-                run_feeds(feeds, frames, asked.store, resources, display)
+                run_feeds(feeds, (), frames, asked.store, resources, display)
             except KeyboardInterrupt:
                 return display.unfinished()
         return display.unfinished() if display.interrupted else True

@@ -29,20 +29,23 @@ class CheckpointFile:
     Args:
         store: the store.
         run_ids: the runs, in lockstep order.
+
+    Attributes:
+        may_exist: whether the file may exist.
     """
 
     def __init__(self, store: RunStore, run_ids: Sequence[str]) -> None:
         self._files = store.files
         self._run_ids = list(run_ids)
         self.path = store.checkpoint_path(run_ids)
-        self._absent = False
+        self.may_exist = True
 
     def save(self, state: dict[str, Any]) -> None:
         """Write the checkpoint, replacing an older one."""
         buffer = io.BytesIO()
         torch.save({_RUN_IDS: self._run_ids, **state}, buffer)
         self._files.write(self.path, sealed(buffer.getvalue()))
-        self._absent = False
+        self.may_exist = True
 
     def load(self) -> dict[str, Any] | None:
         """Return the saved state; None without a readable checkpoint: the runs then start from the beginning."""
@@ -50,7 +53,7 @@ class CheckpointFile:
             try:
                 content = self._files.read(self.path).to_pybytes()
             except FileNotFoundError:
-                self._absent = True
+                self.may_exist = False
                 return None
             if content != sealed(content[:-_DIGEST]):
                 return None
@@ -65,5 +68,5 @@ class CheckpointFile:
 
     def delete(self) -> None:
         """Delete the checkpoint of finished runs. In an object store, only if one may exist, to save requests."""
-        if self._files.local or not self._absent:
+        if self._files.local or self.may_exist:
             self._files.delete([self.path])

@@ -14,7 +14,7 @@ from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.provenance import plugin_files, plugins_of
-from clops_sweep.store.part_names import Status
+from clops_sweep.store.parts import Status
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 
@@ -46,49 +46,46 @@ Runs = Mapping[str, RunConfig]
 """Runs that were computed together, by id."""
 
 
-def record_result(store: RunStore, runs: Runs, result: RunResult, data_hash: DataHash, facts: Facts) -> None:
-    """Record the tables of finished runs, one run at a time.
+Tables = Mapping[TableName, pa.Table]
+"""The rows of one run by table; of a failed run only those of `runs`."""
+
+
+def rows_of_result(runs: Runs, result: RunResult, data_hash: DataHash, facts: Facts) -> dict[str, Tables]:
+    """Return the rows of finished runs, by id.
 
     Args:
-        store: the store.
         runs: all runs that were computed together.
         result: their result.
         data_hash: returns the content hash of a config's data.
         facts: versions and machine, for the `runs` table.
-
-    Raises:
-        StoreError: a run could not be written; earlier ones are recorded.
     """
+    found: dict[str, Tables] = {}
     for run_id in runs:
         columns = result.columns[run_id]
         measured = {name: value for name, (value,) in columns["runs"].items()}
-        tables: dict[TableName, pa.Table] = {
-            "runs": _runs_row(runs, run_id, data_hash, {**measured, **facts}, status="finished")
-        }
+        row = _runs_row(runs, run_id, data_hash, {**measured, **facts}, status="finished")
+        tables: dict[TableName, pa.Table] = {"runs": row}
         for table in EVERY_RUN[1:]:
             tables[table] = _table(table, columns[table])
         if len(columns["predictions"]["run_id"]):
             tables["predictions"] = _table("predictions", columns["predictions"])
-        with storing(store):
-            store.write_finished(run_id, tables, result.models.get(run_id, {}))
+        found[run_id] = tables
+    return found
 
 
-def record_failure(store: RunStore, runs: Runs, error: str, data_hash: DataHash, facts: Facts) -> None:
-    """Record failed runs in the `runs` table, with their error.
+def rows_of_failure(runs: Runs, error: str, data_hash: DataHash, facts: Facts) -> dict[str, Tables]:
+    """Return the rows of failed runs in the `runs` table, with their error.
 
     Args:
-        store: the store.
         runs: all runs that were computed together.
         error: a traceback, or a description of how the worker died.
         data_hash: returns the content hash of a config's data.
         facts: versions and, if known, machine and time, for the `runs` table.
-
-    Raises:
-        OSError, UsageError: a run could not be written; see `storing`.
     """
     printed = masked(error.encode("utf-8", "backslashreplace").decode("utf-8"))
-    for run_id in runs:
-        store.write_failed(run_id, _runs_row(runs, run_id, data_hash, facts, status="failed", error=printed))
+    return {
+        run_id: {"runs": _runs_row(runs, run_id, data_hash, facts, status="failed", error=printed)} for run_id in runs
+    }
 
 
 def _runs_row(

@@ -99,3 +99,6 @@ SCHEMAS: Mapping[TableName, pa.Schema] = {
 
 EVERY_RUN: tuple[TableName, ...] = ("runs", "r_matrix", "curves", "instances")
 """The tables that contain every finished run. `predictions` contains runs that keep them."""
+
+OTHERS: tuple[TableName, ...] = ("r_matrix", "curves", "instances", "predictions")
+"""The tables other than `runs`."""

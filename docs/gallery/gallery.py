@@ -43,9 +43,9 @@ from clops_sweep.experiment.metrics import metrics_of
 from clops_sweep.experiment.spaces.claims import Claim
 from clops_sweep.experiment.spaces.search_space import SearchSpace, load_spaces, shipped_space
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
-from clops_sweep.store.part_names import compacted
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import EVERY_RUN, TableName
+from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
+from clops_sweep.store.writing import commit
 
 FOLDER = Path(__file__).parent
 STORE, NOISE = FOLDER / "store", FOLDER / "noise.parquet"
@@ -228,13 +228,15 @@ def collect_from(results: Path) -> None:
     shutil.rmtree(STORE, ignore_errors=True)
     compact = RunStore(STORE)
     compact.open_for_writing()
+    tables: dict[TableName, list[pa.Table]] = {}
     for table in EVERY_RUN:
-        content = full.store.table(table, sorted(needed[table])).select(compact.parts[table].schema.names)
-        held = pc.unique(content["run_id"]).to_pylist()
+        content = full.store.table(table, sorted(needed[table])).select(SCHEMAS[table].names)
         shortened = _shortened(table, content)
         if table == "instances":
             shortened = _beta_alone(shortened, full.finished.runs.query("beta_penalty == 0").index)
-        compact.parts[table].write_compacted(compacted(held), shortened, held)
+        tables[table] = [shortened]
+    with compact.locked():
+        commit(compact, [], SCHEMAS, tables)
 
 
 def _noise(full: Gallery, run_ids: Sequence[str]) -> pd.DataFrame:

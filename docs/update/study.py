@@ -31,7 +31,7 @@ MEASURES = {
 def collected(results: str) -> pd.DataFrame:
     """Return a row for each finished run with predictions: the results of its update report on all instances."""
     store, rows = RunStore(results), []
-    there = store.parts["predictions"].finished()
+    there = store.predicted()
     for experiment in collect(load_spaces(shipped_space("updates")), read(results)):
         runs = experiment.runs[experiment.runs["run_id"].isin(there)]
         for run in runs.to_dict("records"):

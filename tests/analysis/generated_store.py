@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,10 +14,9 @@ from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.search_space import SearchSpace
-from clops_sweep.store.part_names import compacted
-from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from tests.stores import record_failure
 
 START = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -148,17 +147,12 @@ def write_given_runs(
 
 
 def _write_together(store: RunStore, runs: Mapping[str, Mapping[str, pa.Table]]) -> None:
-    """Finished runs as a compaction leaves them: a file each would mean to wait for the disk some hundred times."""
-    new = {run_id: runs[run_id] for run_id in runs.keys() - store.finished(list(runs))}
-    of_table = {name: [tables[name] for tables in new.values() if name in tables] for name in store.parts}
-    write_tables(store, new, {name: pa.concat_tables(tables) for name, tables in of_table.items() if tables})
-
-
-def write_tables(store: RunStore, run_ids: Collection[str], tables: Mapping[str, pa.Table]) -> None:
-    """Tables of finished runs as a compaction leaves them."""
-    for name, parts in store.parts.items() if run_ids else ():
-        if name in tables:
-            parts.write_compacted(compacted(run_ids), tables[name], run_ids)
+    """Finished runs in one part per table."""
+    if not store.is_there():
+        store.open_for_writing()
+    for run_id, tables in runs.items():
+        store.add(run_id, tables)
+    store.flush()
 
 
 def write_generated_runs(

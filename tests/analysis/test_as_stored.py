@@ -14,6 +14,7 @@ from clops_sweep import RunConfig
 from clops_sweep.analysis.as_stored import stored_experiments
 from clops_sweep.cli.commands import command
 from clops_sweep.store.run_store import RunStore
+from tests.stores import write_finished
 
 TASKS = ("walking / sitting", "stairs / lying", "rest / running")
 
@@ -30,7 +31,7 @@ def write(
         column = pa.array([value])
         at = runs.schema.get_field_index(name)
         runs = runs.append_column(name, column) if at < 0 else runs.set_column(at, name, column)
-    store.write_finished(run_id, tables | {"runs": runs})
+    write_finished(store, run_id, tables | {"runs": runs})
     return run_id
 
 
@@ -41,7 +42,7 @@ def store(tmp_path: Path, generated: ModuleType) -> RunStore:
     for seed in range(2):
         config = RunConfig(seed=seed, epochs_per_task=2)
         run_id = config.run_id("generated0001")
-        store.write_finished(run_id, generated.generated_tables(config, run_id, tasks=TASKS, epochs=2, instances=6))
+        write_finished(store, run_id, generated.generated_tables(config, run_id, tasks=TASKS, epochs=2, instances=6))
         for place, strength in enumerate((1.0, 10.0)):
             number = 16 * (seed + 1) + place
             write(store, generated, number, seed=seed, strategy="my_ewc", my_ewc_strength=strength, pulled=100 * number)

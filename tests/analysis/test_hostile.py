@@ -17,8 +17,8 @@ from clops_sweep.analysis.formats import as_csv
 from clops_sweep.analysis.report.write import MARKER, ReportPaths, write_report
 from clops_sweep.analysis.tables.latex import escaped
 from clops_sweep.errors import UsageError
-from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
+from tests.stores import record_failure
 
 LABELS = [
     '=HYPERLINK("http://nowhere","x")',

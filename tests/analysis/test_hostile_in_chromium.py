@@ -19,8 +19,8 @@ from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.view import PAGES
 from clops_sweep.analysis.report.write import write_report
-from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
+from tests.stores import record_failure, write_finished
 
 TRAP = "document.documentElement.dataset.trapped=1"
 HOSTILE = [
@@ -69,7 +69,7 @@ def hostile(spaces: list[SearchSpace], tmp_path_factory: pytest.TempPathFactory,
     for number in range(2):
         run_id = f"{number + 1:024x}"
         tables = generated.generated_tables(RunConfig(seed=number), run_id, tasks=HOSTILE[4:7], instances=4)
-        store.write_finished(run_id, {name: _with_hostile_columns(table) for name, table in tables.items()})
+        write_finished(store, run_id, {name: _with_hostile_columns(table) for name, table in tables.items()})
     return store
 
 

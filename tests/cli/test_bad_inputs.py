@@ -25,6 +25,7 @@ from clops_sweep.search import launch as run_of_a_launch
 from clops_sweep.search.standing import data_hashes
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
+from tests.stores import write_finished
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Tables = Callable[..., dict[str, pa.Table]]
@@ -463,9 +464,9 @@ OTHERS: list[tuple[list[str], str]] = [
     (["rerun", RUN, "--plugins", ""], "Invalid value for '--plugins': it is empty"),
     (["rerun", RUN, "--plugins", "nothing.py"], "nothing.py: no such search-space file"),
     (["rerun", RUN, "--plugins", "own.py"], "own.py raises Own"),
-    (["compact", "--results", "mistyped"], "results "),
-    (["compact", "--results", ""], "Invalid value for '--results': it is empty"),
-    (["compact", "more"], "Got unexpected extra argument"),
+    (["check", "--results", "mistyped"], "results "),
+    (["check", "--results", ""], "Invalid value for '--results': it is empty"),
+    (["check", "more"], "Got unexpected extra argument"),
     (["new"], "Missing argument 'FILE'"),
     (["new", ""], "Invalid value for 'FILE': it is empty"),
     (["new", "name.txt"], "name.txt: a search-space file needs a name that ends in .py"),
@@ -516,7 +517,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, finished_tables: Tables) -> 
     (place / "own.py").write_text(raising("Own()"))
     (place / "own").mkdir()
     (place / "own" / "thesis.tex").write_text("years of work")
-    RunStore(place / "results").write_finished(RUN, finished_tables(RUN, RunConfig()))
+    write_finished(RunStore(place / "results"), RUN, finished_tables(RUN, RunConfig()))
     return place
 
 

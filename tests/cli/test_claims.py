@@ -16,6 +16,7 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -49,7 +50,7 @@ def folder(tmp_path: Path, prepared_root: Path, finished_tables: Tables, monkeyp
         runs = runs.set_column(runs.schema.get_field_index("data_hash"), "data_hash", pa.array([content]))
         version = pa.array([2], pa.int64())
         tables["runs"] = runs.set_column(runs.schema.get_field_index("semantics_version"), "semantics_version", version)
-        store.write_finished(run_id, tables)
+        write_finished(store, run_id, tables)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -117,7 +118,7 @@ def test_claims_on_own_data_are_shown_when_they_are_asked_for(
         runs = tables["runs"]
         at = runs.schema.get_field_index(column)
         tables["runs"] = runs.set_column(at, runs.schema.field(at), pa.array([value], runs.schema.types[at]))
-    RunStore(folder / "results").write_finished(config.run_id("1234"), tables)  # type: ignore[arg-type]
+    write_finished(RunStore(folder / "results"), config.run_id("1234"), tables)  # type: ignore[arg-type]
     unasked = told("--json", prepared_root=prepared_root)
     assert {it["dataset"] for it in json.loads(unasked.stdout)["claims"]} == {"synthetic"}
     assert unasked.stderr == "left out: claims on your own data sets (of_her_own); include them with --own-data\n"
@@ -153,10 +154,20 @@ def test_declared_claims_are_decided_and_the_seal_is_told(folder: Path, prepared
         "changed since: claim higher was added, claim above was removed, the search space requests other runs "
         "(10 instead of 8)"
     )
-    seal = folder / "results" / "claims" / "new.json"
+    (seal,) = (folder / "results" / "claims").iterdir()
     seal.write_text(seal.read_text().replace("sealed_at", "sealed_on"))
     assert "was edited after it was sealed" in str(told("new.py", prepared_root=prepared_root).exception)
     assert "defines CLAIMS" in str(told("--seal", prepared_root=prepared_root).exception)
+
+
+def test_files_of_one_name_have_seals_of_their_own(folder: Path, prepared_root: Path) -> None:
+    for name, claim in (("a", CLAIMS), ("b", CLAIMS.replace('"above"', '"higher"'))):
+        (folder / name).mkdir()
+        (folder / name / "new.py").write_text((SPACE + claim).replace("epochs_per_task=2", "epochs_per_task=3"))
+        assert told(f"{name}/new.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    for name in "ab":
+        data = json.loads(told(f"{name}/new.py", "--json", prepared_root=prepared_root).stdout)
+        assert data["seal"].endswith("before the first run")
 
 
 def test_the_report_shows_declared_claims_and_their_seal(folder: Path, prepared_root: Path) -> None:

@@ -23,6 +23,7 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from tests.stores import write_failed, write_finished
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Tables = Callable[..., dict[str, pa.Table]]
@@ -232,12 +233,12 @@ def test_a_truncated_record_is_named(
 
 
 def test_a_damaged_store_is_named(command: Command, space: Path, tmp_path: Path) -> None:
-    part = tmp_path / "results" / "runs" / f"failed-{'a' * 24}.parquet"
+    part = tmp_path / "results" / "runs" / "20260101T000000-00000000-000001-0000000000000000.parquet"
     part.parent.mkdir(parents=True)
     part.write_bytes(b"PAR1")
     done = command("status")
     assert done.returncode == 2
-    assert done.stderr.startswith(f"clops-sweep: {part}: not a whole Parquet file")
+    assert done.stderr.startswith(f"clops-sweep: {part}: its bytes are not those that were written there")
     assert done.stderr.count("\n") == 1
 
 
@@ -299,9 +300,10 @@ def test_plan_counts_what_is_asked_for(
     assert content is not None
     store = RunStore(tmp_path / "results")
     done, failed = RunConfig(storage_fraction=0.1, mc_samples=5), RunConfig(storage_fraction=0.5, mc_samples=5)
-    store.write_finished(done.run_id(content), finished_tables(done.run_id(content), done))
+    write_finished(store, done.run_id(content), finished_tables(done.run_id(content), done))
     row = {"run_id": failed.run_id(content), **config_row(failed), "status": "failed", "error": "a\nValueError: no"}
-    store.write_failed(
+    write_failed(
+        store,
         failed.run_id(content),
         pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], schema=SCHEMAS["runs"]),
     )
@@ -364,7 +366,7 @@ finally:
     assert json.loads(done.stdout.splitlines()[-1]) == []
 
 
-@pytest.mark.parametrize("verb", ["status", "compact", "report"])
+@pytest.mark.parametrize("verb", ["status", "check", "report"])
 def test_a_store_that_is_not_there_does_not_pass_for_an_empty_one(command: Command, tmp_path: Path, verb: str) -> None:
     _refused(command(verb, "--results", "mistyped"), f"results {tmp_path}/mistyped: there is no such folder", tmp_path)
 

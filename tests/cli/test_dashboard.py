@@ -17,6 +17,7 @@ from clops_sweep.cli.commands import command
 from clops_sweep.cli.dashboard import TOKEN
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -49,7 +50,7 @@ def test_it_serves_until_it_is_interrupted(
     pytest.importorskip("flask", reason="Flask is not installed: the dashboard is not served")
     store = RunStore(tmp_path / "results")
     config = RunConfig()
-    store.write_finished(config.run_id("a"), finished_tables(config.run_id("a"), config))
+    write_finished(store, config.run_id("a"), finished_tables(config.run_id("a"), config))
     monkeypatch.setenv(TOKEN, "a-token-of-some-length")
     plain, got = Server.serve, []
 

@@ -15,6 +15,7 @@ from clops_sweep.cli.command import main
 from clops_sweep.execution.display.live import Display
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 Launch = Callable[..., int]
@@ -29,7 +30,7 @@ SPACE = [
 ]
 """
 
-DAMAGED = f"compact-1-{'0' * 20}.parquet"
+DAMAGED = "20260101T000000-00000000-000001-0000000000000000.parquet"
 
 
 @pytest.fixture
@@ -47,11 +48,10 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path,
             store: RunStore,
             resources: Any,
             display: Display,
-            shard: str,
         ) -> None:
             for pending in rounds:
                 for run in pending:
-                    store.write_finished(str(run.run_id), finished_tables(str(run.run_id), run.config))
+                    write_finished(store, str(run.run_id), finished_tables(str(run.run_id), run.config))
                 happens(store, display)
 
         monkeypatch.setattr(importlib.import_module("clops_sweep.execution.driver"), "run_sweep", run_sweep)

@@ -15,6 +15,7 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
 from tests.cli.documented import documented
+from tests.stores import write_finished
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Tables = Callable[..., dict[str, pa.Table]]
@@ -42,7 +43,7 @@ def test_packages_of_the_user_s_own_are_left_alone(
     store = RunStore(tmp_path / "results")
     for request in all_requests(load_spaces(tmp_path / "space.py")):
         run_id = request.config.run_id(content)
-        store.write_finished(run_id, finished_tables(run_id, request.config))
+        write_finished(store, run_id, finished_tables(run_id, request.config))
     commands = (
         ["report", "space.py", "--json"],
         ["claims"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import optuna
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
@@ -13,9 +12,8 @@ from click.testing import CliRunner, Result
 from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.errors import UsageError
-from clops_sweep.search.study import RUN_IDS
 from clops_sweep.store.run_store import RunStore
-from tests.store.upkeep.test_migration import Old, fill, new_id, old_id
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -31,46 +29,6 @@ def refused(*arguments: object) -> str:
     return str(done.exception)
 
 
-def make_study(root: Path, configs: list[RunConfig]) -> None:
-    """A study as a search leaves it, with a trial that is complete and one that is under way."""
-    study = optuna.create_study(storage=f"sqlite:///{root / 'optuna.db'}", study_name="search")
-    for config in configs:
-        trial = study.ask()
-        trial.set_user_attr(RUN_IDS, [old_id(config)])
-    study.tell(0, 0.5)
-
-
-def run_ids(root: Path) -> list[list[str]]:
-    study = optuna.load_study(storage=f"sqlite:///{root / 'optuna.db'}", study_name="search")
-    return [trial.user_attrs[RUN_IDS] for trial in study.get_trials()]
-
-
-def test_migrate_says_what_it_does(tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = Old(tmp_path, finished_tables)
-    fill(old)
-    old.write(RunConfig(seed=30), run_id="e" * 24, strategy="mine")
-    old.write(RunConfig(seed=0), run_id="f" * 24)
-    configs = [RunConfig(seed=seed) for seed in (1, 2)]
-    make_study(tmp_path, configs)
-    assert "written by clops-sweep 0.2" in refused("compact", "--results", tmp_path)
-    done = ask("migrate", tmp_path)
-    assert done.exception is None
-    kept = new_id(RunConfig(seed=0))
-    assert done.output.splitlines() == [
-        f"9 runs in {tmp_path}: 8 got a new id, 26 parts rewritten",
-        f"dropped {'f' * 24}: the same run as {kept}, which stays",
-        "1 run kept the old id: strategy 'mine' not registered",
-    ]
-    assert run_ids(tmp_path) == [[new_id(config)] for config in configs]
-    again = ask("migrate", tmp_path).output.splitlines()
-    assert again[0] == f"8 runs in {tmp_path}: 0 got a new id, 0 parts rewritten"
-
-
-def test_a_store_that_is_not_there_is_not_migrated(tmp_path: Path) -> None:
-    assert refused("migrate", tmp_path / "absent") == f"results {tmp_path / 'absent'}: there is no such folder"
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.fixture
 def store(tmp_path: Path, finished_tables: Tables) -> RunStore:
     """Three runs of CLOPS with seeds 0 to 2."""
@@ -80,7 +38,7 @@ def store(tmp_path: Path, finished_tables: Tables) -> RunStore:
 def written(root: Path, seeds: range, tables: Tables) -> RunStore:
     store = RunStore(root)
     for seed in seeds:
-        store.write_finished(f"{seed:024x}", tables(f"{seed:024x}", RunConfig(seed=seed)))  # type: ignore[arg-type]
+        write_finished(store, f"{seed:024x}", tables(f"{seed:024x}", RunConfig(seed=seed)))  # type: ignore[arg-type]
     return store
 
 
@@ -111,8 +69,10 @@ def test_merge_copies_runs(store: RunStore, tmp_path: Path, finished_tables: Tab
     other = written(tmp_path / "other", range(2, 6), finished_tables)
     assert ask("merge", store.uri, other.uri).output == f"3 runs copied into {store.uri}\n"
     assert len(RunStore(store.uri).statuses()) == 6
+    before = set((tmp_path / "other" / "curves").iterdir())
     written(tmp_path / "other", range(6, 7), finished_tables)
-    (tmp_path / "other" / "curves" / f"finished-{6:024x}.parquet").unlink()
+    (new,) = set((tmp_path / "other" / "curves").iterdir()) - before
+    new.unlink()
     said = (
         f"0 runs copied into {store.uri}\n1 run not copied: incomplete in {other.uri}, see {other.command('check')}\n"
     )
@@ -125,12 +85,30 @@ def test_commands_refuse_a_newer_store(
     store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished_tables: Tables
 ) -> None:
     with monkeypatch.context() as context:
-        context.setattr("clops_sweep.store.parts.FORMAT_MARK", "format 4 of clops-sweep's parts")
+        context.setattr("clops_sweep.store.parts.FORMAT", 5)
         newer = written(tmp_path / "newer", range(3), finished_tables).uri
     where, run = ("--results", newer), "0" * 24
     for arguments in (
-        *(("status", *where), ("show", run, *where), ("check", *where), ("compact", *where), ("rerun", run, *where)),
-        *(("logs", run, *where), ("migrate", newer), ("delete", newer, "--where", "seed == 0", "--yes")),
-        *(("merge", newer, store.uri), ("merge", store.uri, newer)),
+        *(("status", *where), ("show", run, *where), ("check", *where), ("rerun", run, *where)),
+        *(("logs", run, *where), ("delete", newer, "--where", "seed == 0", "--yes")),
+        *(("merge", newer, "--parts"), ("merge", newer, store.uri), ("merge", store.uri, newer)),
     ):
-        assert "written by a newer version of clops-sweep (format 4; this one reads up to 3)" in refused(*arguments)
+        assert "written by a newer version of clops-sweep (format 5; this one reads format 4)" in refused(*arguments)
+
+
+def test_merge_parts(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert refused("merge", store.uri) == "merge: expected a store OTHER to copy from, or --parts"
+    assert refused("merge", store.uri, "other", "--parts") == "merge: expected a store OTHER to copy from, or --parts"
+    before = store.read("curves")
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    with monkeypatch.context() as context:
+        context.setattr("clops_sweep.store.files.Files.write", refuse)
+        assert refused("merge", store.uri, "--parts") == (
+            f"results {store.uri}: cannot be written to (Read-only file system); nothing is lost, repeat the command"
+        )
+    assert ask("merge", store.uri, "--parts").output == "3 parts merged\n"
+    assert ask("merge", store.uri, "--parts").output == "0 parts merged\n"
+    assert RunStore(store.uri).read("curves").equals(before)

@@ -23,10 +23,10 @@ from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.result import RunResult
-from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 from tests.cli.documented import documented
+from tests.stores import record_result, write_failed, write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -41,14 +41,14 @@ def ask(tmp_path: Path, prepared_root: Path) -> Callable[..., Result]:
     return invoke
 
 
-def write_failed(store: RunStore, config: RunConfig, error: str, prepared_root: Path) -> str:
+def write_failure(store: RunStore, config: RunConfig, error: str, prepared_root: Path) -> str:
     found = data_hash(config.dataset, prepared_root=prepared_root)
     assert found is not None
     run_id = config.run_id(found)
     row: dict[str, Any] = {**config_row(config), "run_id": run_id, "status": "failed", "error": error}
     row |= {"data_hash": found}
     names = SCHEMAS["runs"].names
-    store.write_failed(run_id, pa.Table.from_pylist([{n: row.get(n) for n in names}], schema=SCHEMAS["runs"]))
+    write_failed(store, run_id, pa.Table.from_pylist([{n: row.get(n) for n in names}], schema=SCHEMAS["runs"]))
     return run_id
 
 
@@ -62,12 +62,12 @@ def record(results: Path, config: RunConfig, result: RunResult, device: str) -> 
 def test_a_failed_run_can_be_repeated(ask: Callable[..., Result], tmp_path: Path, prepared_root: Path) -> None:
     diverging = RunConfig(epochs_per_task=1, learning_rate=1e30, strategy="finetune")
     said = "Diverged: the network has diverged in epoch 1 of task 1: a parameter is not finite; learning_rate is 1e+30"
-    run_id = write_failed(RunStore(tmp_path), diverging, f"Traceback ...\n{said}", prepared_root)
+    run_id = write_failure(RunStore(tmp_path), diverging, f"Traceback ...\n{said}", prepared_root)
     plain = ask("rerun", run_id)
     assert (plain.exit_code, plain.output) == (1, f"the run fails: {said}\n")
     alike = ask("rerun", run_id, "--verify")
     assert (alike.exit_code, alike.output) == (0, f"{plain.output}the stored run failed in the same way\n")
-    write_failed(RunStore(tmp_path), diverging, "OSError: no space left", prepared_root)
+    write_failure(RunStore(tmp_path), diverging, "OSError: no space left", prepared_root)
     other = ask("rerun", run_id, "--verify")
     assert (other.exit_code, other.output) == (1, f"{plain.output}the stored run did not fail in that way\n")
     printed = json.loads(ask("rerun", run_id, "--verify", "--json").stdout)
@@ -183,7 +183,7 @@ def test_numbers_of_another_device_are_compared_to_a_tolerance(
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a PyTorch that can use no GPU")
 def test_a_gpu_that_is_asked_for_and_not_there(ask: Callable[..., Result], tmp_path: Path, prepared_root: Path) -> None:
     config = RunConfig(epochs_per_task=1, strategy="finetune")
-    run_id = write_failed(RunStore(tmp_path), config, "OSError: no", prepared_root)
+    run_id = write_failure(RunStore(tmp_path), config, "OSError: no", prepared_root)
     refused = ask("rerun", run_id, "--device", "cuda")
     assert isinstance(refused.exception, UsageError)
     said = f"--device cuda: PyTorch {torch.__version__} can use no GPU here; leave it out to compute on CPUs"
@@ -193,41 +193,14 @@ def test_a_gpu_that_is_asked_for_and_not_there(ask: Callable[..., Result], tmp_p
 def test_a_part_that_holds_something_else_is_damaged(
     ask: Callable[..., Result], tmp_path: Path, finished_tables: Tables
 ) -> None:
-    store = RunStore(tmp_path)
-    store.write_finished("a" * 24, finished_tables("a" * 24, RunConfig()))
-    tables = ("runs", "r_matrix", "curves", "instances")
-    for table in tables:
-        shutil.copy(next((tmp_path / table).iterdir()), tmp_path / table / f"finished-{'b' * 24}.parquet")
-    for other in ("runs", "curves"):
-        shutil.copy(
-            tmp_path / other / f"finished-{'a' * 24}.parquet", tmp_path / "runs" / f"finished-{'b' * 24}.parquet"
-        )
-        for arguments in (("show", "bbb"), ("rerun", "bbb"), ("compact",)):
-            refused = ask(*arguments)
-            assert isinstance(refused.exception, DamagedStore)
-            assert "it is not what was written there); a launch sets it aside" in str(refused.exception)
-    assert RunStore(tmp_path).rows("runs", ["run_id"], ["a" * 24]) == [{"run_id": "a" * 24}]
-
-
-def test_compacting_a_store_that_cannot_be_written_to_is_one_sentence(
-    ask: Callable[..., Result], tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = RunStore(tmp_path)
-    for number in range(3):
-        run_id = f"{number:024x}"
-        store.write_finished(run_id, finished_tables(run_id, RunConfig(seed=number)))
-
-    def refuse(self: Any, *arguments: Any) -> None:
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr("clops_sweep.store.parts.PartFolder.write_portions", refuse)
-    refused = ask("compact")
-    assert isinstance(refused.exception, UsageError)
-    assert str(refused.exception).endswith(
-        "cannot be written to (Read-only file system); nothing is lost, repeat the command to continue"
-    )
-    monkeypatch.undo()
-    assert ask("compact").exit_code == 0
+    for letter in "ab":
+        write_finished(RunStore(tmp_path), letter * 24, finished_tables(letter * 24, RunConfig()))
+    first, second = sorted((tmp_path / "runs").iterdir())
+    shutil.copy(first, second)
+    for arguments in (("show", "bbb"), ("rerun", "bbb"), ("status",)):
+        refused = ask(*arguments)
+        assert isinstance(refused.exception, DamagedStore)
+        assert "its bytes are not those that were written there; a launch sets it aside" in str(refused.exception)
 
 
 def test_a_report_that_cannot_be_written_does_not_make_a_sweep_fail(
@@ -239,7 +212,7 @@ def test_a_report_that_cannot_be_written_does_not_make_a_sweep_fail(
     found = data_hash("synthetic", prepared_root=prepared_root)
     assert found is not None
     run_id = RunConfig().run_id(found)
-    RunStore(tmp_path).write_finished(run_id, finished_tables(run_id, RunConfig()))
+    write_finished(RunStore(tmp_path), run_id, finished_tables(run_id, RunConfig()))
     (tmp_path / "report").write_text("a file in the way")
     done = ask(str(tmp_path / "space.py"))
     assert (done.exit_code, done.exception) == (0, None)

@@ -20,6 +20,7 @@ from clops_sweep.experiment.metrics import METRICS, metrics_of
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.store.run_store import RunStore
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -106,7 +107,7 @@ def test_the_headline_metrics_of_the_scenario_come_first() -> None:
 @pytest.mark.parametrize("everything", [False, True])
 def test_what_is_left_out_is_said(tmp_path: Path, finished_tables: Tables, everything: bool) -> None:
     replays_all = RunConfig(acquisition_fraction=1)
-    RunStore(tmp_path).write_finished("a" * 24, finished_tables("a" * 24, replays_all))
+    write_finished(RunStore(tmp_path), "a" * 24, finished_tables("a" * 24, replays_all))
     arguments = ["show", "aaa", "--results", str(tmp_path), *["--all"] * everything]
     shown = CliRunner().invoke(command, arguments, standalone_mode=False)
     assert shown.exit_code == 0, shown.exception
@@ -123,7 +124,7 @@ def test_a_run_without_a_validation_set_is_said_to_be_judged_by_the_test_set(
     place = tables["runs"].schema.get_field_index("patients_validation")
     column = pa.array([people], tables["runs"].schema.field(place).type)
     tables["runs"] = tables["runs"].set_column(place, "patients_validation", column)
-    RunStore(tmp_path).write_finished("a" * 24, tables)
+    write_finished(RunStore(tmp_path), "a" * 24, tables)
     shown = CliRunner().invoke(command, ["show", "aaa", "--results", str(tmp_path)], standalone_mode=False)
     assert shown.exit_code == 0, shown.exception
     assert ("no validation set: metrics are computed on the test set" in shown.output) == said
@@ -153,7 +154,7 @@ def test_test_metrics_have_intervals_over_patients(tmp_path: Path, finished_tabl
     ]
     for run_id, seed in ((one, 0), (other, 1)):
         predictions = pa.Table.from_pylist([row | {"run_id": run_id} for row in rows])
-        store.write_finished(run_id, finished_tables(run_id, RunConfig(seed=seed)) | {"predictions": predictions})
+        write_finished(store, run_id, finished_tables(run_id, RunConfig(seed=seed)) | {"predictions": predictions})
     said = CliRunner().invoke(command, ["show", one, "--results", str(tmp_path), "--against", other])
     assert said.exit_code == 0, said.output
     assert "test metrics [95 % interval over 24 test patients]:" in said.output

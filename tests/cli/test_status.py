@@ -18,8 +18,9 @@ from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.errors import UsageError
+from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.under_way import UnderWay, UnderWayFile
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -44,8 +45,9 @@ def said(*arguments: str) -> str:
 
 def test_running_runs_of_all_launches(store: RunStore) -> None:
     now = time.time()
-    UnderWayFile(store, "1/2").write([UnderWay(("a" * 24,), "one, seed 0", 2, 6, 3, 20, now + 185)])
-    UnderWayFile(store, "2/2").write([UnderWay(("b" * 24,), "two\x1b[2J, seed 0")])
+    LaunchFile(store).begin(())
+    LaunchFile(store).write([UnderWay(("a" * 24,), "one, seed 0", 2, 6, 3, 20, now + 185)])
+    LaunchFile(store).write([UnderWay(("b" * 24,), "two\x1b[2J, seed 0")])
     lines = said().splitlines()[1:]
     assert (
         sum(
@@ -69,7 +71,7 @@ def test_watch_follows_a_sweep_until_nothing_is_pending(
 
     def one_more(seconds: float) -> None:
         config = left.pop()
-        store.write_finished(config.run_id(content), finished_tables(config.run_id(content), config))
+        write_finished(store, config.run_id(content), finished_tables(config.run_id(content), config))
 
     monkeypatch.setattr("clops_sweep.cli.commands.time.sleep", one_more)
     counts = re.findall(r"2 runs asked for, (\d) finished", said("space.py", "--watch"))

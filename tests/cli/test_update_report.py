@@ -20,10 +20,10 @@ from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.experiment.spaces.selection import load_plugins
-from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 from tests.cli.documented import documented
 from tests.data.declared_files import declare, forget
+from tests.stores import record_result, write_finished
 
 CLINIC = """
 from tests.data.declared_files import waves
@@ -171,7 +171,7 @@ def test_runs_of_different_data_are_refused(made: tuple[Path, list[str]], tmp_pa
         place, "data_hash", pc.binary_join_element_wise(renamed[0]["data_hash"], "x", "")
     )
     tables = {name: store.table(name, one).slice(0, 0) for name in ("r_matrix", "curves", "instances")}
-    store.write_finished(other, {**tables, "runs": renamed[0], "predictions": renamed[1]})
+    write_finished(store, other, {**tables, "runs": renamed[0], "predictions": renamed[1]})
     with pytest.raises(UsageError, match="different data"):
         update_report(store.uri, other, against=one)
 

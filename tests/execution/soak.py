@@ -4,7 +4,7 @@
     python tests/execution/soak.py --kills 50
 
 Sixty runs are computed undisturbed. Then they are computed on a small disk while drivers, workers and Ray's processes
-are killed, the store is compacted, a second driver joins, the disk fills up and is emptied again, and between launches
+are killed, parts are merged, a second driver is refused, the disk fills up and is emptied again, and between launches
 a byte of a random part is flipped. At random moments the disk is copied as it is, as if the power had failed, and what
 a launch would find there is compared. When the time is up the same command ends undisturbed, and its four tables must
 be bit-equal.
@@ -37,7 +37,7 @@ from preloaded import Preloaded
 from clops_sweep.data.prepared.manifest import file_sha256
 from clops_sweep.errors import DamagedStore
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.upkeep.verification import damages, without_damage
+from clops_sweep.store.upkeep import faults, without_damage
 
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace
@@ -118,7 +118,7 @@ class Soak:
         sweeps = [self.launch()]
         stop = time.monotonic() + min(LONGEST, max(end - time.monotonic(), 10))
         faults = (
-            *(self._kill_worker, self._kill_worker, self._kill_driver, self._kill_ray, self._compact, self._compact),
+            *(self._kill_worker, self._kill_worker, self._kill_driver, self._kill_ray, self._merge, self._merge),
             *(self._second_driver, self._fill_disk, self._power_cut, self._power_cut),
         )
         while any(sweep.process.poll() is None for sweep in sweeps):
@@ -158,11 +158,11 @@ class Soak:
                     self.happened["raylets killed" if "raylet " in name else "GCS killed"] += 1
                     return
 
-    def _compact(self, sweeps: list[Sweep]) -> None:
-        compact = self.command("compact", "--results", str(self.results))
-        assert compact.wait() in (0, 1, 2), compact.errors
-        assert "Traceback" not in compact.errors, compact.errors
-        self.happened["compactions"] += 1
+    def _merge(self, sweeps: list[Sweep]) -> None:
+        merge = self.command("merge", str(self.results), "--parts")
+        assert merge.wait() in (0, 1, 2), merge.errors
+        assert "Traceback" not in merge.errors, merge.errors
+        self.happened["merges of parts"] += 1
 
     def _second_driver(self, sweeps: list[Sweep]) -> None:
         if sum(sweep.process.poll() is None for sweep in sweeps) == 1:
@@ -188,8 +188,8 @@ class Soak:
         try:
             if (mounted / "results" / "runs").is_dir():
                 found = RunStore(mounted / "results")
-                for damage in damages(found):
-                    assert damage.part.name in self.flipped_parts, f"torn by a power cut: {damage.reason}"
+                for fault in faults(found):
+                    assert any(name in fault for name in self.flipped_parts) or ": is missing" in fault, fault
                 without_damage(found, None, lambda text: None)
                 finished = self.finished(mounted / "results")
                 assert before <= finished, f"lost by a power cut: {before - finished}"
@@ -200,22 +200,15 @@ class Soak:
 
     def flip(self) -> None:
         """A byte of a part or of several; the runs in them are to be computed again."""
-        store = RunStore(self.results)
-        listings = [(folder, folder.listing()) for folder in store.parts.values()]
-        parts = [(folder, part) for folder, listing in listings for part in (*listing.singles, *listing.compacts)]
-        for folder, part in self.draw.sample(parts, min(len(parts), self.draw.randint(1, 12))):
-            path = Path(folder.path(part))
+        parts = sorted(path for table in TABLES for path in (self.results / table).glob("*.parquet"))
+        before = self.finished(self.results)
+        for path in self.draw.sample(parts, min(len(parts), self.draw.randint(1, 12))):
             content = bytearray(path.read_bytes())
             content[self.draw.randrange(len(content))] ^= 1 << self.draw.randrange(8)
             path.write_bytes(content)
-            self.happened["bytes flipped in parts of " + ("one run" if part.run_id else "many runs")] += 1
-        self.flipped_parts, self.flipped_runs = set(), set()
-        for damage in damages(store):  # also of earlier, where the last launch was killed before it looked
-            self.flipped_parts.add(damage.part.name)
-            try:
-                self.flipped_runs |= store.parts[damage.table].ids(damage.part)
-            except DamagedStore:  # nobody can tell which are in there
-                self.flipped_runs |= set(self.expected["runs"]["run_id"])
+            self.happened["bytes flipped in parts"] += 1
+            self.flipped_parts.add(path.name)
+        self.flipped_runs = before  # nobody can tell which runs are in a damaged part of `runs`
 
     @staticmethod
     def finished(results: Path) -> set[str]:

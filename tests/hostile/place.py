@@ -13,8 +13,8 @@ from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
 from clops_sweep.search.standing import data_hashes
 from clops_sweep.search.study import SearchStudy
-from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
+from tests.stores import record_result
 
 HEAD = """
 import numpy as np

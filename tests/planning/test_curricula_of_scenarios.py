@@ -12,9 +12,9 @@ from clops_sweep import ContinualRun
 from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances, class_targets
 from clops_sweep.experiment.plugins.registry import SCENARIOS
 from clops_sweep.planning.curriculum import orders_by_difficulty, source_config
-from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.stores import record_result
 
 
 def by_class(frames: Any) -> ScenarioTasks:

@@ -17,6 +17,7 @@ from clops_sweep.planning.estimate import CONFIDENCE, Estimate, estimate
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from tests.stores import write_finished
 
 Cost = Callable[[RunConfig], float]
 
@@ -40,7 +41,7 @@ def _record(store: RunStore, runs: list[PlannedRun], cost: Cost, device: str = "
         row["seconds"] = cost(run.config)
         table = pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], SCHEMAS["runs"])
         empty = {name: SCHEMAS[name].empty_table() for name in ("r_matrix", "curves", "instances")}
-        store.write_finished(str(run.run_id), {"runs": table, **empty})  # type: ignore[dict-item]
+        write_finished(store, str(run.run_id), {"runs": table, **empty})  # type: ignore[dict-item]
 
 
 def _by_epochs(config: RunConfig) -> float:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
-from stepping import Worker
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.cli.plan import counts, say_first
@@ -21,8 +20,11 @@ from clops_sweep.experiment.spaces.search_space import all_requests
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from clops_sweep.store.writing import merge_parts
 from tests.conftest import MEMORY
 from tests.data.published_formats import small_mitbih
+from tests.store.contents import Killed, faults
+from tests.stores import write_failed, write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -50,8 +52,8 @@ SMALL = SearchSpace(name="small", base=RunConfig(), axes={"storage_fraction": [0
 def test_pending_is_what_is_asked_for_minus_what_is_finished(tmp_path: Path, finished_tables: Tables) -> None:
     store = RunStore(tmp_path)
     asked = [request.config for request in SMALL.requests()]
-    store.write_finished(_id(asked[1]), finished_tables(_id(asked[1]), asked[1]))
-    store.write_failed(_id(asked[2]), _failed_row(asked[2]))
+    write_finished(store, _id(asked[1]), finished_tables(_id(asked[1]), asked[1]))
+    write_failed(store, _id(asked[2]), _failed_row(asked[2]))
     plan = _plan(store, SMALL)
     assert [run.state for run in plan.asked] == ["pending", "finished", "failed", "pending"]
     assert [run.config for run in plan.of("pending")] == [asked[0], asked[3]]
@@ -81,7 +83,7 @@ def test_configs_that_must_give_the_same_numbers_are_one_run(tmp_path: Path, fin
     assert counts(plan).startswith("8 runs asked for (for 16 cells and seeds), 0 finished, 8 pending")
     assert len({run.run_id for run in plan.asked}) == 8
     for run in plan.asked:
-        store.write_finished(str(run.run_id), finished_tables(str(run.run_id), run.config))
+        write_finished(store, str(run.run_id), finished_tables(str(run.run_id), run.config))
     assert len(_plan(store, SHARED).of("finished")) == 8
     last = SHARED.base.replace(strategy="finetune", acquisition="random", acquisition_fraction=1, seed=1)
     assert store.statuses()[_id(last)] == "finished"
@@ -90,7 +92,7 @@ def test_configs_that_must_give_the_same_numbers_are_one_run(tmp_path: Path, fin
 def test_other_data_are_other_runs(tmp_path: Path, finished_tables: Tables) -> None:
     store = RunStore(tmp_path)
     for request in SMALL.requests():
-        store.write_finished(_id(request.config), finished_tables(_id(request.config), request.config))
+        write_finished(store, _id(request.config), finished_tables(_id(request.config), request.config))
     assert _plan(store, SMALL).of("pending") == []
     assert len(make_plan(SMALL.requests(), store, lambda config: "prepared anew").of("pending")) == 4
 
@@ -142,7 +144,7 @@ def test_a_run_that_others_wait_for_and_that_has_failed_is_said(
 ) -> None:
     store = RunStore(tmp_path)
     (source,) = _plan(store, CURRICULA).first
-    store.write_failed(_id(source.config), _failed_row(source.config))
+    write_failed(store, _id(source.config), _failed_row(source.config))
     plan = _plan(store, CURRICULA)
     assert (plan.first[0].state, plan.count("failed"), len(plan.of("failed"))) == ("failed", 0, 1)
     say_first(plan)
@@ -211,38 +213,34 @@ class SweepMachine(RuleBasedStateMachine):
         for config in self.pending()[:count]:
             self._finish(config)
 
-    @rule(operations=st.integers(0, 25))
+    @rule(operations=st.integers(0, 8))
     def launch_and_die(self, operations: int) -> None:
         """Before some file operation of recording a run; perhaps it has just been recorded."""
         for config in self.pending()[:1]:
-            tables = self.tables(_id(config), config)
-            worker = Worker(str(self.folder), partial(RunStore.write_finished, run_id=_id(config), tables=tables))
-            worker.step(operations)
-            worker.kill()
-            if self.store.finished([_id(config)]):
+            with faults(operations), suppress(Killed):
+                write_finished(RunStore(self.folder), _id(config), self.tables(_id(config), config))
+            if self.store.statuses().get(_id(config)) == "finished":
                 self.states[config] = "finished"
 
     @rule(name=st.sampled_from(list(SCHEMAS)), content=st.sampled_from([b"", b"PAR1", b"PAR1 PAR1"]))
     def a_killed_writer_leaves_half_a_file(self, name: str, content: bytes) -> None:
         (self.folder / name).mkdir(exist_ok=True)
         for config in self.pending()[:1]:
-            (self.folder / name / f".finished-{_id(config)}.parquet.tmp").write_bytes(content)
-        (self.folder / name / ".compact-2-ab.parquet.tmp").write_bytes(content)
+            (self.folder / name / f".{_id(config)}.parquet.partial").write_bytes(content)
 
     @rule()
-    def compact(self) -> None:
-        self.store.compact()
+    def merge(self) -> None:
+        merge_parts(self.store)
 
-    @rule(operations=st.integers(0, 60))
-    def compact_and_die(self, operations: int) -> None:
-        worker = Worker(str(self.folder), RunStore.compact)
-        worker.step(operations)
-        worker.kill()
+    @rule(operations=st.integers(0, 20))
+    def merge_and_die(self, operations: int) -> None:
+        with faults(operations), suppress(Killed):
+            merge_parts(RunStore(self.folder))
 
     @rule(count=st.integers(1, 3))
     def launch_and_fail(self, count: int) -> None:
         for config in self.pending()[:count]:
-            self.store.write_failed(_id(config), _failed_row(config))
+            write_failed(self.store, _id(config), _failed_row(config))
             self.states[config] = "failed"
 
     @rule()
@@ -255,10 +253,10 @@ class SweepMachine(RuleBasedStateMachine):
         for config in self.pending()[:1]:
             self._finish(config)
             self._finish(config)
-            self.store.write_failed(_id(config), _failed_row(config))
+            write_failed(self.store, _id(config), _failed_row(config))
 
     def _finish(self, config: RunConfig) -> None:
-        self.store.write_finished(_id(config), self.tables(_id(config), config))
+        write_finished(self.store, _id(config), self.tables(_id(config), config))
         self.states[config] = "finished"
 
     @invariant()

@@ -26,6 +26,7 @@ from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from tests.stores import write_failed, write_finished
 
 TASKS = 6
 
@@ -146,7 +147,7 @@ class World:
         """Records that a run has failed."""
         (run_id,) = self.run_ids([config])
         row = {"run_id": run_id, **config_row(config), "status": "failed", "error": "ValueError: no"}
-        self.store.write_failed(run_id, _table("runs", [row]))
+        write_failed(self.store, run_id, _table("runs", [row]))
 
     def work(self, job: Job) -> Report:
         """What a worker does with a job: trains on from the checkpoint, and records what is finished."""
@@ -158,7 +159,7 @@ class World:
         if until < TASKS:
             return Paused({run_id: {"auc": so_far(config, until)} for run_id, config in job.runs.items()})
         for config, run_id in zip(job.configs, job.run_ids, strict=True):
-            self.store.write_finished(run_id, _tables(run_id, config))
+            write_finished(self.store, run_id, _tables(run_id, config))
         return Finished({"auc": (0.5,)})
 
 

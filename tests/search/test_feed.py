@@ -230,7 +230,7 @@ def test_a_pruned_trial_s_runs_go_on_when_they_are_asked_for_otherwise(world: An
     settings_of = it.search.settings(pruned.labels) if it.search else {}
     as_axes = OptunaSearch(parameters={name: [value] for name, value in settings_of.items()}, n_trials=1)
     world.finish(SearchSpace(name="that one", base=RunConfig(), search=as_axes, seeds=range(2)))
-    assert set(world.store.finished(world.run_ids(chosen))) == set(world.run_ids(chosen))
+    assert {world.store.statuses()[run_id] for run_id in world.run_ids(chosen)} == {"finished"}
     assert set(world.trained.values()) == {1}
 
 
@@ -275,15 +275,16 @@ def test_a_failure_that_cannot_be_recorded_ends_the_search_and_leaves_its_trial_
     feed.died(job, WorkerDied("the worker died"))
     assert feed.next_job(1) == job
 
-    def full(run_id: str, row: Any) -> None:
-        raise OSError(28, "No space left on device", run_id)
+    def full(*arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(world.store, "write_failed", full)
+    monkeypatch.setattr("clops_sweep.store.files.Files.write", full)
     feed.died(job, WorkerDied("the worker died"))
     assert (feed.finished, feed.next_job(1)) == (True, None)
     assert "No space left on device" in str(feed.error)
     assert [trial.state for trial in study(world, it).trials] == ["running"]
     monkeypatch.undo()
+    world.store = RunStore(world.store.uri)  # another process
     world.finish(it)
     assert {trial.state for trial in study(world, it).trials} == {"complete"}
 

@@ -13,6 +13,7 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.planning.plan import make_plan
 from clops_sweep.search.launch import _results_of
 from clops_sweep.store.run_store import RunStore
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -29,7 +30,7 @@ def test_results_of_earlier_launches_have_the_names_of_this_one(tmp_path: Path, 
         if auc is None:
             place = tables["runs"].schema.get_field_index("auc")
             tables["runs"] = tables["runs"].set_column(place, "auc", pa.array([nan]))
-        store.write_finished(run_id, tables)
+        write_finished(store, run_id, tables)
     found = dict(_results_of(store, make_plan(space.requests(), store, lambda config: "data")))
     assert found == {
         "storage_fraction 0.1": {"auc": 0.75, "bwt": pytest.approx(0.75)},

@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 from pyarrow import fs
 from s3_server import serving_s3
-from stepping import Worker
 
 from clops_sweep import RunConfig, delete, merge
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
@@ -21,13 +20,13 @@ from clops_sweep.cli.commands import command
 from clops_sweep.cli.launch import resume_command
 from clops_sweep.errors import UsageError
 from clops_sweep.store.checkpoint import CheckpointFile
-from clops_sweep.store.rows import record_failure
+from clops_sweep.store.launches import LaunchFile, UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN
-from clops_sweep.store.under_way import UnderWay, UnderWayFile, runs_under_way
-from clops_sweep.store.upkeep.migration import migrate
-from clops_sweep.store.upkeep.verification import damages
-from tests.store.upkeep.test_migration import Old, check_migrated, fill
+from clops_sweep.store.upkeep import faults
+from clops_sweep.store.writing import merge_parts
+from tests.store.contents import add
+from tests.stores import record_failure, write_failed, write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 BUCKET = "results-of-tests"
@@ -80,35 +79,19 @@ def test_a_sweep_waits_for_a_server_that_is_busy(server: Server, status: int) ->
 
 def test_a_server_that_refuses_gives_a_sentence(server: Server, finished_tables: Tables) -> None:
     store = server.store("refusing")
-    store.write_finished(_id(1), finished_tables(_id(1), RunConfig()))
-    listing = store.parts["runs"].listing()
-    path = store.parts["runs"].path(listing.singles[0])
+    write_finished(store, _id(1), finished_tables(_id(1), RunConfig()))
+    (part,) = store.live()
+    path = store.path("runs", part.name)
     for look in (
         store.statuses,
         lambda: store.files.mark(path),
         lambda: store.files.exists(path),
-        lambda: damages(store),
+        lambda: list(faults(store)),
     ):
         server.faults[:] = [503] * 100
         with pytest.raises(UsageError, match="cannot be read"):
             look()
         server.faults.clear()
-
-
-def test_a_run_takes_eight_requests_from_its_beginning_to_its_record(server: Server, finished_tables: Tables) -> None:
-    tables = {_id(number): finished_tables(_id(number), RunConfig(seed=number)) for number in range(3)}
-    for run_id, of_run in tables.items():
-        store = server.store("written")
-        checkpoint = CheckpointFile(store, [run_id])
-        assert store.finished([run_id]) == set()
-        assert checkpoint.load() is None
-        store.write_finished(run_id, of_run)
-        checkpoint.delete()
-        assert server.count() == 8
-    assert store.finished([_id(0), _id(9)]) == {_id(0)}
-    assert server.count() == 4  # a listing per table
-    for table in EVERY_RUN:
-        assert server.store("written").table(table).equals(pa.concat_tables(it[table] for it in tables.values()))
 
 
 def test_objects_of_any_size_are_written_whole(server: Server) -> None:
@@ -124,15 +107,16 @@ def test_objects_of_any_size_are_written_whole(server: Server) -> None:
 
 def test_a_failure_and_a_checkpoint_that_are_there_go(server: Server, finished_tables: Tables) -> None:
     store, tables = server.store("retried"), finished_tables(_id(1), RunConfig())
-    store.write_failed(_id(1), tables["runs"])
+    write_failed(store, _id(1), tables["runs"])
     checkpoint = CheckpointFile(store, [_id(1)])
     checkpoint.save({"epoch": 3})
     store = server.store("retried")
     checkpoint = CheckpointFile(store, [_id(1)])
     assert checkpoint.load() == {"epoch": 3}
-    store.write_finished(_id(1), tables)
+    write_finished(store, _id(1), tables)
     checkpoint.delete()
-    assert store.files.names(store.folder("runs")) == [f"finished-{_id(1)}.parquet"]
+    assert store.statuses() == {_id(1): "finished"}
+    assert len(store.files.names(store.folder("runs"))) == 1
     assert store.files.names(store.checkpoint_folder) == []
 
 
@@ -155,53 +139,14 @@ def test_a_run_that_fails_again_is_noticed_by_one_listing(server: Server) -> Non
     assert looked <= 6, "however many runs have failed"
 
 
-def test_listings_come_in_pages(server: Server, finished_tables: Tables) -> None:
-    from moto.s3.models import s3_backends
-
-    (backend,) = [backends["global"] for backends in s3_backends.values() if BUCKET in backends["global"].buckets]
-    for number in range(2_100):  # for these, the name suffices
-        backend.put_object(BUCKET, f"paged/runs/finished-{_id(number)}.parquet", b"")
-    store = server.store("paged")
-    assert sorted(store.recorded()) == [_id(number) for number in range(2_100)]
-    assert server.count() == 2 * 3
-
-
-def test_putting_runs_together_and_reading_some_of_them(server: Server, finished_tables: Tables) -> None:
-    store, runs = server.store("compacted"), 6
-    for number in range(runs):
-        store.write_finished(_id(number), finished_tables(_id(number), RunConfig(seed=number)))
-    before = {table: server.store("compacted").table(table) for table in EVERY_RUN}
-    server.count()
-    assert store.compact() == 4 * runs
-    assert server.count() <= (20 + 12) * runs
-    for table, content in before.items():
-        assert server.store("compacted").table(table).equals(content)
-    store = server.store("compacted")
-    assert len(store.statuses()) == runs
-    assert server.count() == 4 * (2 + 2)  # two listings, and the end of the part
-    assert store.table("curves", [_id(2), _id(4)]).num_rows == 2 * 6
-    assert server.count() <= 6
-
-
-def test_a_store_is_migrated_there(server: Server, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = Old(server.store("migrated").uri, finished_tables)
-    fill(old)
-    for deaths in (60, 10_000):  # killed, and then not
-        worker = Worker(old.store.uri, migrate)
-        worker.step(deaths)
-        worker.kill()
-    check_migrated(old.store.uri, old.configs, finished_tables)
-    assert old.store.files.names(f"{old.store.work_folder}/rewriting-parts") == []
-
-
 def test_stores_are_merged_between_a_folder_and_a_bucket(
     server: Server, finished_tables: Tables, tmp_path: Path
 ) -> None:
     here, there = RunStore(tmp_path / "here"), server.store("there")
     for store, numbers in ((here, range(3)), (there, range(2, 5))):
         for number in numbers:
-            store.write_finished(_id(number), finished_tables(_id(number), RunConfig(seed=number)))
-    there.compact()
+            write_finished(store, _id(number), finished_tables(_id(number), RunConfig(seed=number)))
+    merge_parts(there)
     assert merge(here.uri, there.uri) == 2
     assert merge(there.uri, here.uri) == 2
     for table in EVERY_RUN:
@@ -209,7 +154,6 @@ def test_stores_are_merged_between_a_folder_and_a_bucket(
     assert delete(there.uri, "seed < 3") == 3
     assert sorted(RunStore(there.uri).statuses()) == [_id(3), _id(4)]
     assert RunStore(there.uri).table("curves").num_rows == 2 * 6
-    assert there.files.names(there.work_folder) == []
 
 
 SECRET = "wJalrXUtnFEMI"
@@ -217,7 +161,7 @@ SECRET = "wJalrXUtnFEMI"
 
 _COMMANDS = [
     ["status"], ["status", "--json"], ["show", _id(1)], ["show", _id(1), "--json"], ["show", "7"], ["check"],
-    ["compact"], ["claims"], ["claims", "--json"], ["logs", _id(1)], ["report", "--output", "{report}"], ["doctor"],
+    ["claims"], ["claims", "--json"], ["logs", _id(1)], ["report", "--output", "{report}"], ["doctor"],
 ]  # fmt: skip
 
 
@@ -225,7 +169,7 @@ _COMMANDS = [
 def test_no_command_prints_the_secret_in_an_address(
     server: Server, finished_tables: Tables, tmp_path: Path, arguments: list[str]
 ) -> None:
-    server.store("shown").write_finished(_id(1), finished_tables(_id(1), RunConfig()))
+    write_finished(server.store("shown"), _id(1), finished_tables(_id(1), RunConfig()))
     given = [argument.format(report=tmp_path / "report") for argument in arguments]
     done = CliRunner().invoke(command, [*given, "--results", _with_secret(server, BUCKET)])
     assert SECRET not in f"{done.output} {done.exception}"
@@ -257,7 +201,7 @@ def test_models_lie_there_too(server: Server, finished_tables: Tables) -> None:
     store = RunStore(server.store("models").uri, keep=["models"])
     store.open_for_writing()
     for run_id in (_id(0), _id(1)):
-        store.write_finished(run_id, finished_tables(run_id, RunConfig()), {3: b"weights"})
+        write_finished(store, run_id, finished_tables(run_id, RunConfig()), {3: b"weights"})
     assert set(store.statuses()) == {_id(0), _id(1)}
     assert store.models.read(_id(0)) == b"weights"
     assert list(store.models.faults()) == []
@@ -267,16 +211,30 @@ def test_models_lie_there_too(server: Server, finished_tables: Tables) -> None:
     assert [info.base_name for info in left if info.is_file] == ["last.json", "task_3.safetensors"]
 
 
-def test_launches_see_the_runs_of_each_other(server: Server) -> None:
-    store = server.store("leases")
-    first, second = UnderWayFile(store), UnderWayFile(store)
-    first.write([UnderWay((_id(0),), "first, seed 0", 1, 2, 3, 4)], [_id(1)])
-    second.write([])
-    server.requests.clear()
-    assert second.taken_elsewhere() == {_id(0), _id(1)}
-    assert server.count() <= 5, "a listing, a file, and at the first look the times"
-    assert second.taken_elsewhere() == {_id(0), _id(1)}
-    assert server.count() == 0, "not again at once"
+def test_a_flush_takes_five_requests_however_many_runs_it_holds(server: Server, finished_tables: Tables) -> None:
+    store = server.store("flushed")
+    store.open_for_writing()
+    for first in (0, 50):
+        for number in range(first, first + 50):
+            add(store, number, finished_tables)
+        server.count()
+        store.flush()
+        assert server.count() <= 1 + 4, "a listing and four parts"
+    again = server.store("flushed")
+    assert len(again.statuses()) == 100
+    assert server.count() <= 4 + 2 * 2, "four listings, and each part of `runs`"
+    assert again.table("curves", [_id(2), _id(70)]).num_rows == 2 * 6
+    assert merge_parts(again) == 2
+    assert server.store("flushed").table("curves").num_rows == 100 * 6
+
+
+def test_launches_are_seen(server: Server) -> None:
+    store = server.store("launches")
+    first = LaunchFile(store)
+    first.begin([_id(0), _id(1)])
+    first.write([UnderWay((_id(0),), "first, seed 0", 1, 2, 3, 4)])
+    with pytest.raises(UsageError, match="is computing 1 run of these"):
+        LaunchFile(store).begin([_id(1)])
     assert [it.name for it in runs_under_way(store)] == ["first, seed 0"]
     first.remove()
-    assert UnderWayFile(store).taken_elsewhere() == set()
+    assert runs_under_way(store) == ()

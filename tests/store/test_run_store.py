@@ -1,35 +1,32 @@
+"""What is added is read again: by this class, and by other programs from the folders."""
+
 from __future__ import annotations
 
-import random
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from preloaded import Preloaded
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from clops_sweep import RunConfig
-from clops_sweep.errors import DamagedStore, UsageError
-from clops_sweep.experiment.columns import config_from_row, config_row
-from clops_sweep.store.files import Files
-from clops_sweep.store.part_names import compacted as part_of
-from clops_sweep.store.part_names import single
-from clops_sweep.store.parts import PartFolder
+from clops_sweep import FloatOption, IntOption, RunConfig, SearchSpace, delete, merge, strategy, sweep
+from clops_sweep.errors import DamagedStore, OtherFormat, UsageError
+from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.learning.strategies.finetune import FineTuning
+from clops_sweep.store import parts, reading, run_store, writing
+from clops_sweep.store.parts import encoded, named
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import EVERY_RUN, SCHEMAS
-from clops_sweep.store.upkeep.verification import damages
-
-Tables = Callable[..., dict[str, pa.Table]]
-
-A = "a" * 24
-B = "b" * 24
+from clops_sweep.store.tables import EVERY_RUN, PREDICTIONS, SCHEMAS
+from clops_sweep.store.upkeep import faults, without_damage
+from clops_sweep.testing import tiny_config, tiny_frames
+from tests.store.contents import Tables, add, content, equal, failed_row, id_of, raw
+from tests.stores import record_result
 
 
 @pytest.fixture
@@ -39,56 +36,57 @@ def store(tmp_path: Path) -> RunStore:
     return store
 
 
-def _failed_row(run_id: str, config: RunConfig, error: str = "ValueError: no") -> pa.Table:
-    row = {"run_id": run_id, **config_row(config), "status": "failed", "error": error}
-    return pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], schema=SCHEMAS["runs"])
-
-
-# --- pandas reads what was written ------------------------------------------------------------------------------------
-
-
-def test_the_query_of_three_lines(tmp_path: Path, store: RunStore, finished_tables: Tables) -> None:
+def test_the_query_of_three_lines(store: RunStore, finished_tables: Tables) -> None:
     for index, (b, a) in enumerate([(0.1, 0.25), (0.1, 1.0), (0.5, 0.25), (0.5, 1.0)]):
         config = RunConfig(storage_fraction=b, acquisition_fraction=a)
-        store.write_finished(f"{index:024}", finished_tables(f"{index:024}", config, auc=b + a / 10))
-
-    runs = pd.read_parquet(tmp_path / "results" / "runs")
+        store.add(id_of(index), finished_tables(id_of(index), config, auc=b + a / 10))
+    store.flush()
+    runs = pd.read_parquet(Path(store.uri) / "runs")
     table = runs.pivot_table("auc", "storage_fraction", "acquisition_fraction")
-
     assert table.index.tolist() == [0.1, 0.5]
     assert table.columns.tolist() == [0.25, 1.0]
     assert table.to_numpy().ravel().tolist() == [0.125, 0.2, 0.525, 0.6]
 
 
-def test_reading_leaves_no_thread_of_arrow(tmp_path: Path, store: RunStore, finished_tables: Tables) -> None:
+def test_every_program_reads_every_column_of_every_run(store: RunStore, finished_tables: Tables) -> None:
+    """Runs of plug-ins with other columns are added by three launches, in parts of their own."""
+    for launch, columns in enumerate([{}, {"mine": 3}, {"mine": 2.5, "yours": "x"}]):
+        writer = RunStore(store.uri)
+        for number in (2 * launch, 2 * launch + 1):
+            add(writer, number, finished_tables, predicted=launch + 1, **columns)
+        writer.flush()
+    expected = content(store)
+    assert len(list((Path(store.uri) / "runs").glob("*"))) == 3
+    assert expected["runs"]["mine"].to_pylist() == [None, None, 3.0, 3.0, 2.5, 2.5]
+    assert expected["runs"]["yours"].to_pylist() == [None] * 4 + ["x"] * 2
+    assert [name for name in expected["predictions"].column_names if name[-1].isdigit()] == [
+        *(f"probability_{output}" for output in range(3)), *(f"target_{output}" for output in range(3))
+    ]  # fmt: skip
+    assert equal(raw(store), expected)
+    for table, rows in expected.items():
+        by_pandas = pd.read_parquet(Path(store.uri) / table).sort_values("run_id", kind="stable", ignore_index=True)
+        pd.testing.assert_frame_equal(by_pandas, rows.to_pandas())
+
+
+def test_reading_leaves_no_thread_of_arrow(store: RunStore, finished_tables: Tables) -> None:
     """Such a thread may free a buffer of Python's while Python exits; the process is then aborted."""
-    store.write_finished(A, finished_tables(A, RunConfig()))
+    add(store, 1, finished_tables)
+    store.flush()
     read = (
         "import os, sys, pyarrow as pa, clops_sweep.store.run_store as it; pa.array([1])  # starts its allocator's\n"
         "before = os.listdir('/proc/self/task'); assert it.RunStore(sys.argv[1]).rows('runs', ['auc'])\n"
         "assert os.listdir('/proc/self/task') == before"
     )
-    subprocess.run([sys.executable, "-c", read, str(tmp_path / "results")], check=True)
+    subprocess.run([sys.executable, "-c", read, store.uri], check=True)
 
 
-@pytest.mark.parametrize("name", EVERY_RUN)
-def test_every_table_is_a_folder_that_pandas_reads(
-    tmp_path: Path, store: RunStore, finished_tables: Tables, name: str
-) -> None:
-    tables = finished_tables(A, RunConfig())
-    store.write_finished(A, tables)
-    read = pd.read_parquet(tmp_path / "results" / name)
-    assert list(read.columns) == SCHEMAS[name].names
-    pd.testing.assert_frame_equal(read, tables[name].to_pandas())
-
-
-def test_a_table_without_runs_is_empty_and_has_its_columns(store: RunStore) -> None:
-    for name in ("runs", "r_matrix", "curves", "instances"):
-        frame = store.read(name)
-        assert len(frame) == 0
-        assert list(frame.columns) == SCHEMAS[name].names
-    assert store.statuses() == {}
-    assert store.rows("runs", ["run_id"]) == []
+def test_a_table_without_runs_is_empty_and_has_its_columns(store: RunStore, tmp_path: Path) -> None:
+    for it in (store, RunStore(tmp_path / "nowhere")):
+        for name in SCHEMAS:
+            assert it.read(name).columns.tolist() == SCHEMAS[name].names
+        assert it.statuses() == {}
+        assert it.rows("runs", ["run_id"]) == []
+    assert not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.parametrize(
@@ -108,350 +106,338 @@ def test_commands_to_type_name_the_store(
     assert command == f"clops-sweep logs RUN_ID{options.format(elsewhere=tmp_path.parent / 'other')}"
 
 
-def test_a_store_that_is_not_there_reads_as_empty(tmp_path: Path) -> None:
-    store = RunStore(tmp_path / "nowhere")
-    assert store.statuses() == {}
-    assert len(store.read("runs")) == 0
-    assert not (tmp_path / "nowhere").exists()
-
-
-def test_the_runs_table_has_every_field_under_its_own_name() -> None:
-    assert set(RunConfig.model_fields) <= set(SCHEMAS["runs"].names)
-
-
 @pytest.mark.parametrize("task_order", ["sequential", 3, (2, 0, 1)])
 def test_a_row_gives_its_config_back(store: RunStore, finished_tables: Tables, task_order: object) -> None:
     config = RunConfig(storage_fraction=0.1, task_order=task_order, seed=7)
-    store.write_finished(A, finished_tables(A, config))
+    store.add(id_of(1), finished_tables(id_of(1), config))
     (row,) = store.rows("runs", SCHEMAS["runs"].names)
     assert config_from_row(row) == config
 
 
-def test_reading_some_runs_only(store: RunStore, finished_tables: Tables) -> None:
-    for run_id in (A, B):
-        store.write_finished(run_id, finished_tables(run_id, RunConfig()))
-    assert store.read("r_matrix", [B])["run_id"].unique().tolist() == [B]
+def test_options_that_a_run_does_not_use_are_null(store: RunStore) -> None:
+    strategy("shrinking", options={"shrink": FloatOption(0.5, gt=0), "rounds": IntOption(None, ge=1)})(
+        type("Shrinking", (FineTuning,), {})
+    )
+    try:
+        frames = tiny_frames("class_il", tasks=2)
+        base = tiny_config("class_il", epochs_per_task=1)
+        given = [{"strategy": "shrinking"}, {"strategy": "er", "memory_size": 3}]
+        given += [{"strategy": "shrinking", "rounds": 4}]
+        configs = {it.run_id(frames.data_hash): it for it in (base.replace(**each) for each in given)}
+        from clops_sweep import ContinualRun
+
+        for run_id, config in configs.items():
+            record_result(store, {run_id: config}, ContinualRun(config, frames).run(), lambda _: frames.data_hash, {})
+        for row in pd.read_parquet(Path(store.uri) / "runs").to_dict("records"):
+            config = configs[row["run_id"]]
+            names = ("shrink", "rounds", "memory_size")
+            assert {name: row[name] for name in names if not pd.isna(row[name])} == {
+                name: config.options[name] for name in names if config.options.get(name) is not None
+            }
+            assert config_from_row({str(name): it for name, it in row.items()}).identity == config.identity
+    finally:
+        STRATEGIES.forget("shrinking")
+
+
+def test_some_runs_and_columns(store: RunStore, finished_tables: Tables) -> None:
+    for number in range(6):
+        add(store, number, finished_tables)
+        if number % 2:
+            store.flush()
+    assert store.read("r_matrix", [id_of(4), id_of(1)])["run_id"].unique().tolist() == [id_of(1), id_of(4)]
+    assert store.read("runs", id_of(3), "auc")["auc"].tolist() == [0.03]
     assert len(store.read("r_matrix", [])) == 0
+    with pytest.raises(UsageError, match=r"table 'runs' has no column 'aucc' \(did you mean 'auc'\?\)"):
+        store.read("runs", columns=["aucc"])
+    with pytest.raises(UsageError, match="run_ids: 3 is not text"):
+        store.read("runs", [3])  # type: ignore[list-item]
+    assert store.find(id_of(3)) == id_of(3)
+    with pytest.raises(UsageError, match="6 runs of "):
+        store.find("000")
 
 
-@pytest.mark.parametrize("compacted", [False, True])
-def test_parts_of_an_earlier_version_are_read(store: RunStore, finished_tables: Tables, compacted: bool) -> None:
-    """Columns are only ever added: an older part has nulls there, and its integers may be narrower."""
-    for run_id in (A, B):
-        store.write_finished(run_id, finished_tables(run_id, RunConfig()))
-    path = Path(store.folder("runs")) / f"finished-{A}.parquet"
-    old = pq.read_table(path).drop_columns(["backend", "host"])
-    position = old.schema.get_field_index("seed")
-    old = old.set_column(position, "seed", old["seed"].cast(pa.int32()))
-    PartFolder(store.files, store.folder("runs"), old.schema).write_single(single("finished", A), old)
-    if compacted:
-        store.compact()
-        assert len(list(path.parent.iterdir())) == 1
-    for columns in (None, ["host", "seed", "run_id"]):
-        frame = store.read("runs", columns=columns)
-        assert list(frame.columns) == (columns or SCHEMAS["runs"].names)
-        assert frame["run_id"].tolist() == [A, B]
-        assert frame["host"].isna().all()
-        assert frame["seed"].tolist() == [0, 0]
-    assert store.read("runs", [A], ["seed"])["seed"].tolist() == [0]
+def test_rows_of_a_run_keep_their_order(store: RunStore) -> None:
+    """In parts of several row groups, whose runs are not in the order of their ids."""
+    draws, order = np.random.default_rng(0), [3, 0, 2, 1]
+    curves = {}
+    for number in order:
+        loss = draws.normal(size=9_000)
+        table = pa.table({"run_id": [id_of(number)] * 9_000, "loss": loss})
+        curves[number] = loss
+        empty = {name: SCHEMAS[name].empty_table() for name in EVERY_RUN}
+        at = SCHEMAS["runs"].get_field_index("status")
+        row = failed_row(number).set_column(at, "status", pa.array(["finished"]))
+        store.add(id_of(number), {**empty, "runs": row, "curves": parts.conform(table, SCHEMAS["curves"])})
+    store.flush()
+    for number in order:
+        assert store.read("curves", id_of(number), "loss")["loss"].tolist() == curves[number].tolist()
 
 
-@pytest.mark.parametrize("compacted", [False, True])
-@pytest.mark.parametrize("own_columns", [False, True])
-def test_a_renamed_column_of_an_old_part_is_read(
-    tmp_path: Path, finished_tables: Tables, compacted: bool, own_columns: bool
-) -> None:
-    """`lockstep` was called `stack`, both in parts and in the file that lists added columns."""
-    store = RunStore(tmp_path)
-    schema = SCHEMAS["runs"]
-    position = schema.get_field_index("lockstep")
-    old = PartFolder(store.files, store.folder("runs"), schema.set(position, pa.field("stack", pa.int64())))
-    rows = {}
-    for run_id, together in ((A, 3), (B, 5)):
-        store.write_finished(run_id, finished_tables(run_id, RunConfig()))
-        path = Path(store.folder("runs")) / f"finished-{run_id}.parquet"
-        table = pq.read_table(path)
-        table = table.set_column(position, "stack", pa.array([together], pa.int64()))
-        rows[run_id] = table.append_column("mine", pa.array([together])) if own_columns else table
-        path.unlink()
-    if own_columns:
-        old.add_columns([pa.field("mine", pa.int64())])
-    if compacted:
-        old.write_compacted(part_of((A, B)), pa.concat_tables(rows.values()), (A, B))
-    else:
-        for run_id, table in rows.items():
-            old.write_single(single("finished", run_id), table)
-    for _ in range(2):
-        for columns in (None, ["lockstep", "run_id"]):
-            frame = RunStore(tmp_path).read("runs", columns=columns)
-            assert frame.set_index("run_id")["lockstep"].to_dict() == {A: 3, B: 5}
-            assert "stack" not in frame
-        RunStore(tmp_path).compact()
+# --- finished, failed, kept -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("compacted", [False, True])
-def test_a_column_that_an_old_part_lacks_reads_as_its_default(
-    tmp_path: Path, finished_tables: Tables, compacted: bool
-) -> None:
-    """A config field added later: older runs had its default."""
-    before = RunStore(tmp_path)
-    for run_id in (A, B):
-        before.write_finished(run_id, finished_tables(run_id, RunConfig()))
-    if compacted:
-        before.compact()
-    schema = SCHEMAS["runs"].append(pa.field("label_smoothing", pa.float64()))
-    runs = PartFolder(before.files, before.folder("runs"), schema, {"label_smoothing": 0.25, "no_column": 1})
-    listing = runs.listing()
-    for columns in (None, ["run_id", "label_smoothing"], ["run_id", "seed"]):
-        if compacted:
-            table = runs.read(listing.compacts[0], columns)
-        else:
-            table = pa.concat_tables([runs.read(part, columns) for part in listing.singles])
-        assert table.column_names == (columns or schema.names)
-        if columns != ["run_id", "seed"]:
-            assert table["label_smoothing"].to_pylist() == [0.25, 0.25]
-
-
-def _with(tables: dict[str, pa.Table], **columns: object) -> dict[str, pa.Table]:
-    runs = tables["runs"]
-    for name, value in columns.items():
-        runs = runs.append_column(name, pa.array([value]))
-    return {**tables, "runs": runs}
-
-
-@pytest.mark.parametrize("compacted", [False, True])
-def test_what_a_strategy_counts_is_a_column(tmp_path: Path, finished_tables: Tables, compacted: bool) -> None:
-    C = "c" * 24
-    for run_id, columns in ((B, {}), (C, {"skipped": 3, "note": "x"}), (A, {"skipped": 0.5})):
-        RunStore(tmp_path).write_finished(run_id, _with(finished_tables(run_id, RunConfig()), **columns))
-    if compacted:
-        RunStore(tmp_path).compact()
-    store = RunStore(tmp_path)
-    for frame in (store.read("runs"), pd.read_parquet(tmp_path / "runs").sort_values("run_id", ignore_index=True)):
-        assert frame["run_id"].tolist() == [A, B, C]
-        assert frame["skipped"].fillna(-1).tolist() == [0.5, -1, 3]
-        assert [None if pd.isna(note) else note for note in frame["note"]] == [None, None, "x"]
-        assert list(frame)[: len(SCHEMAS["runs"])] == SCHEMAS["runs"].names
-    assert store.read("runs", [C], ["skipped", "auc"])["skipped"].tolist() == [3]
-    assert "skipped" not in store.read("curves")
-    assert store.statuses() == dict.fromkeys([A, B, C], "finished")
-    assert damages(store) == []
-
-
-@pytest.mark.parametrize("compacted", [False, True])
-def test_a_store_of_version_0_1_is_refused(tmp_path: Path, finished_tables: Tables, compacted: bool) -> None:
-    old = "a" * 20  # digits that ids of that version had
-    (tmp_path / "runs").mkdir()
-    table = finished_tables(old, RunConfig())["runs"]
-    name = f"compact-1-{'0' * 16}.parquet" if compacted else f"finished-{old}.parquet"
-    with pq.ParquetWriter(tmp_path / "runs" / name, table.schema) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({"clops_sweep.run_ids": old})
-    store = RunStore(tmp_path)
-    for look in (store.statuses, lambda: store.read("runs"), lambda: store.find("a"), store.compact):
-        with pytest.raises(
-            UsageError, match=r"holds runs of clops-sweep 0\.1, .*; .* new runs need another --results$"
-        ):
-            look()
-    assert pd.read_parquet(tmp_path / "runs")["run_id"].tolist() == [old]
-
-
-# --- a run counts once ------------------------------------------------------------------------------------------------
-
-
-def test_writing_twice_leaves_the_first(store: RunStore, finished_tables: Tables) -> None:
-    for auc in (0.1, 0.9):
-        store.write_finished(A, finished_tables(A, RunConfig(), auc=auc))
-    assert store.read("runs")["auc"].tolist() == [0.1]
-    assert len(store.read("r_matrix")) == 36
-
-
-def test_a_failed_run_that_is_finished_later_is_finished(
-    tmp_path: Path, store: RunStore, finished_tables: Tables
-) -> None:
-    store.write_failed(A, _failed_row(A, RunConfig(), "ValueError: no"))
-    assert store.statuses() == {A: "failed"}
-    assert store.read("runs")[["status", "error"]].to_numpy().tolist() == [["failed", "ValueError: no"]]
-    store.write_finished(A, finished_tables(A, RunConfig()))
-    assert store.statuses() == {A: "finished"}
-    assert pd.read_parquet(tmp_path / "results" / "runs")["status"].tolist() == ["finished"]
-
-
-def test_a_finished_run_does_not_fail_any_more(store: RunStore, finished_tables: Tables) -> None:
-    store.write_finished(A, finished_tables(A, RunConfig()))
-    store.write_failed(A, _failed_row(A, RunConfig()))
-    assert store.statuses() == {A: "finished"}
-    assert store.read("runs")["status"].tolist() == ["finished"]
-
-
-def test_a_failure_and_a_success_written_at_the_same_moment_count_as_a_success(
-    store: RunStore, finished_tables: Tables
-) -> None:
+def test_the_first_of_two_equal_runs_stays_and_a_failure_is_replaced(store: RunStore, finished_tables: Tables) -> None:
+    add(store, 1, finished_tables, auc=0.1)
+    store.add(id_of(2), {"runs": failed_row(2)})
+    store.add(id_of(3), {"runs": failed_row(3, "first")})
+    store.flush()
+    assert store.statuses() == {id_of(1): "finished", id_of(2): "failed", id_of(3): "failed"}
     other = RunStore(store.uri)
-    other.write_failed(A, _failed_row(A, RunConfig()))
-    failed = Path(store.folder("runs")) / f"failed-{A}.parquet"
-    content = failed.read_bytes()
-    store.write_finished(A, finished_tables(A, RunConfig()))
-    failed.write_bytes(content)  # the other writer had listed the parts before, and its part appears last
-    assert store.statuses() == {A: "finished"}
-    assert store.read("runs")["status"].tolist() == ["finished"]
+    add(other, 1, finished_tables, auc=0.9)
+    add(other, 2, finished_tables)
+    other.add(id_of(3), {"runs": failed_row(3, "second")})
+    other.flush()
+    other.add(id_of(2), {"runs": failed_row(2)})  # too late
+    other.flush()
+    found = content(store)["runs"]
+    assert found["status"].to_pylist() == ["finished", "finished", "failed"]
+    assert found["auc"].to_pylist()[:2] == [0.1, 0.02]
+    assert found["error"].to_pylist()[2] == "second"
+    assert equal(raw(store), content(store))
 
 
-def test_without_its_part_in_runs_a_run_is_not_finished(store: RunStore, finished_tables: Tables) -> None:
-    store.write_finished(A, finished_tables(A, RunConfig()))
-    (Path(store.folder("runs")) / f"finished-{A}.parquet").unlink()
-    assert store.statuses() == {}
+def test_predictions_count_only_if_they_are_kept(store: RunStore, finished_tables: Tables) -> None:
+    for number in range(3):
+        add(store, number, finished_tables, predicted=int(number == 0))
+    store.flush()
+    plain, keeping = RunStore(store.uri), RunStore(store.uri, keep=["predictions"])
+    assert list(plain.statuses()) == [id_of(number) for number in range(3)]
+    assert keeping.statuses() == {id_of(0): "finished"}
+    assert keeping.without_kept() == {id_of(1), id_of(2)}
+    assert plain.predicted() == {id_of(0)}
+    add(keeping, 1, finished_tables, predicted=1)
+    assert keeping.without_kept() == {id_of(2)}
+    assert content(store)["runs"]["run_id"].to_pylist() == [id_of(number) for number in range(3)]
+    assert equal(raw(store), content(store))
 
 
-# --- no incomplete file is ever visible -------------------------------------------------------------------------------
-
-WRITER = """
-import sys
-from pathlib import Path
-from clops_sweep import RunConfig
-from clops_sweep.store.files import Files
-from clops_sweep.store.part_names import compacted as part_of, single
-from clops_sweep.store.parts import PartFolder
-from clops_sweep.store.run_store import RunStore
-from clops_sweep.experiment.columns import config_row
-from clops_sweep.store.tables import EVERY_RUN, SCHEMAS
-from clops_sweep.store.upkeep.verification import damages
-import numpy as np
-import pyarrow as pa
-
-store, rows = RunStore(sys.argv[1]), 200_000
-noise = np.random.default_rng(0).random(rows)  # hardly compressible: a part of more than a megabyte
-runs = {}
-for number in range(5):
-    run_id, tables = f"{number:024}", {}
-    for name, count in {"r_matrix": 36, "curves": 6, "instances": rows, "runs": 1}.items():
-        columns = {field: pa.nulls(count, SCHEMAS[name].field(field).type) for field in SCHEMAS[name].names}
-        columns["run_id"] = pa.array([run_id] * count)
-        if name == "instances":
-            columns["s"] = pa.array(noise)
-        tables[name] = pa.table(columns, schema=SCHEMAS[name])
-    runs[run_id] = tables
-print("ready", flush=True)
-while True:
-    for run_id, tables in runs.items():
-        store.write_finished(run_id, tables)
-        Path(f"{sys.argv[1]}/runs/finished-{run_id}.parquet").unlink()  # or it would not be written again
-"""
+def test_a_store_that_keeps_no_predictions_has_no_folder_for_them(tmp_path: Path) -> None:
+    RunStore(tmp_path).open_for_writing()
+    assert sorted(path.name for path in tmp_path.glob("[!.]*")) == ["curves", "instances", "r_matrix", "runs"]
+    assert RunStore(tmp_path).read("predictions").columns.tolist() == PREDICTIONS.names
+    with pytest.raises(UsageError, match=r"keep = \['gradients'\]: expected some of"):
+        sweep(SearchSpace("x", RunConfig(), seeds=[0]), tmp_path, keep=["gradients"])  # type: ignore[list-item]
 
 
-def test_a_writer_killed_at_any_moment_leaves_no_torn_part(
-    tmp_path: Path, environment: dict[str, str], commands: Preloaded
+# --- flushing and merging ---------------------------------------------------------------------------------------------
+
+
+def test_rows_are_written_after_ten_seconds_or_when_somebody_reads(
+    store: RunStore, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results = tmp_path / "results"
-    moments = random.Random(0)
-    torn = kills = 0
-    while kills < 2 or (torn == 0 and kills < 40):  # whether a kill comes before the end of a write is random
-        writer = commands.start(tmp_path, environment, str(results), program=WRITER)
-        try:
-            assert writer.stdout.readline() == "ready\n"
-            end = time.monotonic() + moments.uniform(0.05, 0.4)
-            while time.monotonic() < end:
-                _check_whole(results)
-            before = _unfinished(results)
-            while kills % 2 and _unfinished(results) <= before:  # every second time in the middle of a write
-                assert writer.poll() is None
-        finally:
-            writer.send_signal(signal.SIGKILL)
-            writer.communicate()
-        _check_whole(results)
-        torn += len(_unfinished(results) - before)
-        kills += 1
-    assert torn > 0, "no kill hit a write: the test has shown nothing"
+    clock = [100.0]
+    monkeypatch.setattr(run_store.time, "monotonic", lambda: clock[0])
+    checkpoint = Path(store.checkpoint_path([id_of(1)]))
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.write_bytes(b"state")
+    store.add(id_of(1), finished_tables(id_of(1), RunConfig()), str(checkpoint))
+    clock[0] += 9
+    store.flush_if_due()
+    assert (RunStore(store.uri).statuses(), checkpoint.exists()) == ({}, True)
+    clock[0] += 2
+    store.flush_if_due()
+    assert (RunStore(store.uri).statuses(), checkpoint.exists()) == ({id_of(1): "finished"}, False)
+    add(store, 2, finished_tables)
+    assert len(store.read("runs")) == 2
+    monkeypatch.setattr(run_store, "_BYTES_PER_FLUSH", 1)
+    add(store, 3, finished_tables)
+    store.flush_if_due()
+    assert len(RunStore(store.uri).statuses()) == 3
 
 
-def _unfinished(results: Path) -> set[str]:
-    """Return files that are being written, or were when their writer was killed."""
-    return {path.name for path in (results / "instances").glob(".*")}
+def test_merging_changes_nothing_but_the_number_of_files(
+    store: RunStore, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_store, "_MANY_PARTS", 4)
+    monkeypatch.setattr(writing, "RUNS_PER_PART", 10)
+    most = 0
+    for number in range(30):
+        add(store, number, finished_tables, predicted=number % 2)
+        store.flush()
+        most = max(most, len(list((Path(store.uri) / "runs").iterdir())))
+    assert most <= 3 + 4
+    before = content(store)
+    with store.locked():
+        writing.merge_parts(store)
+    assert len(list((Path(store.uri) / "runs").iterdir())) == 3
+    assert equal(content(store), before)
+    assert equal(raw(store), before)
+    assert list(faults(RunStore(store.uri))) == []
 
 
-def _check_whole(results: Path) -> None:
-    """Check that every part that pandas reads at this moment is complete."""
-    for name, rows in (("r_matrix", 36), ("curves", 6), ("instances", 200_000)):
-        if any((results / name).glob("*.parquet")):
-            found = pd.read_parquet(results / name).groupby("run_id").size()
-            assert (found == rows).all()
-
-
-def test_a_write_that_fails_leaves_nothing(store: RunStore, finished_tables: Tables) -> None:
-    blocked = Path(store.folder("curves")) / f"finished-{A}.parquet"
-    blocked.mkdir()
-    with pytest.raises(OSError, match="curves"):
-        store.write_finished(A, finished_tables(A, RunConfig()))
-    assert store.statuses() == {}
-    assert [path.name for path in Path(store.folder("curves")).iterdir()] == [blocked.name]
-
-
-def test_reading_goes_on_while_a_retry_makes_failures_good(store: RunStore, finished_tables: Tables) -> None:
-    failed, finished = _failed_row(A, RunConfig()), finished_tables(A, RunConfig())
-
-    def retry() -> None:
-        for _ in range(60):
-            store.write_failed(A, failed)
-            store.write_finished(A, finished)
-            (Path(store.folder("runs")) / f"finished-{A}.parquet").unlink()
-
-    with ThreadPoolExecutor(1) as writer:
-        done = writer.submit(retry)
-        reads = 0
-        while not done.done():
-            assert len(store.read("runs")) <= 1
-            assert len(store.rows("runs", ["run_id"])) <= 2
-            reads += 1
-        done.result()
-    assert reads > 5
+def test_reading_goes_on_while_parts_are_merged(store: RunStore, finished_tables: Tables) -> None:
+    program = (
+        "import sys\nfrom clops_sweep.store.run_store import RunStore\n"
+        "from clops_sweep.store.writing import merge_parts\n"
+        "store = RunStore(sys.argv[1])\nfor _ in range(20):\n    with store.locked():\n        merge_parts(store)\n"
+    )
+    for number in range(12):
+        add(store, number, finished_tables)
+        store.flush()
+    process = subprocess.Popen([sys.executable, "-c", program, store.uri])
+    reads = 0
+    for number in range(12, 24):
+        add(store, number, finished_tables)
+        assert store.read("curves")["run_id"].nunique() == number + 1
+        reads += 1
+    assert process.wait() == 0
+    assert reads == 12
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "overwritten"])
-def test_a_damaged_part_is_named(store: RunStore, finished_tables: Tables, damage: str) -> None:
-    for run_id in (A, B):
-        store.write_finished(run_id, finished_tables(run_id, RunConfig()))
-    part = Path(store.folder("runs")) / f"finished-{B}.parquet"
-    content = part.read_bytes()
-    part.write_bytes({"cut": content[:-9], "empty": b"", "overwritten": b"\x00" * len(content)}[damage])
-    for read in (lambda: store.read("runs"), lambda: store.rows("runs", ["run_id"])):
-        with pytest.raises(DamagedStore) as raised:
-            read()
-        assert str(raised.value).startswith(f"{part}: not a whole Parquet file")
-        assert "\n" not in str(raised.value)
+@pytest.mark.parametrize("damage", ["cut", "empty", "flipped"])
+@pytest.mark.parametrize("table", ["runs", "curves"])
+def test_a_damaged_part_is_named_and_its_runs_are_computed_again(
+    store: RunStore, finished_tables: Tables, table: str, damage: str
+) -> None:
+    for number in range(3):
+        add(store, number, finished_tables)
+        store.flush()
+    part = sorted((Path(store.uri) / table).iterdir())[1]
+    whole = part.read_bytes()
+    flipped = whole[:40] + bytes([whole[40] ^ 1]) + whole[41:]
+    part.write_bytes({"cut": whole[:-9], "empty": b"", "flipped": flipped}[damage])
+    with pytest.raises(DamagedStore, match=f"^{part}: .*; a launch sets it aside") as raised:
+        RunStore(store.uri).read(table)  # type: ignore[arg-type]
+    assert str(raised.value) in list(faults(RunStore(store.uri)))
+    said: list[str] = []
+    assert without_damage(RunStore(store.uri), None, said.append)
+    assert len(said) == 1
+    assert RunStore(store.uri).statuses() == {id_of(0): "finished", id_of(2): "finished"}
+    aside = {path.name for path in (Path(store.work_folder) / "damaged").iterdir()}
+    assert f"{table}-{part.name}" in aside
+    again = RunStore(store.uri)
+    again.open_for_writing()
+    add(again, 1, finished_tables)
+    assert list(again.statuses()) == [id_of(number) for number in range(3)]
+    assert list(faults(again)) == []
 
 
-def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_makes_its_runs_pending(store: RunStore, finished_tables: Tables) -> None:
+    for number in range(2):
+        add(store, number, finished_tables)
+        store.flush()
+    lost = sorted((Path(store.uri) / "instances").iterdir())[0]
+    lost.unlink()
+    again = RunStore(store.uri)
+    assert again.statuses() == {id_of(1): "finished"}
+    assert any(str(lost) in fault for fault in faults(again))
+    with pytest.raises(DamagedStore, match=f"{lost.name}: is missing"):
+        again.read("instances")
+    assert without_damage(again, [id_of(0)], lambda text: None)
+    assert len(again.read("instances")) == 3
+
+
+def test_files_that_are_no_parts_are_left_alone(store: RunStore, finished_tables: Tables) -> None:
+    add(store, 1, finished_tables)
+    store.flush()
+    names = ["other.parquet", "../outside", ".hidden.parquet", "notes.txt", f"{store.next_stem()}-zz.parquet"]
+    for name in names:
+        (Path(store.uri) / "runs" / name).write_bytes(b"not Parquet")
+    again = RunStore(store.uri)
+    again.open_for_writing()
+    assert again.statuses() == {id_of(1): "finished"}
+    assert all((Path(store.uri) / "runs" / name).exists() for name in names)
+
+
+def test_a_part_that_names_a_file_outside_of_the_store_is_damaged(store: RunStore, finished_tables: Tables) -> None:
+    row = finished_tables(id_of(1), RunConfig())["runs"]
+    facts = {"files": {"curves": ["../../outside.parquet"]}, "predicted": [], "replaces": []}
+    forged = encoded(row, facts)
+    (Path(store.uri) / "runs" / named(store.next_stem(), forged)).write_bytes(forged)
+    with pytest.raises(DamagedStore, match="lists a file that is no part"):
+        RunStore(store.uri).statuses()
+
+
+def test_stores_of_other_versions_are_refused(
+    store: RunStore, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "FORMAT", 5)
+    add(store, 1, finished_tables)
+    store.flush()
+    monkeypatch.undo()
+    with pytest.raises(OtherFormat, match=r"newer version of clops-sweep \(format 5; this one reads format 4\)"):
+        RunStore(store.uri).statuses()
+    (Path(store.uri) / "runs" / f"finished-{id_of(1)}.parquet").write_bytes(b"PAR1")
+    for use in (lambda: RunStore.named(store.uri), RunStore(store.uri).open_for_writing):
+        with pytest.raises(OtherFormat, match=r"written by clops-sweep 0\.2; `python tools/convert_0_2_store.py"):
+            use()
+
+
+def test_a_place_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file", tmp_path / "file" / "results"):
         with pytest.raises(UsageError, match=r"^results .*file.*: cannot be written to"):
             RunStore(place).open_for_writing()
-
-
-def test_a_file_system_that_nobody_knows_is_refused() -> None:
     with pytest.raises(UsageError, match=r"^results 'nothing://x': "):
         RunStore("nothing://x")
 
 
-def test_a_recorded_run_takes_two_listings_however_many_processes_share_the_store(
-    tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+def test_a_store_that_stays_locked_is_refused(store: RunStore, finished_tables: Tables) -> None:
+    add(store, 1, finished_tables)
+    with RunStore(store.uri).locked(), pytest.MonkeyPatch.context() as patched:
+        patched.setattr(reading, "_SECONDS_TO_LOCK", 0.2)
+        began = time.monotonic()
+        with pytest.raises(UsageError, match="another process is rewriting it"):
+            store.flush()
+        assert time.monotonic() - began < 5
+    store.flush()
+    assert RunStore(store.uri).statuses() == {id_of(1): "finished"}
+
+
+# --- any sequence -----------------------------------------------------------------------------------------------------
+
+ACTION = st.one_of(
+    st.tuples(st.just("finish"), st.integers(0, 5), st.booleans()),
+    st.tuples(st.just("fail"), st.integers(0, 5), st.booleans()),
+    st.tuples(st.just("flush"), st.just(0), st.booleans()),
+    st.tuples(st.just("merge"), st.just(0), st.just(False)),
+    st.tuples(st.just("delete"), st.integers(0, 5), st.just(False)),
+    st.tuples(st.just("copy"), st.just(0), st.just(False)),
+)
+
+
+@settings(max_examples=12, deadline=None)
+@given(actions=st.lists(ACTION, max_size=14))
+def test_any_sequence_of_changes_leaves_what_a_dictionary_would(
+    actions: list[tuple[str, int, bool]], tmp_path_factory: pytest.TempPathFactory, finished_tables: Tables
 ) -> None:
-    """Each process lists a folder that grows with the work of all, and a network file system reads it each time."""
-    listings: list[str] = []
-    names = Files.names
-    monkeypatch.setattr(
-        Files, "names", lambda self, folder, *beginning: (listings.append(folder), names(self, folder, *beginning))[1]
-    )
-    processes = [RunStore(tmp_path / "results") for _ in range(4)]
-    began = time.monotonic()
-    for number in range(40):
-        store = processes[number % len(processes)]
-        run_id = f"{number:024x}"
-        assert store.finished([run_id], lately=True) == set()
-        store.write_finished(run_id, finished_tables(run_id, RunConfig(seed=number)))
-        assert store.finished([run_id], lately=True) == {run_id}
-    looks = 1 + (time.monotonic() - began) / 0.2
-    assert len(listings) <= 2 * (40 + looks * len(processes))
-    assert {Path(it).name for it in listings} == {"runs"}
+    root = tmp_path_factory.mktemp("any")
+    store, expected, copies = RunStore(root / "0"), {}, 0
+    store.open_for_writing()
+    for action, number, flag in actions:
+        match action:
+            case "finish":
+                add(store, number, finished_tables, predicted=int(flag))
+                status, predicted = expected.get(number, ("", False))
+                expected[number] = ("finished", predicted or flag if status == "finished" else flag)
+                store.flush()
+            case "fail":
+                store.add(id_of(number), {"runs": failed_row(number)})
+                expected.setdefault(number, ("failed", False))
+                store.flush()
+            case "flush":
+                store.flush()
+                if flag:
+                    store = RunStore(store.uri)
+                    store.open_for_writing()
+            case "merge":
+                with store.locked():
+                    writing.merge_parts(store)
+            case "delete" if number in expected:
+                assert delete(store.uri, f"seed == {number}") == 1
+                del expected[number]
+            case "copy":
+                copies += 1
+                assert merge(root / str(copies), store.uri) == len(expected)
+                store = RunStore(root / str(copies))
+    found = content(store)
+    assert dict(zip(found["runs"]["run_id"].to_pylist(), found["runs"]["status"].to_pylist(), strict=True)) == {
+        id_of(number): status for number, (status, _) in sorted(expected.items())
+    }
+    assert RunStore(store.uri).predicted() == {id_of(number) for number, (_, has) in expected.items() if has}
+    assert found["r_matrix"].num_rows == 36 * sum(status == "finished" for status, _ in expected.values())
+    assert equal(raw(store), found)
+    assert list(faults(RunStore(store.uri))) == []

@@ -21,15 +21,13 @@ import torch
 
 from clops_sweep import RunConfig
 from clops_sweep.cli.command import main
-from clops_sweep.data.preparing.prepare import data_hash
-from clops_sweep.errors import DamagedStore
 from clops_sweep.store.checkpoint import CheckpointFile, sealed
 from clops_sweep.store.locks import held
-from clops_sweep.store.part_names import single
-from clops_sweep.store.parts import PartFolder
+from clops_sweep.store.parts import encoded, named
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from clops_sweep.store.upkeep.verification import damages
+from clops_sweep.store.upkeep import without_damage
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 Command = Callable[..., tuple[object, str, str]]
@@ -42,7 +40,7 @@ def place(tmp_path: Path, finished_tables: Tables) -> Path:
     """A folder with a store two levels down, and files around it that must not change."""
     (tmp_path / "outside.parquet").write_text("outside")
     place = tmp_path / "work"
-    RunStore(place / "results").write_finished(A, finished_tables(A, RunConfig()))
+    write_finished(RunStore(place / "results"), A, finished_tables(A, RunConfig()))
     (place / "finished-x.parquet").write_text("beside")
     return place
 
@@ -99,7 +97,7 @@ def test_a_run_id_that_is_none_is_refused(
 
 
 @pytest.mark.parametrize("results", ["a\0b", "x" * 5000, "~nobody-of-this-name/results", "results/runs/finished-" + A])
-@pytest.mark.parametrize("arguments", [["status"], ["show", A], ["compact"]], ids=lambda arguments: arguments[0])
+@pytest.mark.parametrize("arguments", [["status"], ["show", A], ["check"]], ids=lambda arguments: arguments[0])
 def test_a_place_that_cannot_be_one_is_refused(
     place: Path, monkeypatch: pytest.MonkeyPatch, command: Command, arguments: list[str], results: str
 ) -> None:
@@ -141,62 +139,6 @@ def test_a_lock_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
         assert again is True
 
 
-@pytest.mark.parametrize("run_id", [*HOSTILE, A.upper(), f" {A}", f"{A}.parquet"], ids=lambda name: ascii(name)[:20])
-def test_a_run_id_that_is_none_is_not_written(tmp_path: Path, finished_tables: Tables, run_id: str) -> None:
-    store = RunStore(tmp_path / "a" / "results")
-    store.open_for_writing()
-    before = _tree(tmp_path)
-    tables = finished_tables(A, RunConfig())
-    with pytest.raises(ValueError, match="expected hexadecimal digits"):
-        store.write_finished(run_id, tables)
-    with pytest.raises(ValueError, match="expected hexadecimal digits"):
-        store.write_failed(run_id, tables["runs"])
-    assert _tree(tmp_path) == before
-
-
-def test_files_that_are_not_the_store_s_are_left_alone(place: Path, finished_tables: Tables) -> None:
-    results = place / "results"
-    store = RunStore(results)
-    _two_more(store, finished_tables)
-    hostile = ["finished-..parquet", "finished-%2e%2e.parquet", "compact--1-ab.parquet", "compact-2-..%2fx.parquet"]
-    hostile += ["other.parquet", "finished-zz.parquet", f"finished-{A}.parquet.bak", "notes.txt"]
-    for name in hostile:
-        (results / "runs" / name).write_bytes(b"not Parquet")
-    statuses = store.statuses()
-    assert len(statuses) == 3
-    store.compact()
-    assert store.statuses() == statuses
-    assert {path.name for path in (results / "runs").iterdir()} >= set(hostile)
-    assert len(store.read("runs")) == 3
-
-
-def test_ids_in_a_compacted_part_lead_nowhere(place: Path, finished_tables: Tables) -> None:
-    """A forged list of runs in a part: its paths are only unknown ids, never files."""
-    store = RunStore(place / "results")
-    _two_more(store, finished_tables)
-    store.compact()
-    (part,) = (place / "results" / "runs").iterdir()
-    table = pq.read_table(part)
-    ids = ["../../finished-x", "/etc/passwd", "x", *table["run_id"].to_pylist()]
-    with pq.ParquetWriter(part, table.schema) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({"clops_sweep.run_ids": ",".join(ids)})
-    before = _tree(place.parent)
-    store = RunStore(place / "results")
-    for use in (store.statuses, store.compact, lambda: store.read("runs"), lambda: store.read("runs", ids)):
-        with pytest.raises(DamagedStore, match=part.name):
-            use()
-    assert _tree(place.parent) == before
-
-
-def _two_more(store: RunStore, tables: Tables) -> None:
-    for run_id in ("b" * 24, "c" * 24):
-        store.write_finished(run_id, tables(run_id, RunConfig()))
-
-
-# --- only regular files are opened ------------------------------------------------------------------------------------
-
-
 @pytest.fixture(params=["fifo", "device", "loop", "folder"])
 def put(request: pytest.FixtureRequest) -> Callable[[Path], None]:
     """Put something other than a regular file where a file belongs."""
@@ -215,18 +157,16 @@ def put(request: pytest.FixtureRequest) -> Callable[[Path], None]:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    "name", ["runs/all-columns.parquet", f"runs/finished-{A}.parquet", "curves/compact-2-ab.parquet"]
-)
+@pytest.mark.parametrize("name", ["runs/{stem}-0123456789abcdef.parquet", "curves/{part}"])
 def test_what_is_no_file_is_no_part(place: Path, command: Command, put: Callable[[Path], None], name: str) -> None:
     results = place / "results"
-    put(results / name)
-    for arguments in (["status"], ["show", A], ["check"], ["claims"], ["compact"]):
+    (part,) = (path.name for path in (results / "curves").iterdir())
+    put(results / name.format(stem=RunStore(results).next_stem(), part=part))
+    for arguments in (["status"], ["show", A], ["check"], ["claims"]):
         status, output, errors = command(*arguments, "--results", results)
         assert status in (0, 1, 2)
         assert "Traceback" not in output + errors
         assert errors.count("\n") <= 1
-    assert RunStore(results).statuses() == ({} if "finished" in name else {A: "finished"})
 
 
 @pytest.mark.timeout(60)
@@ -237,7 +177,7 @@ def test_what_is_no_file_is_no_checkpoint_and_no_memory(place: Path, put: Callab
     assert checkpoint.load() is None
     remembered = store.log_folder / "verified.json"
     put(remembered)
-    assert damages(store, [A]) == []
+    assert not without_damage(store, [A], print)
 
 
 @pytest.mark.parametrize("content", ["[" * 1_000_000, "9" * 10_000, '{"a": 1', "[1]", '"text"', "null"])
@@ -245,7 +185,7 @@ def test_json_beside_the_tables_that_is_of_no_use_is_passed_over(place: Path, co
     store = RunStore(place / "results")
     store.log_folder.mkdir(exist_ok=True)
     (store.log_folder / "verified.json").write_text(content)
-    assert damages(store, [A]) == []
+    assert not without_damage(store, [A], print)
 
 
 def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +204,6 @@ def test_a_user_without_rights_reads_a_store_and_writes_nothing(
     place: Path, without_privilege: list[str], console_script: str
 ) -> None:
     results = place / "results"
-    RunStore(results).compact()
     for path in (results, *results.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
     before = _tree(results)
@@ -351,68 +290,20 @@ def test_a_part_with_a_pickled_type_is_read_as_data(tmp_path: Path, finished_tab
     """Arrow schemas may name an extension type that is a pickle; older pyarrow loaded it."""
     marker = tmp_path / "executed"
     store = RunStore(tmp_path / "results")
-    tables = finished_tables(A, RunConfig())
-    store.write_finished(A, tables)
-    fields = [
-        field.with_metadata(
-            {
-                "ARROW:extension:name": "arrow.py_extension_type",
-                "ARROW:extension:metadata": pickle.dumps(_Malice(marker)),
-            }
-        )
-        if field.name == "host"
-        else field
-        for field in SCHEMAS["runs"]
-    ]
-    hostile = pa.table(tables["runs"].columns, schema=pa.schema(fields))
-    part = tmp_path / "results" / "runs" / f"finished-{A}.parquet"
-    PartFolder(store.files, store.folder("runs"), hostile.schema).write_single(single("finished", A), hostile)
-    stored = base64.b64decode(pq.read_metadata(part).metadata[b"ARROW:schema"])
+    store.open_for_writing()
+    kind = {
+        "ARROW:extension:name": "arrow.py_extension_type",
+        "ARROW:extension:metadata": pickle.dumps(_Malice(marker)),
+    }
+    fields = [field.with_metadata(kind) if field.name == "host" else field for field in SCHEMAS["runs"]]
+    hostile = pa.table(finished_tables(A, RunConfig())["runs"].columns, schema=pa.schema(fields))
+    content = encoded(hostile, {"files": {}, "predicted": [], "replaces": []})
+    (tmp_path / "results" / "runs" / named(store.next_stem(), content)).write_bytes(content)
+    stored = base64.b64decode(pq.read_metadata(pa.BufferReader(content)).metadata[b"ARROW:schema"])
     assert b"arrow.py_extension_type" in stored
     assert b"executed" in stored
     assert RunStore(tmp_path / "results").read("runs")["run_id"].tolist() == [A]
     assert pd.read_parquet(tmp_path / "results" / "runs")["run_id"].tolist() == [A]
-    store.write_finished("b" * 24, finished_tables("b" * 24, RunConfig()))
-    store.compact()
+    write_finished(store, "b" * 24, finished_tables("b" * 24, RunConfig()))
     assert len(store.read("runs")) == 2
     assert not marker.exists()
-
-
-# --- clocks do not matter ---------------------------------------------------------------------------------------------
-
-
-def test_nothing_depends_on_what_time_it_is_said_to_be(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path, finished_tables: Tables
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    head = "from clops_sweep import RunConfig, SearchSpace\n"
-    (tmp_path / "space.py").write_text(head + 'SPACE = SearchSpace(name="s", base=RunConfig(), seeds=range(5))\n')
-    content = data_hash("synthetic", prepared_root=prepared_root)
-    assert content is not None
-    said = []
-    for began in (None, "1970-01-01", "1999-12-31", "2262-04-11"):
-        store = RunStore(tmp_path / str(began))
-        for seed in range(3):
-            run_id = RunConfig(seed=seed).run_id(content)
-            tables = finished_tables(run_id, RunConfig(seed=seed))
-            if began is not None:
-                position = SCHEMAS["runs"].get_field_index("started_at")
-                field = SCHEMAS["runs"].field(position)
-                when = pa.array([pd.Timestamp(began, tz="UTC")], field.type)
-                tables["runs"] = tables["runs"].set_column(position, field, when)
-            store.write_finished(run_id, tables)  # type: ignore[arg-type]
-            if began is not None:
-                for path in Path(store.uri).rglob("*.parquet"):
-                    os.utime(path, (pd.Timestamp(began).timestamp() + seed,) * 2)
-            if seed == 1:
-                store.compact()
-        said.append(
-            [
-                command(*asked, "--results", began)
-                for asked in (["plan", "space.py"], ["status", "space.py"], ["compact"])
-            ]
-        )
-    assert said[0][0][0] == 0
-    assert said[0][0][1].startswith("5 runs asked for, 3 finished, 2 pending, 0 failed\ndevice: ")
-    assert "\nabout 5 core-seconds" in said[0][0][1]
-    assert said == [said[0]] * 4

@@ -26,11 +26,7 @@ IMPORTED = (
     *("jsonschema", "logging.config", "logging.handlers", "msgpack", "pandas", "pdb", "pyarrow.parquet", "requests"),
     *("rich.live", "socketserver", "statistics", "torch", "yaml"),
     *("clops_sweep.learning.learners.native_learner", "clops_sweep.learning.run", "clops_sweep.store.rows"),
-    *(
-        "clops_sweep.store.upkeep.background",
-        "clops_sweep.execution.display.live",
-        "clops_sweep.execution.feeding.feed",
-    ),
+    *("clops_sweep.execution.display.live", "clops_sweep.execution.feeding.feed"),
     "clops_sweep.execution.observers.events",
 )
 """Modules that Ray and a worker need. Not Ray itself, which reads its job when it is imported."""

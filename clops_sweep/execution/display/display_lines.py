@@ -55,8 +55,8 @@ def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, stat
     match report:
         case Finished():
             return f"finished  {name}: {metrics(report)}"
-        case FoundFinished(elsewhere):
-            return f"finished  {name}, {'by another sweep on this store' if elsewhere else 'in the store already'}"
+        case FoundFinished():
+            return f"finished  {name}, in the store already"
         case Failed(run_ids):
             some = f"{len(run_ids)} of " if len(run_ids) < runs else ""
             return f"failed    {some}{name}  ({status} shows why)"

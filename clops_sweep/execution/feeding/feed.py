@@ -6,15 +6,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
-from clops_sweep.errors import StoreError, several
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.retries import Retries
-from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
-from clops_sweep.execution.reports import Finished, FoundFinished, Report, WorkerDied, ends
+from clops_sweep.execution.reports import Finished, Report, WorkerDied, ends
 from clops_sweep.planning.costs import Costs, kind_of
-from clops_sweep.store.rows import storing
-from clops_sweep.store.run_store import RunStore
 
 SECONDS = 30.0
 """Target duration of a job in seconds: a hundred times the overhead of its start and end."""
@@ -55,33 +51,28 @@ class GridFeed:
     """Hands out locksteps in order, as many per job as last `SECONDS`, estimated from similar ones.
 
     A lockstep of unknown or long duration is a job of its own. Jobs are formed on request. Parts that a worker returns
-    or loses are queued at the end, and so are runs that another launch computes.
+    or loses are queued at the end.
 
     Args:
         locksteps: the runs in order; each lockstep is a job of one part.
-        store: the store, to check for finished runs.
         retries: policy for runs whose worker died.
         display: shows the progress.
         may_grow: whether the cluster may grow with the number of waiting jobs: then as many jobs wait as there are
             places.
-        leases: runs that launches on the store compute; None if this launch is alone.
     """
 
     def __init__(
         self,
         locksteps: Sequence[Job],
-        store: RunStore,
         retries: Retries,
         display: Display,
         *,
         may_grow: bool = False,
-        leases: RunsUnderWay | None = None,
     ) -> None:
-        self._waiting, self._may_grow, self._leases = deque(locksteps), may_grow, leases
-        self._has_said_waiting = False
+        self._waiting, self._may_grow = deque(locksteps), may_grow
         self._under_way: set[Job] = set()
         self._ended: set[Job] = set()
-        self._store, self._retries, self._display = store, retries, display
+        self._retries, self._display = retries, display
         self._costs = Costs()
         self.error: str | None = None
 
@@ -91,45 +82,23 @@ class GridFeed:
         return not self._under_way and (self.error is not None or not self._waiting)
 
     def next_job(self, places: int) -> Job | None:
-        """Return the next locksteps as one job; None if all places are taken or no run is free."""
+        """Return the next locksteps as one job; None if all places are taken."""
         places = max(places, 1)
         out = places + max(places, _FEWEST_AHEAD) if self._may_grow else places
         if self.error is not None or not self._waiting or len(self._under_way) >= out:
             return None
         most = -(-len(self._waiting) // (_JOBS_A_PLACE * places))
-        elsewhere = self._leases.elsewhere() if self._leases else frozenset()
-        first = self._next_free(elsewhere)
-        if first is None:
-            self._say_waiting()
-            return None
-        parts = [first]
+        parts = [self._waiting.popleft()]
         seconds = self._seconds(parts[0])
         while self._waiting and len(parts) < most and seconds is not None:
             more = self._seconds(self._waiting[0])
-            if more is None or seconds + more > SECONDS or not elsewhere.isdisjoint(self._waiting[0].run_ids):
+            if more is None or seconds + more > SECONDS:
                 break
             parts.append(self._waiting.popleft())
             seconds += more
         job = Job.joined(parts)
         self._under_way.add(job)
-        if self._leases:
-            self._leases.take(job)
         return job
-
-    def _next_free(self, elsewhere: frozenset[str]) -> Job | None:
-        """Return the next lockstep that no other launch computes; skipped ones move to the end of the queue."""
-        for _ in range(len(self._waiting)):
-            part = self._waiting.popleft()
-            if elsewhere.isdisjoint(part.run_ids):
-                return part
-            self._waiting.append(part)
-        return None
-
-    def _say_waiting(self) -> None:
-        if not (self._under_way or self._has_said_waiting):
-            self._has_said_waiting = True
-            runs = sum(len(part.run_ids) for part in self._waiting)
-            self._display.warn(f"waiting for {several(runs, 'run')} that another launch on this store computes")
 
     def report(self, job: Job, report: Report) -> None:
         """Handle a report of a part of a job."""
@@ -145,19 +114,10 @@ class GridFeed:
 
     def died(self, job: Job, death: WorkerDied) -> None:
         """Handle the death of a worker in the first unfinished part of its job; other parts are not affected."""
-        parts = self._left_of(job)
-        try:
-            with storing(self._store):
-                finished = self._store.finished([run_id for part in parts for run_id in part.run_ids])
-            left = [part for part in parts if not finished.issuperset(part.run_ids)]
-            for part in parts:
-                if part not in left:  # it was recorded just before the worker died
-                    self._display.report(part, FoundFinished(elsewhere=False))
-            if left:
-                self._waiting.extend(self._after_death(left[0], death))
-                self._waiting.extend(left[1:])
-        except StoreError as error:
-            self.error = str(error)
+        left = self._left_of(job)
+        if left:
+            self._waiting.extend(self._after_death(left[0], death))
+            self._waiting.extend(left[1:])
 
     def _seconds(self, lockstep: Job) -> float | None:
         """Return the expected seconds of a lockstep."""
@@ -167,8 +127,6 @@ class GridFeed:
     def _left_of(self, job: Job) -> list[Job]:
         """Return the parts of an ended job that were not reported as ended."""
         self._under_way.remove(job)
-        if self._leases:
-            self._leases.give_back(job)
         parts = set(job.parts())
         left = [part for part in job.parts() if part not in self._ended]
         self._ended -= parts

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 
 from clops_sweep.errors import StoreError
 from clops_sweep.execution.display.live import Display
@@ -10,21 +11,21 @@ from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.observers.thread import Observers
-from clops_sweep.execution.reports import Begun, Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied
+from clops_sweep.execution.reports import Begun, Recorded, Report, Unrecorded, WorkerDied
 from clops_sweep.experiment.events import Event
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.upkeep.background import BackgroundCompaction
 
-_UNRECORDED_IN_A_ROW = 3  # then the store is broken, and further runs would be lost
+_FAILURES_IN_A_ROW = 3  # then the store is broken, and further runs would be lost
+_SECONDS_BETWEEN_TRIES = 4.0
 
 
 class Relay:
-    """Passes reports on to display, feed, compaction, observers and the file of runs under way.
+    """Passes on what workers return: rows to the store, reports to display, feed and the file of runs under way.
 
     Attributes:
         observers: the observers; the loop of the sweep must call their `look` regularly.
-        store_error: the error of recording runs, set after it occurred for several runs in a row.
+        store_error: the error of writing to the store, set after it occurred several times in a row.
     """
 
     def __init__(
@@ -32,14 +33,30 @@ class Relay:
         store: RunStore,
         display: Display,
         feed: Feed,
-        compaction: BackgroundCompaction,
         observers: Observers,
         under_way: RunsUnderWay,
     ) -> None:
-        self._store, self._display, self._feed, self._compaction = store, display, feed, compaction
+        self._store, self._display, self._feed = store, display, feed
         self._under_way, self.observers = under_way, observers
         self.store_error: str | None = None
-        self._unrecorded = 0
+        self._failures, self._next_try = 0, 0.0
+
+    def look(self) -> None:
+        """Write rows that have waited long enough, and look after the observers; called several times a second."""
+        self.observers.look()
+        if time.monotonic() >= self._next_try:
+            try:
+                with storing(self._store):
+                    self._store.flush_if_due()
+                self._failures = 0
+            except StoreError as error:
+                self._failed(str(error))
+
+    def _failed(self, error: str) -> None:
+        self._failures += 1
+        self._next_try = time.monotonic() + _SECONDS_BETWEEN_TRIES
+        if self._failures == _FAILURES_IN_A_ROW:
+            self.store_error = error
 
     def started(self, part: Job) -> None:
         """Record that a worker started a part of a job."""
@@ -54,6 +71,7 @@ class Relay:
     def pass_on(
         self,
         parts: Sequence[Job],
+        rows: Iterable[Recorded],
         reports: Sequence[tuple[int, Report]],
         events: Sequence[Event],
         begun: Callable[[Job], None],
@@ -62,10 +80,13 @@ class Relay:
 
         Args:
             parts: the parts of the job.
+            rows: the rows of runs that have finished or failed.
             reports: reports, each with the index of a part.
             events: events for observers.
             begun: called with each part that the worker started.
         """
+        for run_id, tables, checkpoint in rows:
+            self._store.add(run_id, tables, checkpoint)
         self.observers.tell(events)
         for index, report in reports:
             match report:
@@ -74,15 +95,9 @@ class Relay:
                     continue
                 case Unrecorded():
                     report = self._as_seen_here(report)
-                    self._unrecorded += 1
-                    if self._unrecorded == _UNRECORDED_IN_A_ROW:
-                        self.store_error = report.error
-                case Finished() | Failed() | FoundFinished() | Paused():
-                    self._unrecorded = 0
+                    self._failed(report.error)
             self.report(parts[index], report)
             self._feed.report(parts[index], report)
-            if isinstance(report, Finished):
-                self._compaction.recorded(len(parts[index].run_ids))
 
     def _as_seen_here(self, report: Unrecorded) -> Unrecorded:
         """Return the report; if the results folder is missing, that replaces its error."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.observers.events import after_failure
-from clops_sweep.execution.reports import Failed, FoundFinished, WorkerDied
+from clops_sweep.execution.reports import Failed, WorkerDied
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.events import Event
-from clops_sweep.store.rows import record_failure, storing
+from clops_sweep.store.rows import rows_of_failure
 from clops_sweep.store.run_store import RunStore
 
 
@@ -42,23 +42,17 @@ class Retries:
         self._data_hash, self._software, self._tell = data_hash, software, tell
         self._deaths: dict[Job, int] = {}
 
-    def after_death(self, job: Job, death: WorkerDied) -> Failed | FoundFinished | list[Job]:
-        """Return the end of a job whose worker died, or the jobs that replace it.
-
-        Raises:
-            StoreError: the store cannot be read, or the failure cannot be recorded.
-        """
+    def after_death(self, job: Job, death: WorkerDied) -> Failed | list[Job]:
+        """Return the end of a job whose worker died, or the jobs that replace it."""
         self._deaths[job] = self._deaths.get(job, 0) + 1
-        with storing(self._store):
-            if self._store.finished(job.run_ids).issuperset(job.run_ids):
-                return FoundFinished(elsewhere=True)
-            if self._deaths[job] <= self._max_retries and not death.timed_out:
-                return [job]
-            if (runs := len(job.run_ids)) > 1:
-                halves = [job.part(range(runs // 2)), job.part(range(runs // 2, runs))]
-                self._deaths |= dict.fromkeys(halves, self._max_retries)
-                return halves
-            record_failure(self._store, job.runs, death.error, self._data_hash, self._software)
+        if self._deaths[job] <= self._max_retries and not death.timed_out:
+            return [job]
+        if (runs := len(job.run_ids)) > 1:
+            halves = [job.part(range(runs // 2)), job.part(range(runs // 2, runs))]
+            self._deaths |= dict.fromkeys(halves, self._max_retries)
+            return halves
+        for run_id, tables in rows_of_failure(job.runs, death.error, self._data_hash, self._software).items():
+            self._store.add(run_id, tables)
         if self._tell is not None:
             self._tell(after_failure(job.runs, death.error))
         return Failed(job.run_ids)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Self
 
 from clops_sweep.execution.display.display_lines import called
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Paused, Report, Resumed, Running, WorkerDied, ends
+from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.under_way import SECONDS_APART, UnderWay, UnderWayFile
 
 
 class RunsUnderWay:
@@ -19,44 +20,29 @@ class RunsUnderWay:
 
     Args:
         store: the store that contains the file.
-        shard: see `UnderWayFile`.
+        pending: the runs that no other launch may compute meanwhile.
     """
 
-    def __init__(self, store: RunStore, shard: str = "") -> None:
-        self._file = UnderWayFile(store, shard)
-        self._taken: set[str] = set()
+    def __init__(self, store: RunStore, pending: Collection[str]) -> None:
+        self._file, self._pending = LaunchFile(store), pending
         self._runs: dict[tuple[str, ...], UnderWay] = {}
         self._since: dict[tuple[str, ...], tuple[float, float]] = {}
-        self._lock, self._changed, self._ended = threading.Lock(), threading.Event(), threading.Event()
-        self._writing = threading.Lock()
+        self._lock, self._ended = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._work, name="runs under way", daemon=True)
 
     def __enter__(self) -> Self:
+        """Begin.
+
+        Raises:
+            UsageError: another launch computes some of the runs.
+        """
+        self._file.begin(self._pending)
         self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._ended.set()
-        self._changed.set()
         self._thread.join(self._file.seconds)
-
-    def elsewhere(self) -> frozenset[str]:
-        """Return the runs that other launches on the store have taken."""
-        return self._file.taken_elsewhere()
-
-    def take(self, job: Job) -> None:
-        """Tell other launches that a worker gets a job, so that they postpone its runs."""
-        with self._lock:
-            self._taken.update(job.run_ids)
-        if self._file.is_local:  # remote stores are written by the thread, so that jobs do not wait for the network
-            self._write()
-        else:
-            self._changed.set()
-
-    def give_back(self, job: Job) -> None:
-        """Release the runs of a job that has ended."""
-        with self._lock:
-            self._taken.difference_update(job.run_ids)
 
     def started(self, job: Job) -> None:
         """Record that a worker started a job."""
@@ -86,17 +72,11 @@ class RunsUnderWay:
                     ends_at=0.0 if left is None else now + left,
                 )
 
-    def _write(self) -> None:
-        with self._writing:
-            with self._lock:
-                runs, taken = list(self._runs.values()), sorted(self._taken)
-            self._file.write(runs, taken)
-
     def _work(self) -> None:
-        while True:
-            self._changed.clear()
-            self._write()
-            self._changed.wait(self._file.seconds)
-            if self._ended.wait(SECONDS_APART):
-                break
+        ended = False
+        while not ended:
+            with self._lock:
+                runs = list(self._runs.values())
+            self._file.write(runs)
+            ended = self._ended.wait(self._file.seconds)
         self._file.remove()

@@ -7,13 +7,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.execution.jobs import Job, Workplace
-from clops_sweep.execution.reports import Begun, Report, ends
+from clops_sweep.execution.reports import Begun, Recorded, Report, ends
 from clops_sweep.execution.worker.lockstep_runner import LockstepRunner
 from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.plugins.registry import REGISTRIES, Plugin
@@ -23,8 +23,8 @@ _SECONDS_PER_STEP = 1.0
 _SECONDS_PER_JOB = 60.0
 """Seconds after which no further lockstep starts: runs may take longer than estimated."""
 
-_Said = tuple[int, Report | Future[Report]]
-"""A report on a part of a job, perhaps available only after recording."""
+_Said = tuple[int, Report]
+"""A report on a part of a job."""
 
 
 class JobRunner:
@@ -45,12 +45,15 @@ class JobRunner:
         store = RunStore(workplace.store_uri, keep=workplace.keep)
         store.files.retry_longer()
         self._events: deque[Event] = deque()
-        self._runner = LockstepRunner(workplace, store, self._events.extend if workplace.is_observed else None)
+        self._rows: deque[Recorded] = deque()
+        tell = self._events.extend if workplace.is_observed else None
+        self._runner = LockstepRunner(workplace, store, self._rows.append, tell)
         for registry, members in workplace.plugins.items():
             for name, packed in members.items():
                 plugin = packed if isinstance(packed, Plugin) else packed.unpacked()
                 REGISTRIES[registry].register(name, plugin.member, plugin.declaration)
         ORIGINS.update(workplace.origins)  # last: the registering module counts as the origin
+        self._queues: dict[str, deque[Any]] = {"rows": self._rows, "events": self._events}
         self.done = True
         self._computing: threading.Thread | None = None
 
@@ -60,7 +63,6 @@ class JobRunner:
         self.done = self._stopping = False
         self._due_at = self._answered = math.inf
         self._said: SimpleQueue[_Said | BaseException | None] = SimpleQueue()
-        self._held: deque[_Said] = deque()
         self._computing = threading.Thread(target=self._compute, args=(job, self._said), daemon=True)
         self._computing.start()
 
@@ -94,8 +96,7 @@ class JobRunner:
                     return
                 report = self._runner.step(self._is_due)
                 yield index, report
-                ended = isinstance(report, Future) or ends(report)
-        self._runner.wait_until_written()
+                ended = ends(report)
 
     def _is_due(self) -> bool:
         """Return whether a step is waiting for reports; once per step."""
@@ -112,45 +113,33 @@ class JobRunner:
             patience: maximum seconds to wait; None waits for the end of an epoch.
 
         Returns:
-            Reports in order, each with the index of a part. Reports that follow an end that is still being recorded are
-            returned by the next step.
+            Reports in order, each with the index of a part.
         """
         if self._due_at == math.inf:  # else the last step has timed out
             self._due_at = time.monotonic() + _SECONDS_PER_STEP
+        found: list[_Said] = []
         while True:
             try:
                 said = self._said.get(timeout=patience)
             except Empty:
-                return list(self._reported())
+                return found
             if isinstance(said, BaseException):
                 raise said
             if said is None:
                 self.done = True
                 break
-            self._held.append(said)
+            found.append(said)
             report = said[1]
-            ended = isinstance(report, Future) or ends(report)  # something follows at once
-            if not (ended or (isinstance(report, Begun) and time.monotonic() <= self._due_at)):
+            if not (ends(report) or (isinstance(report, Begun) and time.monotonic() <= self._due_at)):
                 break
         self._due_at = math.inf  # no step is waiting
-        return list(self._reported())
+        return found
 
-    def _reported(self) -> Iterator[tuple[int, Report]]:
-        while self._held:
-            part, report = self._held[0]
-            if isinstance(report, Future):
-                if not report.done():
-                    return
-                report = report.result()
-            self._held.popleft()
-            yield part, report
-
-    def events(self) -> list[Event]:
-        """Return the events since the last call, including those of everything that `step` has reported."""
-        return [self._events.popleft() for _ in range(len(self._events))]
+    def rows_and_events(self) -> dict[str, list[Any]]:
+        """Return rows and events since the last call, including those of everything that `step` has reported."""
+        return {name: [queue.popleft() for _ in range(len(queue))] for name, queue in self._queues.items()}
 
     def stop(self) -> None:
         """Write a checkpoint, from which the next launch continues."""
         self._give_up()
         self._runner.stop()
-        self._runner.wait_until_written()

@@ -9,10 +9,8 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +25,8 @@ from clops_sweep.execution.observers.events import after_epoch, after_failure, a
 from clops_sweep.execution.reports import (
     Failed,
     Finished,
-    FoundFinished,
     Paused,
+    Recorded,
     Report,
     Resumed,
     Retrying,
@@ -46,7 +44,7 @@ from clops_sweep.learning.process_state import ProcessState
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
 from clops_sweep.store.checkpoint import CheckpointFile
-from clops_sweep.store.rows import record_failure, record_result, storing
+from clops_sweep.store.rows import rows_of_failure, rows_of_result, storing
 from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
@@ -58,12 +56,9 @@ _SECONDS_WITHOUT_CHECKPOINT = 60.0
 _SECONDS_WORTH_A_CHECKPOINT = 2.0
 """Least seconds of training between checkpoints after tasks: repeating less is faster than waiting for the disk."""
 
-_PAUSES = (1.0, 4.0)
-"""Seconds before recording a finished run is retried: a file server may be unavailable for a moment."""
-
 
 class LockstepRunner:
-    """Trains a lockstep in steps of about a second, and writes the results to the store.
+    """Trains a lockstep in steps of about a second, and returns the rows of its runs.
 
     A step ends between two epochs and returns reports for the display. Locksteps are independent: numbers depend on
     nothing computed before.
@@ -72,21 +67,24 @@ class LockstepRunner:
     them; otherwise the lockstep is halved until the failing run is alone. This also finds the number of runs that a
     GPU's memory holds.
 
-    Another thread writes results, as it mostly waits for the disk; the next lockstep starts meanwhile.
-
     Args:
         workplace: settings of all workers.
-        store: the store for results.
+        store: the store, for checkpoints and models.
+        record: called with the rows of each run that has finished or failed.
         tell: called with the events of its runs; None without observers.
     """
 
-    def __init__(self, workplace: Workplace, store: RunStore, tell: Callable[[Sequence[Event]], object] | None) -> None:
+    def __init__(
+        self,
+        workplace: Workplace,
+        store: RunStore,
+        record: Callable[[Recorded], object],
+        tell: Callable[[Sequence[Event]], object] | None,
+    ) -> None:
         self._process = ProcessState()
-        self._workplace, self._store, self._tell = workplace, store, tell
+        self._workplace, self._store, self._record, self._tell = workplace, store, record, tell
         self._frames: dict[DataKey, FrameSet] = {}
         self._bank_of = LastBank()
-        self._writing = ThreadPoolExecutor(1, thread_name_prefix="recording")
-        self._written: Future[Report] | None = None
 
     def take_up(self, part: Job) -> None:
         """Start a lockstep of the worker's job, abandoning a running one."""
@@ -106,17 +104,16 @@ class LockstepRunner:
         self._began_at = datetime.now(UTC)
         self._checkpoint = CheckpointFile(self._store, job.run_ids)
 
-    def step(self, is_due: Callable[[], bool]) -> Report | Future[Report]:
+    def step(self, is_due: Callable[[], bool]) -> Report:
         """Advance the lockstep by some epochs.
 
-        At its end, its rows are in the store, or the error of writing them is reported: a run that could not be written
-        (a full disk) has not failed, but stays pending.
+        A run whose checkpoint or model could not be written (a full disk) has not failed, but stays pending.
 
         Args:
             is_due: returns whether to end the step; called after each epoch.
 
         Returns:
-            A report; at the end of a lockstep perhaps available only after its rows are written.
+            A report; at the end of a lockstep its rows have been recorded.
         """
         try:
             try:
@@ -130,7 +127,7 @@ class LockstepRunner:
         except StoreError as error:
             self._run = None
             return Unrecorded(str(error))
-        return self._ended(report) if not isinstance(report, Future) and ends(report) else report
+        return self._ended(report) if ends(report) else report
 
     def _ended(self, report: Report) -> Report:
         """Handle the end of a lockstep: continue with the next part, or report on the whole."""
@@ -139,7 +136,7 @@ class LockstepRunner:
                 return report
             case Paused():
                 self._so_far |= report.so_far
-            case Finished() | FoundFinished():
+            case Finished():
                 self._runs_finished += self._job.run_ids
         if self._later:
             self._begin_job(*self._later)
@@ -180,22 +177,18 @@ class LockstepRunner:
 
     def _record_failure(self, job: Job) -> None:
         """Record runs that failed with the current exception."""
-        with storing(self._store):
-            facts = {**self._facts(), "started_at": self._began_at}
-            error = _printed_error()
-            record_failure(self._store, job.runs, error, self._workplace.data_hash, facts)
+        facts = {**self._facts(), "started_at": self._began_at}
+        error = _printed_error()
+        for run_id, tables in rows_of_failure(job.runs, error, self._workplace.data_hash, facts).items():
+            self._record((run_id, tables, None))
         if self._tell is not None:
             self._tell(after_failure(job.runs, error))
         self._runs_failed += job.run_ids
 
-    def _advance(self, is_due: Callable[[], bool]) -> Report | Future[Report]:
+    def _advance(self, is_due: Callable[[], bool]) -> Report:
         """Train some epochs, or finish the lockstep."""
         if self._run is None:
             self._check_shared()
-            with storing(self._store):
-                finished = self._store.finished(self._job.run_ids, lately=True)
-            if finished.issuperset(self._job.run_ids):
-                return FoundFinished(elsewhere=True)  # another sweep on the same store has recorded it
             self._process.restore()  # earlier code may have changed global settings of PyTorch and the process
             self._run, resumed = self._begin()
             if resumed:
@@ -220,12 +213,7 @@ class LockstepRunner:
         self._process.restore()  # recording must not depend on global settings that the run's code has left
         self._run = None
         seconds = None if self._taken_up is None else time.monotonic() - self._taken_up
-        ended = partial(self._record, self._job, result, self._checkpoint, self._facts(), seconds)
-        self.wait_until_written()
-        if self._job is not self._part:
-            return ended()
-        self._written = self._writing.submit(ended)
-        return self._written
+        return self._finish(self._job, result, seconds)
 
     def _check_shared(self) -> None:
         """Raise a StoreError on a node that joined the cluster later and does not see the folder of results."""
@@ -234,12 +222,6 @@ class LockstepRunner:
             raise StoreError(
                 f"results {self._store.files.shown}: not seen by {socket.gethostname()}, a node of the cluster"
             )
-
-    def wait_until_written(self) -> None:
-        """Wait until results are in the store, or have failed to be written."""
-        if self._written is not None:
-            wait([self._written])
-            self._written = None
 
     def _is_checkpoint(self, run: ContinualRun, progress: Progress) -> bool:
         """Return whether to write a checkpoint: after tasks, as the user requests, and about once a minute."""
@@ -305,26 +287,17 @@ class LockstepRunner:
         """Return host and device of the job, as columns of the `runs` table."""
         return {**self._workplace.software, **machine.host("cuda" if self._workplace.on_gpu else "cpu")}
 
-    def _record(
-        self, job: Job, result: RunResult, checkpoint: CheckpointFile, facts: dict[str, Any], seconds: float | None
-    ) -> Report:
-        """Record the results of a lockstep and its duration."""
-        for pause in (*_PAUSES, None):
-            try:
-                record_result(self._store, job.runs, result, self._workplace.data_hash, facts)
-                break
-            except StoreError as error:
-                if pause is None:
-                    return Unrecorded(str(error))
-                _log.exception("another try follows in %g s", pause)
-                time.sleep(pause)
+    def _finish(self, job: Job, result: RunResult, seconds: float | None) -> Report:
+        """Record the rows of a lockstep and its models, and return its report."""
+        with storing(self._store):
+            for run_id, models in result.models.items():
+                if models and self._store.keep_models:
+                    self._store.models.write(run_id, models, self._store.keep_models)
+        path = self._checkpoint.path if self._checkpoint.may_exist else None
+        for run_id, tables in rows_of_result(job.runs, result, self._workplace.data_hash, self._facts()).items():
+            self._record((run_id, tables, path))
         if self._tell is not None:
             self._tell(after_run(job.runs, result))
-        try:
-            with storing(self._store):
-                checkpoint.delete()
-        except StoreError as error:
-            return Unrecorded(str(error))
         rows = [result.columns[run_id]["runs"] for run_id in job.run_ids]
         first, *others = headline(job.configs[0].scenario)[:2]
         of_test = "test_" * all(isnan(row[first][0]) for row in rows)  # the data have no validation set

@@ -14,8 +14,8 @@ from clops_sweep import SearchSpace
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.experiment.columns import config_from_row
-from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
+from tests.stores import record_failure, write_finished
 
 TOKEN = "a-token-of-some-length"
 BROKEN = """
@@ -280,7 +280,7 @@ def test_a_sweep_that_goes_on_elsewhere_is_followed(browsed: Browsed, generated:
     browsed.run("document.querySelector('#content details:not([open]) summary')?.click()")
     row = next(row for row in browsed.store.rows("runs") if row["status"] == "failed")
     made = generated.generated_tables(config_from_row(row), row["run_id"], instances=2, epochs=1)
-    browsed.store.write_finished(row["run_id"], made)
+    write_finished(browsed.store, row["run_id"], made)
     browsed.until("document.querySelector('#content progress').ariaLabel.includes('33 of 36')")
     assert browsed.run("document.getElementById('said').innerText") == "36 runs finished, 3 failed."
     assert browsed.run("document.querySelectorAll('#content details[open]').length") == 1, "what was unfolded stays so"

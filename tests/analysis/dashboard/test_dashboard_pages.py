@@ -26,9 +26,9 @@ from clops_sweep.analysis.formats import DASH
 from clops_sweep.analysis.metrics import metric_named
 from clops_sweep.errors import UsageError
 from clops_sweep.search.study import SearchStudy
-from clops_sweep.store.rows import record_failure
+from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.under_way import UnderWay, UnderWayFile
+from tests.stores import record_failure, write_finished
 
 HOSTILE = '<script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}<a href="javascript:alert(3)">x</a>%{x}$x$'
 ERROR = f"Traceback (most recent call last):\nValueError: \x1b[2J{HOSTILE}\n"
@@ -290,7 +290,8 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     pages = Pages(followed)
     before = pages.refresh("?page=overview"), pages.refresh("?page=runs")
     assert "Running now" not in whole(pages, "").text
-    file = UnderWayFile(store)
+    file = LaunchFile(store)
+    file.begin(())
     ends_at = time.time() + 3601
     file.write([UnderWay((ids[0],), "own: x", 2, 4, 3, 5, ends_at), UnderWay((ids[1], "c" * 24), HOSTILE)])
     assert pages.refresh("?page=overview") != before[0]
@@ -410,7 +411,7 @@ def test_instances_open_on_a_run_that_has_some_and_others_are_searched(tmp_path:
     generated.write_given_runs(store, [(it, {"auc": 0.7}) for it in plain])
     with_some = RunConfig(strategy="clops", storage_fraction=0.9)
     run = with_some.run_id("generated0001")
-    store.write_finished(run, generated.generated_tables(with_some, run, instances=4, epochs=1))
+    write_finished(store, run, generated.generated_tables(with_some, run, instances=4, epochs=1))
     generated.write_given_runs(store, [(RunConfig(strategy="agem", seed=seed), {"auc": 0.7}) for seed in range(3)])
     pages = pages_of(store)
     page = whole(pages, "?page=instances")
@@ -469,7 +470,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, generated: ModuleType) -> 
         acquisition = HOSTILE if valid.storage_fraction == 0.1 else "bald_mcd"
         config = RunConfig.model_construct(**(dict(valid) | {"acquisition": acquisition}))
         run_id = valid.run_id("generated0001")
-        store.write_finished(run_id, generated.generated_tables(config, run_id, tasks=TASKS, instances=4, epochs=2))
+        write_finished(store, run_id, generated.generated_tables(config, run_id, tasks=TASKS, instances=4, epochs=2))
     failed = RunConfig(seed=7)
     record_failure(store, {failed.run_id("generated0001"): failed}, ERROR, lambda _: "generated0001", {"host": HOSTILE})
     return store

@@ -36,8 +36,9 @@ from clops_sweep.analysis.figures.tracings import Frames
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError
 from clops_sweep.search.records import StudyRecord
-from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.writing import merge_parts
+from tests.stores import record_failure, write_finished
 
 START = pd.Timestamp("2026-01-05", tz="UTC")
 
@@ -131,7 +132,7 @@ def test_only_what_is_new_is_read(tmp_path: Path, generated: ModuleType, monkeyp
         if fails:
             generated.write_failed_run(store, config, run_id)
         else:
-            store.write_finished(run_id, generated.generated_tables(config, run_id, instances=2, epochs=1))
+            write_finished(store, run_id, generated.generated_tables(config, run_id, instances=2, epochs=1))
         return run_id
 
     first, second = write(0), write(1, fails=True)
@@ -154,7 +155,8 @@ def test_only_what_is_new_is_read(tmp_path: Path, generated: ModuleType, monkeyp
     assert after.version == snapshot.version + 1
     assert dict.fromkeys([first, second, third], "finished") == after.runs["status"].to_dict()
 
-    store.compact()
+    with store.locked():
+        merge_parts(store)
     assert followed.refresh() is after, "put together, the runs are the same"
     pd.testing.assert_frame_equal(
         after.runs.reset_index(drop=True), plain(store, "runs"), check_dtype=False, check_like=True
@@ -170,10 +172,10 @@ def test_a_store_that_cannot_be_read_is_shown_as_it_was(tmp_path: Path, generate
     generated.write_generated_runs(store, [space], instances=2, epochs=1)
     followed = FollowedStore(store, Recorded(), 0)
     good = followed.snapshot
-    damaged = tmp_path / "results" / "runs" / "finished-0123456789abcdef01234567.parquet"
+    damaged = tmp_path / "results" / "runs" / f"{store.next_stem()}-0123456789abcdef.parquet"
     damaged.write_bytes(b"not Parquet")
     shown = followed.refresh()
-    assert "not a whole Parquet file" in shown.problem
+    assert "its bytes are not those that were written there" in shown.problem
     assert (shown.runs is good.runs, shown.version) == (True, good.version + 1)
     assert followed.refresh().version == shown.version, "the same problem is no news"
     damaged.unlink()

@@ -21,6 +21,7 @@ from clops_sweep.analysis.people.predicted import Predicted
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.stores import write_finished
 
 PEOPLE, OF_EACH = 30, 4
 
@@ -278,7 +279,7 @@ def test_a_table_of_the_runs_of_a_store(tmp_path: Path, finished_tables: Callabl
         rows = predicted(9 + number, tasks=2, run_id=run_id)
         tables = finished_tables(run_id, config)
         tables["predictions"] = pa.Table.from_pandas(rows, preserve_index=False)
-        store.write_finished(run_id, tables)
+        write_finished(store, run_id, tables)
     table = read(tmp_path, "intervals")
     assert table["run_id"].unique().tolist() == ["a" * 24, "b" * 24]
     assert table.groupby("run_id").size().tolist() == [len(PATIENT_METRICS)] * 2

@@ -15,6 +15,7 @@ from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS
+from tests.stores import write_finished
 
 SPACE = SearchSpace("methods", RunConfig(), {"strategy": ["finetune", "clops"]}, seeds=range(2))
 
@@ -37,7 +38,7 @@ def collected(store: RunStore, generated: ModuleType, people: int, *, keep: bool
                 for k in range(2)
             ]
             tables["predictions"] = pa.Table.from_pylist(predictions)
-        store.write_finished(run_id, tables)
+        write_finished(store, run_id, tables)
     return collect([SPACE], store.read("runs"))[0]
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 from launching import (
     TABLES,
@@ -33,10 +32,8 @@ from preloaded import SWEEPS, Preloaded, new_tag
 from pyarrow import fs
 from s3_server import CREDENTIALS, serving_s3
 
-from clops_sweep import RunConfig
 from clops_sweep.execution.cluster.forked_worker import PLACE
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import TableName
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -261,25 +258,6 @@ def test_every_command_reads_results_in_an_object_store(
         assert (done.returncode, done.stderr) == (0, "")
         assert said in done.stdout
     assert (tmp_path / "report" / "space" / "index.html").is_file()
-
-
-def test_runs_in_an_object_store_are_put_together(
-    results: str, finished_tables: Callable[..., dict[TableName, pa.Table]]
-) -> None:
-    store = RunStore(results.replace("/results", "/others"))
-    run_ids = [f"{number:024x}" for number in range(5)]
-    for run_id in run_ids:
-        store.write_finished(run_id, finished_tables(run_id, RunConfig()))
-    before: dict[str, pd.DataFrame] = {name: store.read(name) for name in TABLES}
-    assert store.compact() == 20
-    again = RunStore(store.uri)
-    assert again.finished([*run_ids, "f" * 24]) == set(run_ids)
-    again.write_finished(run_ids[0], finished_tables(run_ids[0], RunConfig(), auc=0.1))  # it is finished already
-    for name in TABLES:
-        pd.testing.assert_frame_equal(again.read(name), before[name])
-        (part,) = again.files.names(again.folder(name))
-        assert part.startswith("compact-5-")
-    assert again.compact() == 0
 
 
 def test_what_may_not_be_read_is_not_taken_for_damaged(story: Story, results: str, clops_sweep: Command) -> None:

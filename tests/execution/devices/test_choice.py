@@ -20,6 +20,7 @@ from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.machine import Gpu
 from clops_sweep.planning.request import Request
 from clops_sweep.store.run_store import RunStore
+from tests.stores import write_finished
 
 FAST, SLOW = Speed(1.0, 0.01, 2**28), Speed(0.01, 1.0, 2**28)
 GIB = 2**30
@@ -161,7 +162,7 @@ def test_one_kind_of_device_per_search_space(machine: Machine, finished_tables: 
         place = tables["runs"].schema.get_field_index("device")
         field = tables["runs"].schema.field(place)
         tables["runs"] = tables["runs"].set_column(place, field, pa.array([device], pa.string()))
-        asked.store.write_finished(f"{number}", tables)  # type: ignore[arg-type]
+        write_finished(asked.store, f"{number}", tables)  # type: ignore[arg-type]
         ids[device] = [f"{number}"]
     assert choose(asked, Resources(), ids["cpu"], 1).words == "cpu, like the finished runs; 8 GPUs stay idle"
     assert choose(asked, Resources(), ids[None], 1).words.startswith("cpu, like the")  # written by an early version

@@ -67,8 +67,7 @@ NAN = float("nan")
             Finished({"balanced_accuracy": (0.4, 0.5), "balanced_accuracy_forgetting": (0.6, 0.7)}),
             "finished  Random storage, 2 seeds: mean balanced accuracy 0.450, mean forgetting 0.650",
         ),
-        (job(3), FoundFinished(elsewhere=True), "finished  Random storage, seed 3, by another sweep on this store"),
-        (job(3), FoundFinished(elsewhere=False), "finished  Random storage, seed 3, in the store already"),
+        (job(3), FoundFinished(), "finished  Random storage, seed 3, in the store already"),
         (job(3), Failed(("it",)), "failed    Random storage, seed 3  (clops-sweep status shows why)"),
         (job(1, 2, 3), Failed(("it",)), "failed    1 of Random storage, 3 seeds  (clops-sweep status shows why)"),
         (job(3), Unrecorded("the disk is full"), "not recorded  Random storage, seed 3: the disk is full"),
@@ -235,7 +234,7 @@ with SweepDisplay() as display:
         if i % 10 < 5:
             display.started(job)
         else:
-            display.report(job, FoundFinished(True))
+            display.report(job, FoundFinished())
         display.warn(f"a word of warning, and it is number {i} of a hundred")
     done.set()
     thread.join()

@@ -131,7 +131,7 @@ def test_runs_that_fail_or_are_found_finished_leave_no_time_behind() -> None:
     left = TimeLeft(CONFIGS[:4])
     clock = Clock(left)
     clock.run(job(CONFIGS[0]))
-    left.report(job(CONFIGS[1]), FoundFinished(elsewhere=False), clock.now)
+    left.report(job(CONFIGS[1]), FoundFinished(), clock.now)
     left.started(job(CONFIGS[2]), clock.now)
     left.report(job(CONFIGS[2]), Failed(job(CONFIGS[2]).run_ids), clock.now + 1)
     assert left.seconds() == pytest.approx(work(CONFIGS[3]))

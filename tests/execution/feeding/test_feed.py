@@ -15,12 +15,11 @@ import pytest
 from clops_sweep import RunConfig
 from clops_sweep.execution.feeding.feed import SECONDS, GridFeed
 from clops_sweep.execution.feeding.retries import Retries
-from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
-from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Report, WorkerDied
+from clops_sweep.execution.reports import Failed, Finished, Report, WorkerDied
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
-from clops_sweep.store.under_way import UnderWayFile
+from tests.stores import write_finished
 
 Tables = Callable[..., dict[TableName, pa.Table]]
 
@@ -57,7 +56,7 @@ def store(tmp_path: Path) -> RunStore:
 def feed_of(locksteps: Sequence[Job], store: RunStore, **options: Any) -> tuple[GridFeed, Said]:
     said: Any = Said()
     retries = Retries(store, 1, lambda config: "generated0001", {})
-    return GridFeed(locksteps, store, retries, said, **options), said
+    return GridFeed(locksteps, retries, said, **options), said
 
 
 @dataclass
@@ -162,27 +161,25 @@ def test_a_lost_worker_loses_the_run_it_was_in(store: RunStore, finished_tables:
     runs = [lockstep(number) for number in range(40)]
     feed, said = feed_of(runs, store)
     job = _job_of_several(feed, runs)
-    told, unsaid, lost, *others = job.parts()
+    told, lost, *others = job.parts()
     feed.report(told, Finished({"auc": (0.8,)}, 1.0))
-    store.write_finished(unsaid.run_ids[0], finished_tables(unsaid.run_ids[0], unsaid.configs[0]))
     feed.died(job, WorkerDied("killed"))
-    assert said.reports == [(unsaid.run_ids[0], FoundFinished(elsewhere=False))]
     deaths = 1
     while not feed.finished:  # the run that kills its worker is given up at its second death, and no other run is
         job = feed.next_job(1)
         assert job is not None
-        assert not {*told.run_ids, *unsaid.run_ids} & set(job.run_ids)
+        assert not set(told.run_ids) & set(job.run_ids)
         for part in job.parts():
             if part == lost:
                 deaths += 1
                 feed.died(job, WorkerDied("killed"))
                 break
             feed.report(part, Finished({"auc": (0.8,)}, 1.0))
-            store.write_finished(part.run_ids[0], finished_tables(part.run_ids[0], part.configs[0]))
+            write_finished(store, part.run_ids[0], finished_tables(part.run_ids[0], part.configs[0]))
         else:
             feed.returned(job)
     assert deaths == 2
-    assert said.reports[1:] == [(lost.run_ids[0], Failed(lost.run_ids))]
+    assert said.reports == [(lost.run_ids[0], Failed(lost.run_ids))]
     done = {run_id for run_id, status in store.statuses().items() if status == "finished"}
     assert done >= {part.run_ids[0] for part in others}
     assert store.statuses()[lost.run_ids[0]] == "failed"
@@ -209,16 +206,6 @@ def test_a_lockstep_that_kills_its_worker_is_halved_until_the_run_at_fault_is_al
     assert deaths == (4 if timed_out else 5)  # of 5, 3, 2 and 1 runs; the lockstep is tried once more
 
 
-def test_a_store_that_cannot_be_read_ends_the_feed(store: RunStore, tmp_path: Path) -> None:
-    feed, _ = feed_of([lockstep(number) for number in range(3)], store)
-    job = feed.next_job(1)
-    assert job is not None
-    (tmp_path / "results").rename(tmp_path / "elsewhere")
-    feed.died(job, WorkerDied("killed"))
-    assert (feed.finished, feed.next_job(1)) == (True, None)
-    assert "the folder has gone" in str(feed.error)
-
-
 def _job_of_several(feed: GridFeed, runs: Sequence[Job]) -> Job:
     """The first job of several locksteps: the one after the first, of which it is known then what it takes."""
     first = feed.next_job(1)
@@ -229,27 +216,3 @@ def _job_of_several(feed: GridFeed, runs: Sequence[Job]) -> Job:
     assert job is not None
     assert len(job.parts()) > 4
     return job
-
-
-def test_runs_of_another_launch_come_last_and_are_waited_for(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    monkeypatch.setattr("clops_sweep.store.under_way.time.monotonic", lambda: clock[0])
-    jobs = [lockstep(number) for number in range(6)]
-    other = UnderWayFile(store)
-    other.write([], [*jobs[0].run_ids, *jobs[3].run_ids])
-    leases = RunsUnderWay(store)
-    feed, said = feed_of(jobs, store, leases=leases)
-    for expected in (1, 2, 4, 5):
-        job = feed.next_job(1)
-        assert job == jobs[expected]
-        assert leases._taken == set(job.run_ids)
-        feed.report(job, Finished({"auc": (0.8,)}, 60.0))
-        feed.returned(job)
-        clock[0] += 60
-        other.write([], [*jobs[0].run_ids, *jobs[3].run_ids])
-    assert (feed.next_job(1), feed.next_job(1), feed.finished) == (None, None, False)
-    assert said.warnings == ["waiting for 2 runs that another launch on this store computes"]
-    other.remove()
-    clock[0] += 60
-    assert feed.next_job(1) in (jobs[0], jobs[3])
-    assert not leases._taken.isdisjoint([*jobs[0].run_ids, *jobs[3].run_ids])

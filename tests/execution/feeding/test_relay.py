@@ -19,7 +19,6 @@ from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.reports import Report, Unrecorded
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 PARTS = [Job((RunConfig(seed=seed),), (f"{seed:024x}",), names=("CLOPS",)) for seed in range(3)]
 BLIND = Unrecorded("not seen by a node of the cluster")
@@ -37,9 +36,9 @@ class Said:
 
 def passed_on(store: RunStore, reports: list[Unrecorded]) -> tuple[Relay, list[Report]]:
     said: Any = Said()
-    feed = GridFeed(PARTS, store, Retries(store, 1, lambda config: None, {}), said)
-    relay = Relay(store, said, feed, BackgroundCompaction(store), Observers([], print), RunsUnderWay(store))
-    relay.pass_on(PARTS, list(enumerate(reports)), [], relay.started)
+    feed = GridFeed(PARTS, Retries(store, 1, lambda config: None, {}), said)
+    relay = Relay(store, said, feed, Observers([], print), RunsUnderWay(store, ()))
+    relay.pass_on(PARTS, [], list(enumerate(reports)), [], relay.started)
     return relay, said.reports
 
 

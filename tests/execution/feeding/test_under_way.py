@@ -10,8 +10,8 @@ from clops_sweep import RunConfig
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, Paused, Report, Resumed, Running, WorkerDied
+from clops_sweep.store.launches import UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.under_way import UnderWay, runs_under_way
 
 CONFIGS = (RunConfig(), RunConfig(seed=1))
 JOB = Job(CONFIGS, ("a" * 24, "b" * 24), names=("CLOPS", "CLOPS"))
@@ -19,13 +19,14 @@ JOB = Job(CONFIGS, ("a" * 24, "b" * 24), names=("CLOPS", "CLOPS"))
 
 def told(under_way: RunsUnderWay, store: RunStore) -> tuple[UnderWay, ...]:
     """What is read after the thread has written."""
+    Path(store.work_folder, "launches").mkdir(parents=True, exist_ok=True)
     under_way._file.write(list(under_way._runs.values()))
     return runs_under_way(store)
 
 
 def test_a_lockstep_is_told_with_its_place_and_its_end(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
-    under_way = RunsUnderWay(store)
+    under_way = RunsUnderWay(store, ())
     under_way.started(JOB)
     assert told(under_way, store) == (UnderWay(JOB.run_ids, "CLOPS, 2 seeds"),)
     under_way.report(JOB, Running(1, 2, 1, 10), 100.0)
@@ -38,7 +39,7 @@ def test_a_lockstep_is_told_with_its_place_and_its_end(tmp_path: Path) -> None:
 
 def test_a_resumed_run_is_timed_from_its_checkpoint(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
-    under_way = RunsUnderWay(store)
+    under_way = RunsUnderWay(store, ())
     under_way.started(JOB)
     under_way.report(JOB, Resumed(2, 2, 5, 10), 50.0)
     assert told(under_way, store)[0].epoch == 4
@@ -49,7 +50,7 @@ def test_a_resumed_run_is_timed_from_its_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize("report", [Finished({}), Paused({}), WorkerDied("killed")])
 def test_a_job_that_is_over_is_told_no_more(report: Report | WorkerDied, tmp_path: Path) -> None:
     store = RunStore(tmp_path)
-    under_way = RunsUnderWay(store)
+    under_way = RunsUnderWay(store, ())
     under_way.started(JOB)
     under_way.report(JOB, report)
     assert told(under_way, store) == ()
@@ -57,7 +58,7 @@ def test_a_job_that_is_over_is_told_no_more(report: Report | WorkerDied, tmp_pat
 
 def test_the_file_is_there_as_long_as_the_sweep(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
-    folder = Path(store.work_folder, "under_way")
-    with RunsUnderWay(store) as under_way:
+    folder = Path(store.work_folder, "launches")
+    with RunsUnderWay(store, ()) as under_way:
         under_way.started(JOB)
     assert list(folder.iterdir()) == []

@@ -207,7 +207,7 @@ def test_tune_s_callback_notices_what_hangs_while_runs_go_on(made: Made, notes: 
     observers = made("hangs", seconds=0.2)
     observers.tell(events_of())
     nothing: Any = SimpleNamespace(interrupted=False)
-    relay: Any = SimpleNamespace(observers=observers, store_error=None)
+    relay: Any = SimpleNamespace(look=observers.look, store_error=None)
     watcher = Watcher(nothing, nothing, nothing, relay)
     until = time.monotonic() + SECONDS
     while not notes and time.monotonic() < until:
@@ -395,7 +395,8 @@ def ends_the_driver(event):
     step = 10**6 if isinstance(event, RunEnd) else event.place.step
     with (FOLDER / f"events-{os.getpid()}").open("a") as file:
         file.write(f"{event.config.epochs_per_task} {type(event).__name__} {step}\\n")
-    if isinstance(event, RunEnd) and event.config.epochs_per_task == SHORT:
+    if isinstance(event, RunEnd) and event.config.epochs_per_task == SHORT and not (FOLDER / "ended").exists():
+        (FOLDER / "ended").touch()
         os._exit(3)
 
 
@@ -420,11 +421,10 @@ def test_nothing_computed_is_lost_when_an_observer_ends_the_driver_and_a_worker_
     assert second.wait() == 0, second.output + second.errors
     assert "2 finished, 0 pending, 0 failed" in second.output
     told = [line.split() for line in file.read_text().splitlines()]
-    assert {epochs for epochs, _, _ in told} == {"20"}  # the short run is in the store
     assert len({tuple(each) for each in told}) == len(told)
-    steps = [int(step) for _, _, step in told]
+    steps = [int(step) for epochs, _, step in told if epochs == "20"]
     assert steps == sorted(steps)
-    assert told[-1] == ["20", "RunEnd", str(10**6)]
+    assert ["20", "RunEnd", str(10**6)] in told
 
 
 def test_the_contract_suite_passes_the_example_and_names_what_is_wrong(tmp_path: Path) -> None:

@@ -83,7 +83,8 @@ class Actor:
         self.ray = ray
         self.ids = [tuple(config.run_id(frames.data_hash) for config in job) for job in jobs]
         self.results, self.checkpoints = results, results / ".work" / "checkpoints"
-        RunStore(results).open_for_writing()
+        self.store = RunStore(results)
+        self.store.open_for_writing()
         self.jobs = [
             Job(tuple(job), ids, last) for job, ids, last in zip_longest(jobs, self.ids, until, fillvalue=None)
         ]
@@ -109,16 +110,24 @@ class Actor:
 
     def step(self) -> Report:
         """A step of a job of one lockstep."""
-        ((part, report),) = self.call("train")["reports"]
+        ((part, report),) = self.result()["reports"]
         assert part == 0
         return report
 
     def train(self) -> Report:
         while True:
-            result = self.call("train")
+            result = self.result()
             if result["done"]:
                 ((_, report),) = result["reports"]
                 return report
+
+    def result(self) -> Any:
+        """A step, whose rows are stored at once."""
+        result = self.call("train")
+        for run_id, tables, checkpoint in result["rows"]:
+            self.store.add(run_id, tables, checkpoint)
+        self.store.flush()
+        return result
 
     def die(self) -> None:
         self.ray.kill(self.actor)
@@ -129,7 +138,7 @@ class Actor:
 
 
 def _impatience() -> Callable[[object], None]:
-    """Makes the steps shorter of the process in which it is called; a store that does not take a run is not waited for.
+    """Makes the steps shorter of the process in which it is called.
 
     A function in here goes to a worker by value.
     """
@@ -137,10 +146,8 @@ def _impatience() -> Callable[[object], None]:
 
     def change(trainable: object) -> None:
         from clops_sweep.execution.worker import job_runner as worker
-        from clops_sweep.execution.worker import lockstep_runner
 
         worker._SECONDS_PER_STEP = seconds
-        lockstep_runner._PAUSES = (0.1, 0.1)
 
     return change
 

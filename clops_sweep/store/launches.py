@@ -1,0 +1,173 @@
+"""Launches: each writes a small file while it runs, with what its workers compute, and one with its pending runs.
+
+`status` and the dashboard read them, and a launch is refused that would compute runs of another one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import socket
+import tempfile
+import time
+import uuid
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from clops_sweep.data.files.folder import is_alive
+from clops_sweep.errors import UsageError, several
+from clops_sweep.store.run_store import RunStore
+
+STALE = 60.0
+"""Seconds after which a file is ignored: its launch was killed, or its machine failed."""
+
+SECONDS, SECONDS_ELSEWHERE = 2.0, 10.0
+"""Seconds between two writes: in a folder, and on an object store, where each is a request."""
+
+_PENDING = ".pending"
+
+
+@dataclass(frozen=True)
+class UnderWay:
+    """Runs that a worker computes together.
+
+    Attributes:
+        run_ids: their ids.
+        name: their name for display.
+        task, tasks, epoch, epochs: the last finished epoch, counted from 1; 0 before the first.
+        ends_at: expected end in seconds since 1970; 0 if unknown.
+    """
+
+    run_ids: tuple[str, ...]
+    name: str
+    task: int = 0
+    tasks: int = 0
+    epoch: int = 0
+    epochs: int = 0
+    ends_at: float = 0.0
+
+
+class LaunchFile:
+    """The files of one launch.
+
+    Args:
+        store: the store that holds them.
+    """
+
+    def __init__(self, store: RunStore) -> None:
+        self._store, self._files, self._folder = store, store.files, _folder(store)
+        self._path = f"{self._folder}/{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.json"
+        self.seconds = SECONDS if store.files.local else SECONDS_ELSEWHERE
+
+    def begin(self, run_ids: Collection[str]) -> None:
+        """Write the files, unless another launch computes some of the runs.
+
+        Raises:
+            UsageError: another launch does.
+            OSError: the files cannot be written.
+        """
+        with self._store.locked():
+            for name, content in _living(self._store):
+                pending = _json(self._store, f"{self._folder}/{name}{_PENDING}")
+                shared = set(run_ids) & set(pending if isinstance(pending, list) else ())
+                if shared:
+                    raise UsageError(
+                        f"results {self._files.shown}: another launch (process {content.get('pid')} on "
+                        f"{str(content.get('machine')).partition(' ')[0]}) is computing {several(len(shared), 'run')} "
+                        "of these; wait until it has ended, or give each launch its --shard"
+                    )
+            self._files.make_folder(self._folder)
+            self._files.write(f"{self._path}{_PENDING}", json.dumps(sorted(run_ids)).encode())
+            self.write([])
+
+    def write(self, runs: Sequence[UnderWay]) -> None:
+        """Write the runs under way. Errors are ignored."""
+        content = {
+            "written_at": time.time(),
+            "machine": _machine(),
+            "pid": os.getpid(),
+            "runs": list(map(asdict, runs)),
+        }
+        with suppress(OSError, UsageError):
+            if self._files.local:  # without a flush to the disk: the file is of no use after a power failure
+                staging = Path(f"{self._folder}/.{uuid.uuid4().hex}")
+                staging.write_text(json.dumps(content))
+                os.replace(staging, self._path)
+            else:
+                self._files.write(self._path, json.dumps(content).encode())
+
+    def remove(self) -> None:
+        """Remove the files, and those of killed launches."""
+        with suppress(OSError, UsageError):
+            ages = _ages(self._store)
+            gone = [self._path, *(f"{self._folder}/{name}" for name, age in ages.items() if age > STALE)]
+            self._files.delete(f"{path}{end}" for path in gone for end in ("", _PENDING))
+
+
+def runs_under_way(store: RunStore) -> tuple[UnderWay, ...]:
+    """Return the runs that launches on a store are computing now, on any machine. Unreadable files are ignored."""
+    found: list[UnderWay] = []
+    with suppress(OSError, UsageError):
+        for _, content in _living(store):
+            at, runs = content.get("written_at"), content.get("runs")
+            behind = time.time() - at if isinstance(at, int | float) and math.isfinite(at) else 0.0
+            clocks_differ = 60 * round(behind / 60)
+            valid = [it for it in map(_under_way, runs if isinstance(runs, list) else ()) if it is not None]
+            found += [replace(it, ends_at=it.ends_at + clocks_differ) if it.ends_at else it for it in valid]
+    return tuple(found)
+
+
+def _living(store: RunStore) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the files of launches that run: they were written a moment ago, and their process was not killed."""
+    for name, age in sorted(_ages(store).items()):
+        content = _json(store, f"{_folder(store)}/{name}")
+        if age <= STALE and isinstance(content, dict):
+            pid, here = content.get("pid"), content.get("machine") == _machine()
+            if not (here and isinstance(pid, int) and pid > 0 and not is_alive(pid)):
+                yield name, content
+
+
+def _ages(store: RunStore) -> dict[str, float]:
+    """Return for how many seconds files have not changed, by the clock of the file system or else of this machine."""
+    files, folder, now = store.files, _folder(store), time.time()
+    names = [name for name in files.names(folder) if not name.endswith(_PENDING)]
+    if files.local and names:
+        with suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
+            now = os.fstat(file.fileno()).st_mtime
+    return {name: now - changed / 1e9 for name, (_, changed, *_) in files.marks(folder, names).items()}
+
+
+def _machine() -> str:
+    """Return the scope in which a process id is unique: a machine, or a container on it."""
+    with suppress(OSError):
+        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
+    return socket.gethostname()
+
+
+def _folder(store: RunStore) -> str:
+    return f"{store.work_folder}/launches"
+
+
+def _json(store: RunStore, path: str) -> Any:
+    """Return the content of a file; None if it is no JSON."""
+    with suppress(OSError, ValueError, RecursionError):
+        return json.loads(store.files.read(path).to_pybytes())
+    return None
+
+
+def _under_way(given: Any) -> UnderWay | None:
+    """Return a valid entry, or None."""
+    if not isinstance(given, dict):
+        return None
+    values: dict[str, Any] = {field.name: given.get(field.name) for field in fields(UnderWay)}
+    ids = values.pop("run_ids")
+    numbers = [value for name, value in values.items() if name != "name"]
+    if not isinstance(ids, list) or not ids or not all(isinstance(it, str) for it in [*ids, values["name"]]):
+        return None
+    if not all(isinstance(it, int | float) and math.isfinite(it) for it in numbers):
+        return None
+    return UnderWay(tuple(ids), **values)

@@ -1,0 +1,438 @@
+"""Reading of a store. docs/architecture.md specifies its files."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shlex
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clops_sweep.errors import (
+    DamagedStore,
+    OtherFormat,
+    UnreadableFile,
+    UsageError,
+    listed,
+    masked,
+    nearest,
+    shown,
+)
+from clops_sweep.store.files import Files
+from clops_sweep.store.locks import held
+from clops_sweep.store.models import KeptModels, ModelFiles
+from clops_sweep.store.parts import (
+    Part,
+    Status,
+    Stems,
+    Verified,
+    decoded,
+    files_of,
+    in_order,
+    is_name,
+    is_of_0_2,
+    owners_of,
+    read_rows,
+    read_verified,
+    union,
+)
+from clops_sweep.store.tables import OTHERS, SCHEMAS, TableName
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
+
+SECONDS_PER_FLUSH = 10.0
+"""Seconds of finished runs that a killed driver may lose."""
+
+_BYTES_PER_FLUSH = 2**26
+_VANISHED = 100
+"""Maximum number of listings of a table while parts vanish because they are merged."""
+
+_MANY_PARTS = 32
+"""Small parts are merged once there are as many."""
+
+_SECONDS_TO_LOCK = 60.0
+_MOST_SHOWN = 60
+
+
+class StoreReader:
+    """`runs`, `r_matrix`, `curves`, `instances` and `predictions` under one folder, each a folder of Parquet parts.
+
+    Args:
+        root: a folder, or a URI that Arrow's file systems understand (``s3://bucket/results``).
+        keep: "predictions", "models" or "models:all": a run counts as finished only if the store also has these.
+
+    Raises:
+        UsageError: the place cannot be used as a store.
+    """
+
+    def __init__(self, root: str | Path, *, keep: Collection[str] = ()) -> None:
+        self._files = Files(root)
+        self.keep = frozenset(keep)
+        self.keep_predictions = "predictions" in self.keep
+        self.keep_models: KeptModels | None = (
+            "all" if "models:all" in self.keep else "last" if "models" in self.keep else None
+        )
+        self.models = ModelFiles(self._files)
+        self.uri = self._files.uri
+        self._stems = Stems(uuid.uuid4().hex[:8])
+        self._known: dict[str, Part] = {}
+        self._schemas: dict[str, pa.Schema] = {}
+        self._verified = Verified(self._files, self.log_folder / "verified.json")
+
+    @classmethod
+    def named(cls, root: str, *, keep: Collection[str] = ()) -> Self:
+        """Return the store at a path or URI that a user has given.
+
+        Raises:
+            UsageError: the place cannot be used as a store, is a folder inside a store, or does not answer.
+            OtherFormat: version 0.2 wrote it.
+        """
+        store = cls(root, keep=keep)
+        store.files.check_answers()
+        table = False
+        with contextlib.suppress(OSError):
+            table = store.files.local and any(Path(store.files.root).glob("*.parquet"))
+        if table:
+            raise UsageError(
+                f"results {root}: holds Parquet files, as a table of a store does; give the store's folder"
+            )
+        store.check_format()
+        return store
+
+    def check_format(self) -> None:
+        """Check that version 0.2 has not written the store.
+
+        Raises:
+            OtherFormat: it has.
+        """
+        names: list[str] = []
+        with contextlib.suppress(UnreadableFile):  # reported when it is read
+            names = self._files.names(self.folder("runs"))
+        if any(map(is_of_0_2, names)):
+            raise OtherFormat(
+                f"results {self.files.shown}: written by clops-sweep 0.2; `python tools/convert_0_2_store.py "
+                f"{shlex.quote(self.files.anywhere)} NEW_FOLDER` in the source of clops-sweep copies its runs"
+            )
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the store's lock, which every process takes that writes or removes parts.
+
+        Object stores and file systems without locks are not locked.
+
+        Raises:
+            UsageError: another process has held it for a minute.
+        """
+        ends_at = time.monotonic() + _SECONDS_TO_LOCK
+        while self._files.local:
+            with held(self.log_folder / "lock") as got:
+                if got is not False:
+                    yield
+                    return
+            if time.monotonic() > ends_at:
+                raise UsageError(
+                    f"results {self.files.shown}: another process is rewriting it; wait until it has ended"
+                )
+            time.sleep(0.05)
+        yield
+
+    def folder(self, table: TableName) -> str:
+        """Return the folder of a table, in the store's file system."""
+        return f"{self._files.root}/{table}"
+
+    def command(self, *words: str) -> str:
+        """Return a command line for this store, to be run in the current folder."""
+        folder = self.files.folder
+        if folder is not None:
+            with contextlib.suppress(OSError, ValueError):  # the current folder is gone, or the store is elsewhere
+                folder = folder.relative_to(Path.cwd())
+        results = self.files.shown if folder is None else str(folder)
+        return shlex.join(["clops-sweep", *words, *(["--results", results] if results != "results" else [])])
+
+    @property
+    def files(self) -> Files:
+        """The file operations of the store."""
+        return self._files
+
+    @property
+    def work_folder(self) -> str:
+        """The folder of everything that is not a result, in the store's file system."""
+        return f"{self._files.root}/.work"
+
+    @property
+    def checkpoint_folder(self) -> str:
+        """The folder of checkpoints, in the store's file system: every machine finds them there."""
+        return f"{self.work_folder}/checkpoints"
+
+    def checkpoint_path(self, run_ids: Sequence[str]) -> str:
+        """Return the path of the checkpoint of one run or of one lockstep."""
+        name = run_ids[0] if len(run_ids) == 1 else hashlib.sha256("-".join(run_ids).encode()).hexdigest()[:32]
+        return f"{self.checkpoint_folder}/{name}.pt"
+
+    def has_checkpoint(self, run_ids: Sequence[str]) -> bool:
+        """Return whether runs that are computed together have a checkpoint; False if unknown."""
+        with contextlib.suppress(OSError):
+            return self._files.exists(self.checkpoint_path(run_ids))
+        return False
+
+    @property
+    def log_folder(self) -> Path:
+        """The folder of logs and locks: in a local store, or else in this user's cache."""
+        if self._files.folder is not None:
+            return self._files.folder / ".work"
+        from platformdirs import user_cache_path
+
+        return user_cache_path("clops-sweep") / "work"
+
+    def is_there(self) -> bool:
+        """Return whether the folders that `open_for_writing` made still exist.
+
+        If results were unmounted or removed during a sweep, they must not be recreated on another disk.
+        """
+        return not self._files.local or os.path.isdir(self.folder("runs"))
+
+    def flush(self) -> None:
+        """Write what is waiting to be written: nothing, in a reader."""
+
+    def path(self, table: TableName, name: str) -> str:
+        """Return the path of a part, in the store's file system."""
+        return f"{self._files.root}/{table}/{name}"
+
+    def next_stem(self) -> str:
+        """Return the beginning of the names of the next parts that this object writes."""
+        return self._stems.next()
+
+    def live(self) -> list[Part]:
+        """Return the parts of `runs` that no other part replaces, oldest first.
+
+        Raises:
+            DamagedStore: a part is damaged.
+        """
+        return self._settled(self._live)
+
+    def _live(self) -> list[Part]:
+        names = self._part_names("runs")
+        while self._files.local and (again := self._part_names("runs")) != names:
+            names = again  # a folder that changes while it is listed may lack both a part and what replaces it
+        new = [name for name in names if name not in self._known]
+        for name, part in zip(new, self._files.for_each(self._part, new), strict=True):
+            self._known[name] = part
+        parts = [self._known[name] for name in names]
+        replaced = {name for part in parts for name in part.replaces}
+        return [part for part in parts if part.name not in replaced]
+
+    def _part(self, name: str) -> Part:
+        path = self.path("runs", name)
+        return decoded(path, read_verified(self._files, path))
+
+    def know(self, part: Part) -> Part:
+        """Remember a part that this process has written, so that it is not read."""
+        self._known[part.name] = part
+        return part
+
+    def _part_names(self, table: TableName) -> list[str]:
+        return [name for name in self._files.names(self.folder(table)) if is_name(name)]
+
+    def _settled(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns; it is repeated while parts vanish because they are merged.
+
+        Raises:
+            DamagedStore: a part is missing.
+        """
+        before: tuple[str, list[str]] | None = None
+        for _ in range(_VANISHED):
+            try:
+                return work()
+            except FileNotFoundError as error:
+                now = (str(error), self._part_names("runs"))
+                if now == before:
+                    break
+                before = now
+        raise DamagedStore(f"{before and before[0]}: is missing; a launch computes the requested runs in it again")
+
+    def complete(self, parts: Sequence[Part]) -> list[Part]:
+        """Return the parts whose files all exist."""
+        tables = [table for table in OTHERS if any(part.files.get(table) for part in parts)]
+        there = {table: set(self._files.names(self.folder(table))) for table in tables}
+        return [part for part in parts if all(there[table].issuperset(names) for table, names in part.files.items())]
+
+    def statuses(self) -> dict[str, Status]:
+        """Return the status of each run. Predictions and models count only if they are to be kept."""
+        found = self._statuses(self.keep_predictions)
+        if self.keep_models:
+            have = self.models.runs(self.keep_models)
+            found = {run_id: status for run_id, status in found.items() if status == "failed" or run_id in have}
+        return found
+
+    def without_kept(self) -> set[str]:
+        """Return the runs that lack only the predictions or models to keep."""
+        if not self.keep:
+            return set()
+        finished = {run_id for run_id, status in self._statuses(False).items() if status == "finished"}
+        return finished - {run_id for run_id, status in self.statuses().items() if status == "finished"}
+
+    def _statuses(self, with_predictions: bool) -> dict[str, Status]:
+        self.flush()
+        owners = owners_of(self.complete(self.live()))
+        found = {run_id: part.statuses[run_id] for run_id, part in sorted(owners.items())}
+        if with_predictions:
+            found = {run_id: it for run_id, it in found.items() if it == "failed" or run_id in owners[run_id].predicted}
+        return found
+
+    def recorded(self) -> dict[str, Status]:
+        """Return `statuses` by the table `runs` alone, for frequent checks: one folder is listed."""
+        return {run_id: part.statuses[run_id] for run_id, part in sorted(owners_of(self.live()).items())}
+
+    def predicted(self) -> set[str]:
+        """Return the runs with predictions."""
+        self.flush()
+        return {run_id for run_id, part in owners_of(self.live()).items() if run_id in part.predicted}
+
+    def read(
+        self, table: TableName, run_ids: str | Iterable[str] | None = None, columns: str | Iterable[str] | None = None
+    ) -> pd.DataFrame:
+        """Return a table, or some runs or columns of it, as a DataFrame sorted by run id.
+
+        Before the first run it has columns but no rows. A run that was written twice is read once.
+
+        Raises:
+            DamagedStore: a part is damaged.
+        """
+        frame: pd.DataFrame = self.table(table, run_ids, columns).to_pandas()
+        return frame
+
+    def rows(
+        self, table: TableName, columns: Sequence[str] | None = None, run_ids: Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """Return `read` as a list of dictionaries, without pandas.
+
+        Raises:
+            DamagedStore: a part is damaged.
+        """
+        found: list[dict[str, Any]] = self.table(table, run_ids, columns).to_pylist()
+        return found
+
+    def table(
+        self, table: TableName, run_ids: str | Iterable[str] | None = None, columns: str | Iterable[str] | None = None
+    ) -> pa.Table:
+        """Return `read` as an Arrow table.
+
+        Raises:
+            DamagedStore: a part is damaged.
+            UsageError: a column does not exist, or `run_ids` or `columns` is not text.
+        """
+        ids, names = _texts("run_ids", run_ids), _texts("columns", columns)
+        self.flush()
+        return self._settled(lambda: self._table(table, None if ids is None else set(ids), names))
+
+    def _table(self, table: TableName, wanted: set[str] | None, columns: list[str] | None) -> pa.Table:
+        parts = self._live()
+        schema = self.schema(table, parts)
+        names = columns or schema.names
+        if unknown := [name for name in names if name not in schema.names]:
+            known = nearest(unknown[0], schema.names) or f"; it has {listed(schema.names)}"
+            raise UsageError(f"table {table!r} has no column {shown(unknown[0])}{known}")
+        needed = list(dict.fromkeys(("run_id", *names)))
+        owners = owners_of(parts)
+        chosen: list[tuple[str, set[str] | None]] = []
+        for part in parts:
+            own = {run_id for run_id in part.statuses if owners[run_id] is part}
+            few = own if wanted is None else own & wanted
+            only = None if len(few) == len(part.statuses) else few
+            chosen += [(name, only) for name in files_of(part, table) if few]
+        read = self._files.for_each(lambda it: self.read_part(table, it[0], schema, needed, it[1]), chosen)
+        self._verified.keep()
+        return in_order(pa.concat_tables([schema.empty_table().select(needed), *read])).select(names)
+
+    def read_part(
+        self,
+        table: TableName,
+        name: str,
+        schema: pa.Schema,
+        columns: Sequence[str] | None = None,
+        run_ids: Collection[str] | None = None,
+    ) -> pa.Table:
+        """Return columns of a part, of some runs or of all, after verifying it."""
+        path = self.path(table, name)
+        self._verified.check(path)
+        return read_rows(self._files, path, schema, columns or schema.names, run_ids)
+
+    def verify(self, part: Part) -> None:
+        """Check all files of a part, unless they were checked on this machine before.
+
+        Raises:
+            FileNotFoundError: a file is missing.
+            DamagedStore: a file is not what was written.
+        """
+        for table, names in part.files.items():
+            for name in names:
+                self._verified.check(self.path(table, name))
+        self._verified.keep()
+
+    def schema(self, table: TableName, parts: Iterable[Part], *more: pa.Schema) -> pa.Schema:
+        """Return the columns of a table in some parts, and in other schemas."""
+        if table == "runs":
+            return union(table, [*(part.schema for part in parts), *more])
+        if table != "predictions":
+            return SCHEMAS[table]
+        names = [name for part in parts for name in files_of(part, table)]
+        new = [name for name in names if name not in self._schemas]
+        self._schemas |= dict(zip(new, self._files.for_each(self._schema_of, new), strict=True))
+        return union(table, [*(self._schemas[name] for name in names), *more])
+
+    def _schema_of(self, name: str) -> pa.Schema:
+        path = self.path("predictions", name)
+        self._verified.check(path)
+        with self._files.system.open_input_file(path) as file:
+            return pq.read_schema(file).remove_metadata()
+
+    def find(self, prefix: str) -> str:
+        """Return the id of the one run, finished or failed, whose id begins with `prefix`.
+
+        Raises:
+            UsageError: no run or more than one has such an id.
+        """
+        if not isinstance(prefix, str):
+            raise UsageError(f"run {shown(prefix)}: expected the beginning of a run id, as text")
+        matches = [run_id for run_id in self.statuses() if run_id.startswith(prefix)] if prefix else []
+        if len(matches) != 1:
+            what = "no run" if not matches else f"{len(matches)} runs"
+            begun = prefix if len(prefix) <= _MOST_SHOWN else f"{prefix[:_MOST_SHOWN]}..."
+            raise UsageError(
+                f"run {begun!r}: {what} of {self.files.shown} begins like that; expected the beginning of one id"
+            )
+        return matches[0]
+
+
+def _texts(argument: str, given: str | Iterable[str] | None) -> list[str] | None:
+    """Return one string or several as a list."""
+    if given is None or isinstance(given, str):
+        return None if given is None else [given]
+    texts = list(given) if isinstance(given, Iterable) else [given]
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise UsageError(f"{argument}: {shown(wrong[0])} is not text; expected one name or a list of names")
+    return texts
+
+
+def rerun_command(run_id: str, results: str, *, verify: bool = False, plugins: Sequence[str] = ()) -> str:
+    """Return the command line that repeats a run, without the password of a store.
+
+    Args:
+        run_id: the run.
+        results: its store, as `--results` takes it.
+        verify: whether to compare the numbers with the stored ones.
+        plugins: the files that register the plug-ins of the run.
+    """
+    named = [word for file in plugins for word in ("--plugins", file)]
+    verified = ["--verify"] if verify else []
+    return shlex.join(["clops-sweep", "rerun", run_id, *verified, "--results", masked(results), *named])

@@ -1,0 +1,194 @@
+"""A kill, or a full disk, at every file operation of every change of a store loses nothing and doubles nothing."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clops_sweep import merge
+from clops_sweep.errors import UsageError
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.upkeep import delete_runs, merge_runs
+from clops_sweep.store.upkeep import faults as damages
+from clops_sweep.store.writing import merge_parts
+from tests.store.contents import Killed, Tables, add, content, equal, failed_row, faults, id_of, raw
+
+Change = Callable[[RunStore], object]
+
+
+@pytest.fixture
+def store(tmp_path: Path, finished_tables: Tables) -> RunStore:
+    """Runs 0 to 3 with predictions, 4 to 6 without; 7 failed."""
+    store = RunStore(tmp_path / "store")
+    store.open_for_writing()
+    for first, last in ((0, 2), (2, 4), (4, 7)):
+        for number in range(first, last):
+            add(store, number, finished_tables, predicted=int(last <= 4))
+        store.flush()
+    store.add(id_of(7), {"runs": failed_row(7)})
+    store.flush()
+    return store
+
+
+def changes(tmp_path: Path, tables: Tables) -> dict[str, Change]:
+    def flush(store: RunStore) -> None:
+        add(store, 7, tables)  # it replaces the failure
+        add(store, 8, tables, predicted=2, mine=3)  # and this one brings columns that the other parts lack
+        store.flush()
+
+    def merged(store: RunStore) -> None:
+        with store.locked():
+            merge_parts(store)
+
+    def copied(store: RunStore) -> None:
+        merge_runs(store, RunStore(tmp_path / "other"))
+
+    return {
+        "flush": flush,
+        "merge parts": merged,
+        "delete": lambda store: delete_runs(store, [id_of(number) for number in (1, 4, 5, 6, 7)]),
+        "copy": copied,
+    }
+
+
+@pytest.mark.parametrize("name", ["flush", "merge parts", "delete", "copy"])
+def test_a_kill_at_every_file_operation_and_a_repetition(
+    store: RunStore, tmp_path: Path, finished_tables: Tables, name: str
+) -> None:
+    other = RunStore(tmp_path / "other")
+    other.open_for_writing()
+    add(other, 6, finished_tables, predicted=1)
+    add(other, 9, finished_tables, mine=1.5)
+    other.flush()
+    change = changes(tmp_path, finished_tables)[name]
+    before = content(store)
+
+    def copy(place: str) -> RunStore:
+        shutil.rmtree(tmp_path / place, ignore_errors=True)
+        shutil.copytree(store.uri, tmp_path / place)
+        return RunStore(tmp_path / place)
+
+    whole = copy("whole")
+    with faults(10_000) as operations:
+        change(whole)
+    expected = content(whole)
+    assert not equal(expected, before) or name == "merge parts"
+    assert equal(raw(whole), expected)
+    count, full = len(operations), OSError(errno.ENOSPC, "No space left on device")
+    assert count >= 8
+    for at in range(count):
+        killed = copy("killed")
+        with faults(at), pytest.raises(Killed):
+            change(killed)
+        again = RunStore(killed.uri)
+        again.open_for_writing()  # as the next launch does
+        change(again)
+        found = content(again)
+        assert equal(found, expected), (at, operations[at])
+        assert equal(raw(again), found), (at, operations[at])
+        if at % 4 == 0:
+            failing = copy("failing")
+            with faults(at, lambda: full), pytest.raises((OSError, UsageError), match="No space left on device"):
+                change(failing)
+            change(failing)  # the same process tries again
+            RunStore(failing.uri).open_for_writing()
+            assert equal(raw(failing), expected), (at, operations[at])
+    assert list(damages(RunStore(again.uri))) == []
+
+
+def test_every_flipped_bit_is_noticed_or_harmless(store: RunStore, tmp_path: Path) -> None:
+    before = content(store)
+    files = list(Path(store.uri).rglob("*.parquet"))
+    for path in files:
+        whole = path.read_bytes()
+        for at in range(0, len(whole), max(1, len(whole) // 3)):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+            with pytest.raises(UsageError, match=path.name):
+                content(store)
+        path.write_bytes(whole)
+    marks = Path(store.work_folder) / "verified.json"
+    text = marks.read_bytes()
+    for at in range(3, len(text), len(text) // 8):
+        marks.write_bytes(text[:at] + bytes([text[at] ^ 4]) + text[at + 1 :])
+        assert equal(content(store), before)
+
+
+def test_two_writers_of_the_same_runs(store: RunStore, finished_tables: Tables) -> None:
+    writers = [RunStore(store.uri) for _ in range(2)]
+    for writer in writers:
+        writer.open_for_writing()
+    for number in range(8, 14):
+        for writer in writers:
+            add(writer, number, finished_tables, mine=number)
+        for writer in writers if number % 2 else reversed(writers):
+            writer.flush()
+    assert content(store)["runs"]["run_id"].to_pylist() == [id_of(number) for number in range(14)]
+    assert equal(raw(store), content(store))
+
+
+def test_a_folder_that_is_deleted_meanwhile_is_not_made_again(store: RunStore, finished_tables: Tables) -> None:
+    from clops_sweep.errors import StoreError
+    from clops_sweep.store.rows import storing
+
+    add(store, 9, finished_tables)
+    shutil.rmtree(store.uri)
+    with pytest.raises(StoreError, match="the folder has gone"), storing(store):
+        store.flush()
+    assert not Path(store.uri).exists()
+
+
+def test_copied_stores_are_read_whole_and_what_is_doubled_is_named(
+    store: RunStore, tmp_path: Path, finished_tables: Tables
+) -> None:
+    """As `cp` and rsync copy them: the parts of several stores in one folder."""
+    other = RunStore(tmp_path / "other")
+    other.open_for_writing()
+    for number in (20, 21):
+        add(other, number, finished_tables)
+    other.flush()
+    shutil.copytree(other.uri, store.uri, dirs_exist_ok=True)
+    assert equal(raw(store), content(store))
+    assert len(content(store)["runs"]) == 10
+    assert list(damages(RunStore(store.uri))) == []
+    third = RunStore(tmp_path / "third")
+    third.open_for_writing()
+    for number in (3, 22):
+        add(third, number, finished_tables, mine=number)
+    third.flush()
+    shutil.copytree(third.uri, store.uri, dirs_exist_ok=True)
+    assert len(content(store)["runs"]) == 11, "each run once"
+    said = list(damages(RunStore(store.uri)))
+    assert [text.split(";")[0] for text in said] == [
+        f"1 runs are there twice, such as {id_of(3)}",
+        "the parts of runs have different columns, as after copying files",
+    ]
+    again = RunStore(store.uri)
+    again.open_for_writing()
+    add(again, 23, finished_tables)
+    again.flush()
+    assert equal(raw(store), content(store))
+    assert list(damages(RunStore(store.uri))) == []
+
+
+def test_numbers_that_differ_are_not_merged(store: RunStore, tmp_path: Path, finished_tables: Tables) -> None:
+    other = RunStore(tmp_path / "other")
+    other.open_for_writing()
+    add(other, 2, finished_tables, auc=0.5)
+    add(other, 30, finished_tables)
+    other.flush()
+    before = content(store)
+    with pytest.raises(UsageError, match=f"run {id_of(2)}: its numbers in table runs differ between "):
+        merge(store.uri, other.uri)
+    assert equal(content(store), before)
+    for pair, why in (
+        ((store.uri, store.uri), "they are one store; give two"),
+        ((store.uri, tmp_path / "absent"), "there is no such folder"),
+        ((store.uri, ""), "expected a path"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            merge(*pair)
+    assert not (tmp_path / "absent").exists()

@@ -1,0 +1,133 @@
+"""Files of running launches: written, read, outdated or invalid; and launches that would compute the same runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clops_sweep.errors import UsageError
+from clops_sweep.store.launches import STALE, LaunchFile, UnderWay, runs_under_way
+from clops_sweep.store.run_store import RunStore
+
+RUNS = [UnderWay(("a1", "b2"), "CLOPS, 2 seeds", 2, 4, 3, 5, 1e9), UnderWay(("c3",), "finetune, seed 0")]
+
+
+def launch(store: RunStore, *run_ids: str) -> LaunchFile:
+    file = LaunchFile(store)
+    file.begin(run_ids)
+    return file
+
+
+def folder(store: RunStore) -> Path:
+    return Path(store.work_folder, "launches")
+
+
+def edit(store: RunStore, **changes: Any) -> None:
+    """Change the content of the only launch."""
+    (path,) = folder(store).glob("*.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def age(store: RunStore) -> None:
+    for path in folder(store).iterdir():
+        os.utime(path, (time.time() - STALE - 5,) * 2)
+
+
+def test_all_launches_are_read_until_they_end(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    assert runs_under_way(store) == ()
+    first, second = launch(store), launch(store)
+    first.write(RUNS[:1])
+    second.write(RUNS[1:])
+    assert set(runs_under_way(store)) == set(RUNS)
+    first.write([])
+    assert runs_under_way(store) == (RUNS[1],)
+    second.remove()
+    assert runs_under_way(store) == ()
+
+
+def test_a_launch_of_the_same_runs_is_refused_until_the_other_has_ended(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    first = launch(store, "a1", "b2", "c3")
+    launch(store, "d4").remove()  # other runs, such as another shard
+    with pytest.raises(UsageError, match=r"another launch \(process \d+ on .+\) is computing 2 runs of these; wait"):
+        launch(store, "b2", "c3", "d4")
+    first.remove()
+    launch(store, "b2", "c3", "d4")
+
+
+@pytest.mark.parametrize("how", ["old", "killed here"])
+def test_what_a_killed_launch_has_left_is_ignored_and_removed_by_the_next(tmp_path: Path, how: str) -> None:
+    store = RunStore(tmp_path)
+    launch(store, "a1").write(RUNS)
+    if how == "old":
+        edit(store, machine="elsewhere")
+        age(store)
+    else:
+        edit(store, pid=2**22 + 1)
+    assert runs_under_way(store) == ()
+    again = launch(store, "a1")
+    age(store)
+    again.remove()
+    assert list(folder(store).iterdir()) == []
+
+
+def test_a_process_id_of_another_machine_or_container_says_nothing(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    launch(store, "a1")
+    edit(store, pid=2**22 + 1, machine="elsewhere")
+    with pytest.raises(UsageError, match="on elsewhere"):
+        launch(store, "a1")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\x00",
+        b"[1, 2]",
+        b"[" * 100_000,
+        b'{"runs": 3}',
+        {"runs": [1, None, {}, {"run_ids": []}, {"run_ids": [1], "name": "x"}, {"run_ids": ["a"], "name": 3}]},
+        {"runs": [{"run_ids": ["a"], "name": "x", "task": "1"}]},
+        {"runs": [{"run_ids": ["a"], "name": "x", "task": 1, "tasks": 1, "epoch": 1, "epochs": 1, "ends_at": 1e999}]},
+        {"runs": [], "written_at": "today", "machine": 3, "pid": "x"},
+    ],
+    ids=lambda it: str(it)[:30],
+)
+def test_anything_else_is_passed_over(content: Any, tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    launch(store, "a1").write(RUNS)
+    text = content if isinstance(content, bytes) else json.dumps({"written_at": time.time(), **content}).encode()
+    (folder(store) / "other.json").write_bytes(text)
+    (folder(store) / "other.json.pending").write_bytes(text)
+    os.mkfifo(folder(store) / "pipe.json")
+    assert set(runs_under_way(store)) == set(RUNS)
+    launch(store, "b2")
+
+
+def test_results_that_are_deleted_in_mid_sweep_are_not_made_again(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results")
+    file = launch(store, "a1")
+    shutil.rmtree(store.files.root)
+    file.write(RUNS)
+    file.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_time_left_is_that_of_the_launch_although_clocks_differ(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    now = time.time()
+    launch(store).write([UnderWay(("a1",), "x", 1, 2, 3, 4, now + 120)])
+    (path,) = folder(store).glob("*.json")
+    content = json.loads(path.read_text())
+    content["runs"][0]["ends_at"] -= 3600
+    edit(store, written_at=content["written_at"] - 3600, runs=content["runs"])
+    (it,) = runs_under_way(store)
+    assert it.ends_at - now == pytest.approx(120, abs=31)
