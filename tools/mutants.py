@@ -20,47 +20,24 @@ import multiprocessing
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "mutants"
-MUTATED = [
-    "clops_sweep/learning/losses.py",
-    "clops_sweep/learning/class_weights.py",
-    "clops_sweep/learning/early_stopping.py",
-    "clops_sweep/learning/batches.py",
-    "clops_sweep/learning/metrics",
-    "clops_sweep/learning/replay",
-    "clops_sweep/learning/learners",
-    "clops_sweep/learning/by_loss",
-    "clops_sweep/learning/augmentation",
-    "clops_sweep/data/files",
-    "clops_sweep/data/splits",
-    "clops_sweep/data/scenarios",
-    "clops_sweep/experiment/metrics.py",
-    "analysis/statistics.py",
-    "analysis/metrics.py",
-]
-TESTS = [
-    "tests/learning/metrics",
-    "tests/learning/replay",
-    "tests/learning/learners",
-    "tests/learning/by_loss",
-    "tests/learning/augmentation",
-    "tests/learning/strategies",
-    "tests/learning/test_losses.py",
-    "tests/learning/test_class_weights.py",
-    "tests/learning/test_early_stopping.py",
-    "tests/learning/test_batches.py",
-    "tests/data/files",
-    "tests/data/splits",
-    "tests/data/scenarios",
-    "tests/experiment/test_metrics.py",
-    "tests/analysis/test_statistics.py",
-    "tests/analysis/test_metrics.py",
-]
+MUTATED = (
+    *(f"clops_sweep/learning/{it}.py" for it in ("losses", "class_weights", "early_stopping", "batches")),
+    *(f"clops_sweep/learning/{it}" for it in ("metrics", "replay", "learners", "by_loss", "augmentation")),
+    *(f"clops_sweep/data/{it}" for it in ("files", "splits", "scenarios")),
+    *("clops_sweep/experiment/metrics.py", "analysis/statistics.py", "analysis/metrics.py"),
+)
+TESTS = (
+    *(f"tests/learning/{it}" for it in ("metrics", "replay", "learners", "by_loss", "augmentation", "strategies")),
+    *(f"tests/learning/test_{it}.py" for it in ("losses", "class_weights", "early_stopping", "batches")),
+    *(f"tests/data/{it}" for it in ("files", "splits", "scenarios")),
+    *("tests/experiment/test_metrics.py", "tests/analysis/test_statistics.py", "tests/analysis/test_metrics.py"),
+)
 SECONDS = 45
 PYTEST = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header", "--tb=no"]
 SWAPPED: dict[type, type] = {
@@ -241,6 +218,17 @@ def covering() -> dict[str, dict[int, list[str]]]:
     return found
 
 
+def _outcome(mutant: dict[str, Any], tests: list[str]) -> str:
+    """Return what became of a mutant: killed by a failing test or import, survived, timeout, or another status."""
+    child = multiprocessing.get_context("fork").Process(target=_try, args=(mutant, tests))
+    child.start()
+    child.join(5 * SECONDS)
+    status = child.exitcode
+    child.kill()
+    child.join()
+    return {0: "survived", 1: "killed", 2: "killed", None: "timeout"}.get(status, f"status {status}")
+
+
 def main() -> None:
     """Make the coverage, or try mutants and print the share that is killed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -273,19 +261,14 @@ def main() -> None:
         importlib.import_module(module)  # once: each mutant is tried in a fork
     for mutant in chosen[len(known) :]:
         nodes = tests[mutant["file"]][mutant["line"]]
-        child = multiprocessing.get_context("fork").Process(target=_try, args=(mutant, nodes))
-        child.start()
-        child.join(5 * SECONDS)
-        result = {0: "survived", None: "timeout"}.get(child.exitcode, "killed")
-        child.kill()
-        child.join()
+        result = _outcome(mutant, nodes)
         known.append({**mutant, "tests": len(nodes), "result": result})
         with path.open("a") as file:
             file.write(json.dumps(known[-1]) + "\n")
         print(
             f"{result:8} {mutant['file']}:{mutant['line']} {mutant['was'][:60]} -> {mutant['became'][:60]}", flush=True
         )
-    killed = sum(it["result"] != "survived" for it in known)
+    killed = sum(it["result"] in ("killed", "timeout") for it in known)
     print(f"{killed} of {len(known)} killed ({killed / len(known):.0%})")
 
 

@@ -11,7 +11,7 @@ from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import DamagedStore, StoreError, several
+from clops_sweep.errors import DamagedStore, StoreError, UsageError, several
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds

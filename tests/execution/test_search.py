@@ -57,7 +57,7 @@ def searched(
         launches[0].read_until("trial 0 complete")  # the second is being trained then
         launches[0].kill()
         kill_all(launches[0].tag)  # and its workers, as when the power fails
-        before = {path: path.stat().st_mtime_ns for path in folder.glob("results/*/finished-*.parquet")}
+        before = {path: path.stat().st_mtime_ns for path in folder.glob("results/*/*.parquet")}
 
         (folder / "space.py").write_text(SPACE.format(trials=TRIALS))
         launches.append(Sweep(drivers, folder, ray_at_hand, "space.py", *ATTACHED, *ONE_WORKER))
