@@ -65,12 +65,10 @@ SWAPPED: dict[type, type] = {
 }
 
 
-def files(places: list[str]) -> list[str]:
-    """Return the Python files of some places, relative to the root."""
-    paths = [
-        path for it in places for path in ([ROOT / it] if it.endswith(".py") else sorted((ROOT / it).rglob("*.py")))
-    ]
-    return [str(path.relative_to(ROOT)) for path in paths]
+def files(places: Sequence[str]) -> list[str]:
+    """Return the Python files of some places that exist, relative to the root."""
+    found = [path for it in places for path in (sorted((ROOT / it).rglob("*.py")) or [ROOT / it])]
+    return [str(path.relative_to(ROOT)) for path in found if path.is_file()]
 
 
 def module_name(file: str) -> str:
