@@ -11,6 +11,7 @@ from pathlib import Path
 
 from clops_sweep.data.files.folder import one_sentence
 from clops_sweep.errors import UsageError, nearest_or_all, shown
+from clops_sweep.regular_files import open_regular
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,8 @@ def read_criteria(path: str | PathLike[str]) -> Criteria:
         UsageError: the file is missing, empty or not TOML, or has an unknown criterion or an invalid limit.
     """
     file = Path(path)
-    with one_sentence(file):
-        with open_regular(file, _MOST_BYTES) as opened:
-            content = opened.read()
+    with one_sentence(file), open_regular(file, _MOST_BYTES) as opened:
+        content = opened.read()
     try:
         found = tomllib.loads(content.decode())
     except RecursionError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from clops_sweep.cli.options import (
     results_option,
     run_id_argument,
 )
+from clops_sweep.data.files.folder import appearing_file, one_sentence
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.options import IntOption
 from clops_sweep.store.run_store import RunStore
@@ -49,8 +51,8 @@ def export(run_id: str, file: Path, results: str, task: int | None, as_json: boo
     found, encoders = store.find(run_id), Encoders(store.models.read)
     model = model_from(store.models.read(found, task), encoders.of_model)
     content = onnx_bytes(model)
-    with one_sentence(file):
-        write_atomically(file, content)
+    with one_sentence(file), appearing_file(file) as opened:
+        opened.write(content)
     if as_json:
         print_json({"run_id": found, "file": file, "classes": model.classes})
         return

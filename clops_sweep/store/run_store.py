@@ -439,13 +439,13 @@ class RunStore:
             UsageError: no run or more than one has such an id.
         """
         if not isinstance(prefix, str):
-            raise UsageError(f"run {shorten(repr(prefix))}: expected the beginning of a run id, as text")
+            raise UsageError(f"run {shown(prefix)}: expected the beginning of a run id, as text")
         matches = [run_id for run_id in self.statuses() if run_id.startswith(prefix)] if prefix else []
         if len(matches) != 1:
             what = "no run" if not matches else f"{len(matches)} runs"
-            shown = prefix if len(prefix) <= _MOST_SHOWN else f"{prefix[:_MOST_SHOWN]}..."
+            said = prefix if len(prefix) <= _MOST_SHOWN else f"{prefix[:_MOST_SHOWN]}..."
             raise UsageError(
-                f"run {shown!r}: {what} of {self.files.shown} begins like that; expected the beginning of one id"
+                f"run {said!r}: {what} of {self.files.shown} begins like that; expected the beginning of one id"
             )
         return matches[0]
 

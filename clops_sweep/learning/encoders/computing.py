@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from clops_sweep.data.encoders import Computing
 from clops_sweep.data.frames import FrameSet
@@ -61,7 +63,7 @@ def made_encoder(name: str, make: Callable[[Path | None], Any], weights: Path | 
     if isinstance(module, torch.jit.ScriptModule):
         raise UsageError(f"encoder {name!r}: returned a scripted module; expected the torch.nn.Module it was made from")
     tensors = itertools.chain(module.parameters(), module.buffers())
-    if any(isinstance(it, UninitializedTensorMixin) or it.is_meta for it in tensors):
+    if any(is_lazy(it) or it.is_meta for it in tensors):
         raise UsageError(f"encoder {name!r}: has a lazy layer or one on the device meta; expected layers with weights")
     return module.requires_grad_(False).eval()
 
@@ -128,7 +130,12 @@ class _Encoding:
         if features.layout != torch.strided or features.is_meta:
             kind = "meta" if features.is_meta else str(features.layout).removeprefix("torch.")
             self._refuse(f"returns a tensor of kind {kind}; expected a dense one with values")
-        if features.ndim not in (2, 3) or not features.numel() or len(features) != len(signals) or not features.is_floating_point():
+        if (
+            features.ndim not in (2, 3)
+            or not features.numel()
+            or len(features) != len(signals)
+            or not features.is_floating_point()
+        ):
             kind = str(features.dtype).removeprefix("torch.")
             self._refuse(
                 f"returns {kind} {list(features.shape)} for signals {size}; expected floating point [B, features] or "
