@@ -164,5 +164,5 @@ def test_a_second_sweep_in_one_process_is_refused(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(launch, "_check_start", second)
     for _ in range(2):  # the first has ended by then
-        with pytest.raises(UsageError, match="^another sweep runs in this process; expected one at a time"):
+        with pytest.raises(UsageError, match=r"^another sweep runs in this process; expected one at a time"):
             sweep(space, tmp_path / "first", **given)

@@ -193,8 +193,9 @@ def test_what_makes_no_module_is_refused() -> None:
     for module in (nn.LazyLinear(3), nn.Linear(3, 3, device="meta")):
         with pytest.raises(UsageError, match="encoder 'e': has a lazy layer or one on the device meta"):
             made_encoder("e", lambda weights, it=module: it, None)
+    scripted = torch.jit.ScriptModule()
     with pytest.raises(UsageError, match="encoder 'e': returned a scripted module"):
-        made_encoder("e", lambda weights: torch.jit.script(nn.Linear(3, 3)), None)
+        made_encoder("e", lambda weights: scripted, None)
 
 
 def test_an_encoder_drawn_at_random_is_always_the_same() -> None:
