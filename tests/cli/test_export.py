@@ -146,3 +146,10 @@ def test_plan_says_what_models_will_take(ask: Run, tmp_path: Path, prepared_root
     options = ("--prepared-root", prepared_root, "--results", tmp_path / "results", "--keep", keep)
     assert f"models: {files} files" in ask("plan", space, *options).output
     assert json.loads(ask("plan", space, *options, "--json").output)["models"]["files"] == files
+
+
+def test_a_link_to_nothing_is_not_followed(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").symlink_to(tmp_path / "nowhere" / "model.onnx")
+    done = ask("export", "a", tmp_path / "model.onnx", "--results", tmp_path)
+    assert isinstance(done.exception, UsageError)
+    assert "exists already" in str(done.exception)

@@ -136,6 +136,7 @@ def test_the_same_from_python(made: tuple[Path, list[str]]) -> None:
         ("[min_sensitivity]", "min_sensitivity: expected a limit by class"),
         ("max_flips", "not a TOML file"),
         ("", "no criterion found"),
+        pytest.param(f"max_flips = {'[' * 5000}", "nested too deeply", id="nested"),
     ],
 )
 def test_bad_criteria(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path, limits: str, said: str) -> None:
@@ -152,6 +153,8 @@ def test_bad_criteria(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path, li
         (0, ["--groups", "sex,"], "expected names of columns with commas"),
         (2, [], "predictions were not stored; .* --keep predictions"),
         (0, ["--criteria", "nowhere.toml"], "nowhere.toml"),
+        (0, ["--criteria", "/dev/zero"], "/dev/zero: is a device"),
+        (0, ["--output", "."], r"\.: it is a folder; expected the name of an HTML file"),
         (0, ["--against", "nothing"], "no run of"),
     ],
 )

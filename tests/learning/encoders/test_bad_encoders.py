@@ -146,6 +146,12 @@ class Bad(nn.Module):
                 return features, features
             case "whole numbers":
                 return features.long()
+            case "no feature":
+                return features[:, :0]
+            case "sparse":
+                return features.to_sparse()
+            case "meta":
+                return features.to("meta")
             case "raises":
                 return torch.nn.functional.linear(features, torch.zeros(2, 3))
         return features
@@ -164,6 +170,9 @@ class Bad(nn.Module):
         ("mixed", "gives an instance other features when others are in its batch"),
         ("tuple", "returns tuple; expected a tensor"),
         ("whole numbers", "returns int64"),
+        ("no feature", "returns float32 [2, 0]"),
+        ("sparse", "returns a tensor of kind sparse_coo; expected a dense one with values"),
+        ("meta", "returns a tensor of kind meta; expected a dense one with values"),
         ("raises", "raises on signals [2, 1, 2500] (RuntimeError: "),
     ],
 )
@@ -181,6 +190,12 @@ def test_what_makes_no_module_is_refused() -> None:
         made_encoder("e", lambda weights: torch.zeros(1), None)
     with pytest.raises(UsageError, match=r"encoder 'e': raises when it is made \(ZeroDivisionError"):
         made_encoder("e", lambda weights: 1 / 0, None)
+    for module in (nn.LazyLinear(3), nn.Linear(3, 3, device="meta")):
+        with pytest.raises(UsageError, match="encoder 'e': has a lazy layer or one on the device meta"):
+            made_encoder("e", lambda weights, it=module: it, None)
+    scripted = torch.jit.ScriptModule()
+    with pytest.raises(UsageError, match="encoder 'e': returned a scripted module"):
+        made_encoder("e", lambda weights: scripted, None)
 
 
 def test_an_encoder_drawn_at_random_is_always_the_same() -> None:
