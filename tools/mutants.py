@@ -191,7 +191,7 @@ def measure() -> None:
     measuring.erase()
     measuring.start()
     plugin = _Contexts(measuring)
-    pytest.main([it for it in PYTEST if it != "-x"] + TESTS, plugins=[plugin])
+    pytest.main([*(it for it in PYTEST if it != "-x"), *TESTS], plugins=[plugin])
     measuring.stop()
     measuring.save()
     (FOLDER / "seconds.json").write_text(json.dumps(plugin.seconds))

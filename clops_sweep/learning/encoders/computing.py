@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
-from torch.nn.parameter import is_lazy
 
 from clops_sweep.data.encoders import Computing
 from clops_sweep.data.frames import FrameSet
