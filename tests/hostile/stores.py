@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clops_sweep.cli.command import main
+from clops_sweep.store.run_store import RunStore
 
 from .data import NO_FILES, edited
 from .engine import WORKER_STARTED, Case, Make
@@ -25,7 +26,7 @@ VERBS: Mapping[str, tuple[Sequence[str], tuple[int, ...]]] = {
     "plan": (("plan", "space.py", "--seeds", "2"), (0, 2)),
     "claims": (("claims",), (0, 2)),
     "check": (("check",), (0, 1, 2)),
-    "compact": (("compact",), (0, 2)),
+    "merge": (("merge", "results", "--parts"), (0, 2)),
     "report": (("report", "space.py"), (0, 2)),
     "launch": (LAUNCH, (0, 1, 2, WORKER_STARTED)),
     "launch more": (("launch", "space.py", "--seeds", "2", "--no-report"), (2, WORKER_STARTED)),
@@ -50,16 +51,18 @@ def case(name: str, verb: str, files: Mapping[str, str | bytes | Make]) -> Case:
 
 
 def _of_first_run(verb: str) -> None:
-    """A command about the first run, by the name of its part."""
-    names = sorted(os.listdir("results/r_matrix")) if os.path.isdir("results/r_matrix") else []
-    main([verb, names[0].removeprefix("finished-").removesuffix(".parquet") if names else "a" * 24])
+    """A command about a run."""
+    run_ids: list[str] = []
+    with contextlib.suppress(Exception):
+        run_ids = sorted(RunStore("results").recorded())
+    main([verb, run_ids[0] if run_ids else "a" * 24])
 
 
 # --- where there should be a file or folder ---------------------------------------------------------------------------
 
 
 def _of_first_part(make: Make) -> Make:
-    return lambda folder: make(sorted(folder.glob("finished-*.parquet"))[0])
+    return lambda folder: make(sorted(folder.glob("*.parquet"))[0])
 
 
 def _replaced(make: Make) -> Make:
@@ -94,8 +97,8 @@ def _written(content: bytes) -> Make:
 BYTES: Mapping[str, Make] = {"an empty file": _written(b""), "noise": _written(bytes(range(1, 256)) * 20)}
 FOLDERS = ("results", "results/runs", "results/r_matrix", "results/.work", "results/.work/logs", "results/.work/checkpoints",
            "results/.work/locks", "results/.work/damaged", "results/report", "prepared", "prepared/synthetic")  # fmt: skip
-FILES = ("results/runs/all-columns.parquet", f"results/runs/finished-{'b' * 24}.parquet", "results/runs/compact-2-ab.parquet",
-         "results/.work/verified.json", "results/.work/lock", "results/optuna.db", "space.py")  # fmt: skip
+PART = f"20260101T000000-{'0' * 8}-000001-{'0' * 16}.parquet"
+FILES = (f"results/runs/{PART}", f"results/curves/{PART}", "results/.work/verified.json", "results/.work/lock", "results/optuna.db", "space.py")  # fmt: skip
 PREPARED = ("manifest.json", "files.json", "sources.json", "frames.npy", "index.parquet")
 
 
@@ -112,7 +115,7 @@ def no_files() -> Iterator[Case]:
             ):
                 yield case(f"{place} is {what}", verb, {place: _replaced(make)})
         for place in FILES:
-            for verb in ("plan", "compact", "launch search" if place.endswith("db") else "launch"):
+            for verb in ("plan", "merge", "launch search" if place.endswith("db") else "launch"):
                 yield case(f"{place} is {what}", verb, {place: make})
         for verb in ("status", "show", "check", "claims", "launch"):
             yield case(f"a part is {what}", verb, {"results/runs": _of_first_part(make)})
@@ -134,7 +137,7 @@ def _mark(value: str) -> Make:
     """`verified.json` with this value for each part that there is."""
 
     def write(path: Path) -> None:
-        parts = [f"{part.parent.name}/{part.name}" for part in path.parents[1].rglob("finished-*.parquet")]
+        parts = [f"{part.parent.name}/{part.name}" for part in path.parents[1].rglob("*.parquet")]
         _written(("{" + ", ".join(f'"{name}": {value}' for name in parts) + "}").encode())(path)
 
     return write
@@ -270,22 +273,25 @@ def prepared_arrays() -> Iterator[Case]:
 def parts() -> Iterator[Case]:
     """Parts that are no parts, by their bytes and footers; compacted ones whose names and lists say something else."""
     for what, make in PARTS.items():
-        for verb in ("status", "show", "check", "compact", "claims", "launch"):
+        for verb in ("status", "show", "check", "merge", "claims", "launch"):
             yield case(f"a part: {what}", verb, {"results/runs": _of_first_part(make)})
-        for name in ("compact-2-ab.parquet", "all-columns.parquet"):
-            copied = _copied_part(name, make)
-            for verb in ("status", "check", "compact", "launch"):
-                yield case(f"{name}: {what}", verb, {"results/runs": copied})
-    for name in ("finished-zz.parquet", "finished-.parquet", "compact--1-ab.parquet", f"compact-{'9' * 200}-ab.parquet", "compact-0-ab.parquet",
-                 f"finished-{'a' * 20}.parquet", "failed-.parquet", f"failed-{'c' * 24}.parquet", f"finished-{'A' * 24}.parquet"):  # fmt: skip
-        for verb in ("status", "check", "compact", "launch"):
+        for verb in ("status", "check", "merge", "launch"):
+            yield case(f"{PART}: {what}", verb, {"results/runs": _copied_part(PART, make)})
+    for name in (
+        "x.parquet",
+        f"{'9' * 200}.parquet",
+        PART.replace("0101", "9999"),
+        PART.replace("T", "t"),
+        f"finished-{'a' * 24}.parquet",
+    ):
+        for verb in ("status", "check", "merge", "launch"):
             yield case(f"a part called {name[:30]}", verb, {"results/runs": _copied_part(name, lambda path: None)})
 
 
 def _copied_part(name: str, make: Make) -> Make:
     def copy(folder: Path) -> None:
         path = folder / name
-        path.write_bytes(sorted(folder.glob("finished-*.parquet"))[0].read_bytes())
+        path.write_bytes(sorted(folder.glob("*.parquet"))[0].read_bytes())
         make(path)
 
     return copy

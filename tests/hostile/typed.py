@@ -195,7 +195,7 @@ CONTRADICTIONS = [
     "plan space.py space.py", "plan space.py nothing.py", "launch space.py raises.py", "report --limit 3",
     "report --seeds 3", "report --set batch_size=3", "report --where seed==0", "claims --limit 3", "claims --seeds 2",
     "claims --where seed==0", "claims --set batch_size=3", "status --seeds 3", "status --set batch_size=3",
-    "status --limit 2", "status --where seed==0", "dashboard --limit 3", "dashboard --seeds 2", "compact more",
+    "status --limit 2", "status --where seed==0", "dashboard --limit 3", "dashboard --seeds 2", "check more",
     "check more", "doctor more", "data list more", "plan space.py --dry-run", "show", "show a b", "rerun a b",
     "new space.py", "new mine.txt", "new deeper/mine.py", "new mine.py more.py", "nothing", "plan --version",
     "data nothing", "--no-such", "plan space.py --no-such", "plan space.py --seeds", "plan space.py --json=1",

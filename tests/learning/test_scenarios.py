@@ -143,7 +143,7 @@ def test_what_is_kept_changes_no_number_and_is_in_checkpoints() -> None:
     without, first = ContinualRun(config, frames), ContinualRun(config, frames, keep_predictions=True)
     without.advance()
     first.advance()
-    with pytest.raises(KeyError, match="predictions"):
+    with pytest.raises(KeyError, match="outputs"):
         ContinualRun(config, frames, keep_predictions=True).restore(without.state())
     resumed = ContinualRun(config, frames, keep_predictions=True)
     resumed.restore(first.state())

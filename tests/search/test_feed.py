@@ -228,8 +228,9 @@ def test_a_pruned_trial_s_runs_go_on_when_they_are_asked_for_otherwise(world: An
     pruned = study(world, it).of("pruned")[0]
     chosen = configs(it, pruned)
     settings_of = it.search.settings(pruned.labels) if it.search else {}
-    as_axes = OptunaSearch(parameters={name: [value] for name, value in settings_of.items()}, n_trials=1)
-    world.finish(SearchSpace(name="that one", base=RunConfig(), search=as_axes, seeds=range(2)))
+    base = RunConfig().replace(**settings_of)
+    one = OptunaSearch(parameters={"batch_size": [base.batch_size]}, n_trials=1)
+    world.finish(SearchSpace(name="that one", base=base, search=one, seeds=range(2)))
     assert {world.store.statuses()[run_id] for run_id in world.run_ids(chosen)} == {"finished"}
     assert set(world.trained.values()) == {1}
 

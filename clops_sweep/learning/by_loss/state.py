@@ -55,7 +55,7 @@ class Attributes:
 
     def _new(self, where: str, value: Any) -> tuple[str, Any]:
         """Return the kind of a value, and the value as tensors, constants and places."""
-        if type(value) in (torch.Tensor, torch.nn.Parameter):
+        if isinstance(value, torch.Tensor):
             return "leaf" if value.requires_grad else "tensor", self._tensor(where, value)
         if isinstance(value, np.generic) or type(value) is np.ndarray:
             if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
