@@ -133,7 +133,7 @@ def test_a_hostile_address_is_answered_in_words(served: Served, page: str, query
     started = time.monotonic()
     status, answer = served.ask("GET", f"/?page={page}&{query}")
     assert status == 200
-    assert "This cannot be shown" not in answer
+    assert "This page cannot be shown" not in answer
     assert time.monotonic() - started < 20
 
 

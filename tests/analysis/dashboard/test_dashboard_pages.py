@@ -616,7 +616,7 @@ def test_runs_that_have_all_failed_are_shown_on_every_page(tmp_path: Path, gener
     pages = pages_of(store)
     for name in PAGES:
         page = whole(pages, f"?page={name}")
-        assert "This cannot be shown" not in page.text
+        assert "This page cannot be shown" not in page.text
         assert "cannot be read" not in page.text
     assert "2 failed" in whole(pages, "?page=heatmap").text
     assert [cell.text for cell in whole(pages, "?page=heatmap").find("td", class_="empty")] == ["failed"]

@@ -151,7 +151,7 @@ def test_settings_of_some_rows_are_said_with_their_names(tmp_path: Path, generat
 @pytest.mark.usefixtures("unpainted")
 def test_the_paper_s_own_settings_need_no_word(tmp_path: Path, generated: ModuleType) -> None:
     text = beside_the_paper(tmp_path, generated, space("own", {"mc_samples": [5, 10]}, dataset="cardiology"))
-    assert "need not agree" not in text
+    assert NEED_NOT_AGREE not in text
 
 
 def shipped(name: str) -> SearchSpace:
@@ -173,4 +173,4 @@ def test_of_other_recordings_there_is_no_word_of_the_paper_s_numbers(tmp_path: P
     assert not [path for path in paths.tables if "published" in path.name]
     page = paths.index.read_text("utf-8")
     assert "beside the paper" not in page
-    assert "need not agree" not in page
+    assert NEED_NOT_AGREE not in page
