@@ -171,7 +171,7 @@ def _worker_niceness(nice: int) -> Iterator[None]:
 
 @contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Keep a custom handler of SIGTERM while Ray starts, which replaces it by one that exits.
+    """Keep the handler of SIGTERM while Ray starts, which replaces it by one that exits.
 
     Processes started in the block inherit blocked SIGHUP and SIGUSR1: a closed terminal or a batch system sends them to
     the whole group, and the driver shuts the others down. The driver receives signals sent meanwhile afterwards.
@@ -186,7 +186,7 @@ def _signals_kept() -> Iterator[None]:
     try:
         yield
     finally:
-        if callable(before):
+        if before is not None:  # one that Python has installed
             signal.signal(signal.SIGTERM, before)
         if blocked:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
