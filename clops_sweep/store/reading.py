@@ -110,7 +110,7 @@ class StoreReader:
         return store
 
     def check_format(self) -> None:
-        """Check that version 0.2 has not written the store.
+        """Check that no older version, up to 0.2, has written the store.
 
         Raises:
             OtherFormat: it has.
@@ -120,7 +120,7 @@ class StoreReader:
             names = self._files.names(self.folder("runs"))
         if any(map(is_of_0_2, names)):
             raise OtherFormat(
-                f"results {self.files.shown}: written by clops-sweep 0.2; `python tools/convert_0_2_store.py "
+                f"results {self.files.shown}: written by an older clops-sweep; `python tools/convert_0_2_store.py "
                 f"{shlex.quote(self.files.anywhere)} NEW_FOLDER` in the source of clops-sweep copies its runs"
             )
 

@@ -37,7 +37,7 @@ def is_whole(path: Path, sha256: str) -> bool:
 
 
 def unlike(file: Path, sha256: str, says: str) -> list[str]:
-    """Return a sentence that ends in `says` if a file has other content or cannot be read; else None."""
+    """Return a sentence, in a list, if a file has other content (it ends in `says`) or cannot be read; else none."""
     try:
         with one_sentence(file):
             return [] if is_whole(file, sha256) else [f"{shorten(file)}: {says}"]

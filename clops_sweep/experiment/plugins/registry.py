@@ -112,7 +112,7 @@ class Registry(Mapping[str, Any]):
         return f"{self._kind} {name!r}"
 
     def declaration_of(self, member: Any) -> Declaration:
-        """Return the declaration of a registered member object; None if it is not registered."""
+        """Return the declaration of a registered member object; an empty one if it is not registered."""
         known = {name: self.declaration(name) for name in self}
         return next((it for name, it in known.items() if it != NOTHING and self[name] is member), NOTHING)
 

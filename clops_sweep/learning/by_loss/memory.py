@@ -113,7 +113,7 @@ class Memory:
                 self._choose(batch, dict(columns))
 
     def _replace(self, batch: FrameBatch, columns: Mapping[str, torch.Tensor]) -> None:
-        """Return the slot of each offer, or none."""
+        """Put each offer into a free slot, in place of an instance, or nowhere."""
         offers = self._offered + np.arange(len(batch))
         self._offered += len(batch)
         if self.policy == "ring":
