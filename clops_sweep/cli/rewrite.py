@@ -72,7 +72,7 @@ def merge(results: str, other: str | None, parts: bool, as_json: bool) -> None:
     OTHER is not changed. If a run has different numbers in the two stores, nothing is copied.
     """
     from clops_sweep.store.upkeep import merge_runs
-    from clops_sweep.store.writing import merge_parts
+    from clops_sweep.store.writing import merge_parts, tidy
 
     if (other is None) == (not parts):
         raise UsageError("merge: expected a store OTHER to copy from, or --parts")
@@ -81,6 +81,7 @@ def merge(results: str, other: str | None, parts: bool, as_json: bool) -> None:
         store.files.check_is_there()
         try:
             with store.locked():
+                tidy(store)
                 merged = merge_parts(store)
         except OSError as error:
             raise UsageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -35,10 +36,12 @@ def faults(store: RunStore) -> Iterator[str]:
         yield from _faults_of(store, part)
     owners = owners_of(live)
     twice = {run_id for part in live for run_id in part.statuses if owners[run_id] is not part}
+    place = shlex.quote(store.files.anywhere)
+    mended = f"`clops-sweep merge {place} --parts` mends it, and so does a launch that computes a run"
     if twice:
-        yield f"{len(twice)} runs are there twice, such as {min(twice)}; the next launch keeps each once"
+        yield f"{len(twice)} runs are there twice, such as {min(twice)}; {mended}"
     if len({part.schema for part in live}) > 1:
-        yield "the parts of runs have different columns, as after copying files; the next launch adds the missing ones"
+        yield f"the parts of runs have different columns, as after copying files; {mended}"
     yield from store.models.faults()
 
 

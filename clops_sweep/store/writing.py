@@ -163,7 +163,7 @@ def _batches(store: StoreReader, parts: Sequence[Part]) -> Iterator[list[Part]]:
 
 
 def tidy(store: StoreReader) -> None:
-    """Finish what a killed process has begun: replaced parts go, runs written twice are kept once.
+    """Finish what a killed process or a copy has begun: replaced parts go, each run stays once, columns are added.
 
     Files that no part names are moved away, not deleted: the part that named them may have been damaged.
     """
@@ -173,7 +173,7 @@ def tidy(store: StoreReader) -> None:
     for part in live:
         if twice := {run_id for run_id in part.statuses if owners[run_id] is not part}:
             commit(store, [part], schemas, gone=twice)
-    live = store.live()
+    live = [_with_columns(store, part, schemas) for part in store.live()]
     names: dict[TableName, set[str]] = {table: set() for table in SCHEMAS}
     names["runs"] = {part.name for part in live}
     for part in live:

@@ -168,6 +168,7 @@ def test_copied_stores_are_read_whole_and_what_is_doubled_is_named(
     ]
     again = RunStore(store.uri)
     again.open_for_writing()
+    assert equal(raw(store), content(store)), "also before a run is added"
     add(again, 23, finished_tables)
     again.flush()
     assert equal(raw(store), content(store))
