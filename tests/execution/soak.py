@@ -208,7 +208,7 @@ class Soak:
             path.write_bytes(content)
             self.happened["bytes flipped in parts"] += 1
             self.flipped_parts.add(path.name)
-        self.flipped_runs = before  # nobody can tell which runs are in a damaged part of `runs`
+        self.flipped_runs = before  # which runs a damaged part of `runs` holds is unknown
 
     @staticmethod
     def finished(results: Path) -> set[str]:

@@ -34,7 +34,7 @@ class Difference:
     """Where two tables of a case differ.
 
     Attributes:
-        size: the largest difference of the column, inf where there is none.
+        size: the largest difference of the column, inf if they cannot be compared.
         allowed: how large it may be.
     """
 

@@ -139,7 +139,7 @@ def test_a_person_is_never_in_two_splits(tmp_path: Path) -> None:
 
 
 def test_codes_of_one_label_that_may_be_positions_are_refused(tmp_path: Path) -> None:
-    """Among the classes 1, 2 and 3, the label 1 alone is a position, and 3 is none."""
+    """Among the classes 1, 2 and 3, the label 1 alone is a position, and 3 is not."""
     body = """
         @dataset("own", classes=({}), channels=["a"], units="mV", sampling_rate=10)
         def own(data_root):
