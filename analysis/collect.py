@@ -208,6 +208,15 @@ class Experiment:
         with np.errstate(invalid="ignore"):
             return np.asarray((np.where(there, values, 0) @ member) / (there @ member))
 
+    def in_units(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Add the column `unit` to rows of a table: the patient split of the run; with one split, the run.
+
+        Figures average over the runs of a unit first, so that each split has one weight.
+        """
+        splits = dict(zip(self.runs["run_id"], map(str, splits_of(self.runs)), strict=True))
+        several = len(set(splits.values())) > 1
+        return rows.assign(unit=rows["run_id"].map(splits) if several else rows["run_id"])
+
     @cached_property
     def on_test(self) -> bool:
         """Whether metrics are those of the test set: some runs are finished, and none has a validation set."""
@@ -468,7 +477,7 @@ def shared_versions(rows: pd.DataFrame) -> pd.Series:
     """Return the semantics version of each run without the revision of its strategy: equal in comparable runs."""
     known = [name for name in rows["strategy"].unique() if name in STRATEGIES]
     revisions = {name: STRATEGIES.declaration(name).revision for name in known}
-    return rows["semantics_version"] - rows["strategy"].map(revisions).fillna(0)
+    return rows["semantics_version"] - rows["strategy"].map(revisions).fillna(0).astype(int)
 
 
 def whole_hashes(runs: pd.DataFrame, data_hashes: Collection[str]) -> set[str]:

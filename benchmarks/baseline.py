@@ -1,6 +1,6 @@
 """Figures that must not get worse: ``python -m benchmarks.baseline FILE.json [--only NAME ...]``.
 
-Each name is measured by itself and replaces its entry in the file, which also records the machine. Times are wall-clock
+Each name is measured by itself and replaces its entry in the file, which also names the machine. Times are wall-clock
 seconds unless a name says otherwise.
 """
 
@@ -238,9 +238,9 @@ def main() -> None:
     for name in arguments.only:
         figures = json.loads(arguments.file.read_text()) if arguments.file.exists() else {}
         load = os.getloadavg()[0]
-        figures["machine"] = f"{cpu_model()}, {os.cpu_count()} cores; Python {platform.python_version()}"
+        machine = f"{cpu_model()}, {os.cpu_count()} cores; Python {platform.python_version()}"
         figures["version"] = clops_sweep.__version__
-        figures[name] = {**NAMES[name](), "load_before": load}
+        figures[name] = {**NAMES[name](), "load_before": load, "machine": machine}
         arguments.file.write_text(json.dumps(figures, indent=1) + "\n")
         print(name, {key: value for key, value in figures[name].items() if key != "durations"}, flush=True)
 

@@ -394,7 +394,8 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
 
     store = _existing(results)
     encoders = Encoders(store.models.read)
-    return model_from(store.models.read(store.find(run_id), task), encoders.of_model)
+    found = store.find(run_id)
+    return model_from(store.models.read(found, task), encoders.of_model, f"model of run {found}")
 
 
 def update_report(

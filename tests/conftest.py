@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +16,9 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pyarrow as pa
 import pytest
-from preloaded import COMMANDS, SWEEPS, Preloaded, new_tag
+from preloaded import COMMANDS, SWEEPS, Preloaded
 
 from clops_sweep import RunConfig
-from clops_sweep.execution.cluster.forked_worker import PLACE
 
 if TYPE_CHECKING:
     from clops_sweep.data.prepared.prepared_folder import PreparedSet
@@ -163,16 +161,10 @@ def commands(environment: dict[str, str]) -> Iterator[Preloaded]:
 
 @pytest.fixture(scope="session")
 def forked(environment: dict[str, str], commands: Preloaded) -> Iterator[Preloaded]:
-    """Starts launches that start a Ray of their own; they and their workers begin with what they need imported."""
-    from launching import kill_all
-
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        environment = environment | {PLACE: f"{folder}/workers", "CLOPS_TEST_TAG": new_tag()}
-        commands.serve_workers(environment)
-        preloaded = Preloaded(environment, SWEEPS, commands)
-        yield preloaded
-        preloaded.close()
-        kill_all(environment["CLOPS_TEST_TAG"])
+    """Starts launches that start a Ray of their own; they begin with what they need imported."""
+    preloaded = Preloaded(environment | {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}, SWEEPS, commands)
+    yield preloaded
+    preloaded.close()
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -187,10 +189,29 @@ def test_a_forbidden_import_that_is_let_through_and_loaded_is_seen(copied: Path)
     assert _loaded(copied, contract) == ["pandas"]
 
 
-@pytest.mark.parametrize("name", ["ray._private", "ray.air.execution._internal"])
-def test_private_names_of_ray_are_used_in_one_file(name: str) -> None:
-    sources = [path for folder in ("clops_sweep", *ELSEWHERE) for path in (ROOT / folder).rglob("*.py")]
-    assert [path.name for path in sources if name in path.read_text()] == ["ray_internals.py"]
+def test_only_public_names_of_ray_are_used() -> None:
+    """No private module or attribute of Ray, and no argument that begins with an underscore."""
+    private, found = re.compile(r"ray\.(.+\.)?_[^_]"), []
+    for path in (path for folder in ("clops_sweep", *ELSEWHERE) for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Import():
+                    names = [alias.name for alias in node.names]
+                case ast.ImportFrom(module=str(module)):
+                    names = [f"{module}.{alias.name}" for alias in node.names]
+                case ast.Attribute():
+                    names = [ast.unparse(node)]
+                case ast.Call(func=ast.Attribute() as called):
+                    names = [f"{ast.unparse(called)}.{argument.arg}" for argument in node.keywords]
+                case _:
+                    continue
+            found += [(path.name, name) for name in names if private.match(name)]
+    assert found == []
+    assert [*map(bool, map(private.match, ("ray.air._internal.x", "ray.init._temp_dir", "ray.__version__")))] == [
+        1,
+        1,
+        0,
+    ]
 
 
 def test_a_folder_has_few_loose_modules() -> None:

@@ -155,7 +155,7 @@ CLAIMS: Final[tuple[Claim, ...]] = (
        Contrast(CLOPS, SQUARED, places=_CHOSEN), figures=_GRID_AUC),
     _c("area_as_good", "4.1, App. H", "Storing by the area under beta is at least as good as by that under its square",
        Contrast(CLOPS, SQUARED, places=_CHOSEN), says="not less", figures=_GRID_AUC),
-    _c("final_beta_misleads", "4.1", "Ranking instances by their final beta differs from ranking them by s",
+    _c("final_beta_misleads", "4.1", "Ranking instances by their final beta differs from ranking them by s: correlation below .95",
        Contrast(CLOPS, None, "rank_by_beta_is_not_by_s"), matters=0.05, figures=("beta", "s")),
     _c("penalty_keeps_beta", "4.1", "Without its penalty, beta falls towards 0",
        Contrast(CLOPS.but("with the penalty"), _at(beta_penalty=0.0), "final_beta"), matters=0.05, figures=("beta", "s")),

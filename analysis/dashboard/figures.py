@@ -15,6 +15,7 @@ from clops_sweep.store.rows import printable
 
 from ..axis_names import axis_title
 from ..drawing.style import DIVERGING, GRID, MUTED, SEQUENTIAL, colour
+from ..drawing.task_styles import task_styles
 from ..figures.curves import LearningCurves
 from ..figures.importance import Importance
 from ..figures.optimization_history import OptimizationHistory
@@ -48,9 +49,10 @@ def colours(values: Any, limits: tuple[float, float], metric: Metric) -> list[st
 def curves_figure(record: LearningCurves) -> Figure:
     """Draw a line per task with a band of one standard deviation, and a vertical line at the end of each task."""
     data: list[Figure] = []
+    styles = task_styles(record.tasks)
     for position, task in enumerate(record.tasks):
         mean, sd = record.mean[position], np.nan_to_num(record.sd[position])
-        name, ink = plain(task), colour(position)
+        name, ink = plain(task), styles[task].colour
         if sd.any():
             data.append(_band(record.epochs, mean, sd, ink, name))
         texts = [

@@ -202,6 +202,7 @@ class Scene:
         if rows.empty:
             raise UsageError("these runs recorded no learning curves")
         split = "test" if self.experiment.on_test else "validation"
+        rows = self.experiment.in_units(rows)
         return learning_curves(rows, self.name_of(cell), measure if rows[measure].notna().any() else "auc", split)
 
     def r_matrix(self, cell: int) -> RMatrix:
@@ -217,7 +218,7 @@ class Scene:
         if not (rows["split"] == split).any():
             raise UsageError(f"these runs recorded no R on the {split} split")
         known = measure in MEASURES and rows[measure].notna().any()
-        return r_matrix(rows, self.name_of(cell), measure if known else "auc", split)
+        return r_matrix(self.experiment.in_units(rows), self.name_of(cell), measure if known else "auc", split)
 
     def rows(self, table: TableName, cell: int, run_ids: tuple[str, ...] | None = None) -> pd.DataFrame:
         """Return rows of a table for finished runs of a cell, or for some of them, with task titles."""

@@ -58,8 +58,8 @@ def cost_frontier(experiment: Experiment, cost: str = "seconds") -> CostFrontier
     if cost not in COSTS:
         raise UsageError(f"cost {cost!r}: expected one of {', '.join(COSTS)}")
     metric = metric_named(experiment.measure)
-    quality = experiment.by_replicate(metric.column)
-    costs_of = experiment.by_replicate(cost)
+    quality = experiment.by_split(metric.column)
+    costs_of = experiment.by_split(cost)
     points = []
     for cell in range(len(experiment.cells)):
         known = np.isfinite(quality[cell])

@@ -67,10 +67,11 @@ class LearningCurves:
 def learning_curves(
     curves: pd.DataFrame, title: str = "", measure: str = "auc", split: str = "validation"
 ) -> LearningCurves:
-    """Return mean and sample standard deviation of curves over runs.
+    """Return mean and sample standard deviation of curves over runs, or over units of runs.
 
     Args:
-        curves: rows of the store's table `curves` for the runs of one configuration.
+        curves: rows of the store's table `curves` for the runs of one configuration; with a column `unit`
+            (`Experiment.in_units`), the runs of a unit are averaged first.
         title: name of the configuration.
         measure: a numeric column of the table: one of `MEASURES`, or loss.
         split: split of the curves: validation, or test with `curves="test"`.
@@ -96,8 +97,10 @@ def learning_curves(
     trained = list(dict.fromkeys(block.task for block in blocks))
     evaluated = list(dict.fromkeys(curves["task"]))
     tasks = [task for task in trained if task in evaluated] + [task for task in evaluated if task not in trained]
+    if "unit" not in curves:
+        curves = curves.assign(unit=curves["run_id"])
     mean = _by_task(curves, measure, "mean", tasks)
-    runs = int(curves["run_id"].nunique())
+    runs = int(curves["unit"].nunique())
     sd = _by_task(curves, measure, "std", tasks)
     return LearningCurves(
         title,
@@ -160,9 +163,10 @@ def describe_learning_curves(records: Sequence[LearningCurves]) -> str:
 
 
 def _by_task(curves: pd.DataFrame, measure: str, statistic: Literal["mean", "std"], tasks: list[str]) -> pd.DataFrame:
-    """Return a statistic over runs, [tasks, epochs]; a run that stopped a task early keeps its last value."""
-    of_runs = curves.pivot_table(measure, index=["task", "run_id"], columns="epoch", dropna=False).ffill(axis=1)
-    return of_runs.groupby(level="task").agg(statistic).reindex(tasks)
+    """Return a statistic over units, [tasks, epochs]; a run that stopped a task early keeps its last value."""
+    places = ["task", "unit", "run_id"]
+    of_runs = curves.pivot_table(measure, index=places, columns="epoch", dropna=False).ffill(axis=1)
+    return of_runs.groupby(level=places[:2]).mean().groupby(level="task").agg(statistic).reindex(tasks)
 
 
 def _blocks(training: pd.DataFrame) -> list[Block]:

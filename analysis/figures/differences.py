@@ -41,16 +41,16 @@ def difference_heatmap(
         raise UsageError("differences between variants need two axes of numbers")
     rows = {row.cell: row for row in compared.rows if row.kind == "variant"}
     pairs = _pairs_asked(experiment)
-    panels = [_panel(panel, rows, metric, pairs) for panel in plain.panels]
+    title_of = {int(cell): panel.title for panel in plain.panels for cell in panel.cells.flat}
+    panels = [_panel(panel, rows, metric, pairs, title_of) for panel in plain.panels]
     kept = [panel for panel in panels if np.isfinite(panel.mean).any()]
     if not kept:
         raise UsageError(f"search space {experiment.name!r} has no two variants with common seeds")
-    first = rows[next(int(cell) for panel in kept for cell in panel.cells.flat if int(cell) in rows)]
     reach = max(float(np.nanmax(np.abs(panel.mean))) for panel in kept)
     return replace(
         plain,
         metric=_difference(plain.metric),
-        panels=tuple(replace(panel, title=f"{panel.title} minus {_variant(first)}") for panel in kept),
+        panels=tuple(kept),
         limits=(-max(reach, 0.01), max(reach, 0.01)),
         references={},
     )
@@ -64,7 +64,13 @@ def _pairs_asked(experiment: Experiment) -> npt.NDArray[np.int64]:
     return np.asarray(found, dtype=np.int64)
 
 
-def _panel(panel: Panel, rows: dict[int, Comparison], metric: str, pairs_asked: npt.NDArray[np.int64]) -> Panel:
+def _panel(
+    panel: Panel,
+    rows: dict[int, Comparison],
+    metric: str,
+    pairs_asked: npt.NDArray[np.int64],
+    title_of: dict[int, str],
+) -> Panel:
     mean = np.full(panel.mean.shape, np.nan)
     pairs, marked = np.zeros(panel.mean.shape, dtype=np.int64), np.zeros(panel.mean.shape, dtype=bool)
     for at, cell in np.ndenumerate(panel.cells):
@@ -73,12 +79,18 @@ def _panel(panel: Panel, rows: dict[int, Comparison], metric: str, pairs_asked: 
             mean[at], pairs[at] = row.differences[metric].mean, row.differences[metric].n
             marked[at] = row.corrected[metric] < SIGNIFICANT
     asked = np.where(panel.cells >= 0, pairs_asked[panel.cells], 0)
-    return replace(panel, mean=mean, sd=np.full(mean.shape, np.nan), n=pairs, asked=asked, best=None, marked=marked)
+    baselines = dict.fromkeys(title_of[rows[at].baseline_cell] for at in panel.cells.ravel().tolist() if at in rows)
+    return replace(
+        panel,
+        title=f"{panel.title} minus {' or '.join(baselines)}",
+        mean=mean,
+        sd=np.full(mean.shape, np.nan),
+        n=pairs,
+        asked=asked,
+        best=None,
+        marked=marked,
+    )
 
 
 def _difference(metric: Metric) -> Metric:
     return replace(metric, plain=f"Difference in {metric.plain}", signed=True)
-
-
-def _variant(row: Comparison) -> str:
-    return row.baseline.split(", ")[0]

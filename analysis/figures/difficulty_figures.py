@@ -103,7 +103,7 @@ def draw_similarity(record: TaskSimilarity) -> Figure:
     names = [record.tasks[task] for task in order]
     size = max(0.6 * n, 2.2)
     longest = min(max(inches(name, 8.5) for name in names), 2.2)
-    figure = new_figure(size + 2.1 + max(longest, 0.5), size + 0.6 + (longest if longest > 0.5 else 0.2))
+    figure = new_figure(size + 2.4 + max(longest, 0.5), size + 0.6 + (longest if longest > 0.5 else 0.2))
     axes = figure.subplots()
     ordered, scale = record.matrix[np.ix_(order, order)], Normalize(0, 1)
     texts = {at: f"{names[at[0]]} and {names[at[1]]}: {value:.2f}" for at, value in np.ndenumerate(ordered)}

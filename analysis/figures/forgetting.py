@@ -19,7 +19,7 @@ from ..drawing.labels import TO_THE_LEFT, in_lines, inches, name_rows
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
 from ..metrics import metric_named
 from ..statistics import Estimate, estimate
-from .r_matrices import split_shown, tasks_in_order
+from .r_matrices import of_units, split_shown, tasks_in_order
 
 Floats = npt.NDArray[np.float64]
 _FELL, _ROSE = colour(1), colour(0)
@@ -49,7 +49,8 @@ def forgetting(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: 
     """Return the forgetting of every task of one configuration.
 
     Args:
-        rows: rows of the store's table `r_matrix` for the runs of one configuration.
+        rows: rows of the store's table `r_matrix` for the runs of one configuration; with a column `unit`
+            (`Experiment.in_units`), the runs of a unit are averaged first.
         title: name of the configuration.
         metric: a column of the table.
         split: validation or test; by default validation, or test without a validation set.
@@ -65,7 +66,9 @@ def forgetting(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: 
     tasks = tasks_in_order(chosen, title)
     if len(tasks) < 2 or chosen["trained_on"].nunique() < len(tasks):
         raise UsageError(f"{title or 'forgetting'}: one task, or all at once, leave nothing to forget")
-    by_run = chosen.pivot_table(metric, index="run_id", columns=["trained_on", "evaluated_on"], dropna=False)
+    by_run = of_units(chosen, metric).pivot_table(
+        metric, index="unit", columns=["trained_on", "evaluated_on"], dropna=False
+    )
     places = range(1, len(tasks) + 1)
     learned = np.stack([by_run[place, place].to_numpy(dtype=float) for place in places])
     final = np.stack([by_run[len(tasks), place].to_numpy(dtype=float) for place in places])

@@ -58,7 +58,8 @@ def r_matrix(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: st
     """Return R of one configuration.
 
     Args:
-        rows: rows of the store's table `r_matrix` for the runs of one configuration.
+        rows: rows of the store's table `r_matrix` for the runs of one configuration; with a column `unit`
+            (`Experiment.in_units`), the runs of a unit are averaged first.
         title: name of the configuration.
         metric: a column of the table.
         split: validation or test; by default validation, or test without a validation set.
@@ -71,7 +72,7 @@ def r_matrix(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: st
     if chosen.empty:
         raise UsageError(f"{title or 'R'}: no finished run with R on the {split} split")
     names = tasks_in_order(chosen, title)
-    by_place = chosen.pivot_table(
+    by_place = of_units(chosen, metric).pivot_table(
         metric, index="trained_on", columns="evaluated_on", aggfunc=["mean", "std"], dropna=False
     )
     trained = tuple(names[place - 1] for place in by_place.index)
@@ -82,8 +83,14 @@ def r_matrix(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: st
         names,
         by_place["mean"].to_numpy(dtype=float),
         by_place["std"].to_numpy(dtype=float),
-        int(chosen["run_id"].nunique()),
+        int(chosen["unit" if "unit" in chosen else "run_id"].nunique()),
     )
+
+
+def of_units(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return a metric by unit and place in R, the mean over the unit's runs; without a column `unit`, by run."""
+    units = rows if "unit" in rows else rows.assign(unit=rows["run_id"])
+    return units.groupby(["unit", "trained_on", "evaluated_on"])[metric].mean().reset_index()
 
 
 def tasks_in_order(rows: pd.DataFrame, title: str = "") -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def task_figures(
     def records(table: TableName, make: Callable[[pd.DataFrame, str, str], Record]) -> list[Record]:
         found = []
         for shown in chosen[:MAX_PANELS]:
-            rows = store.read(table, list(shown.experiment.run_ids(shown.cell)))
+            rows = shown.experiment.in_units(store.read(table, list(shown.experiment.run_ids(shown.cell))))
             try:
                 found.append(make(titles.named(rows, shown.experiment, shown.cell), shown.title, measure))
             except UsageError:  # no rows, or different tasks from run to run: no such figure
@@ -74,8 +74,8 @@ def task_figures(
         if curves[0].split == PREQUENTIAL:
             of = f"Prequential {metric}: on the last instances of the stream, each predicted before training on it"
         caption = (
-            f"{of}: mean over n runs, with one standard deviation if n is at least 3. Coloured blocks: the task in "
-            f"training.{which}"
+            f"{of}: mean over n runs (patient splits, if several), with one standard deviation if n is at least 3. "
+            f"Coloured blocks: the task in training.{which}"
         )
         alt = describe_learning_curves(curves)
         yield sketch(draw_learning_curves, curves, f"{prefix}-curves", "Learning curves", caption, alt)
@@ -83,16 +83,17 @@ def task_figures(
     if matrices:
         caption = (
             f"R[i][j], the {split.lower()} {metric} of task j (column) after training on task i (row): mean ± standard "
-            "deviation over n runs, one colour scale for all panels. Frames: the task just trained on; left of them "
-            f"tasks learned earlier, right of them tasks not seen yet.{which}"
+            "deviation over n runs (patient splits, if several), one colour scale for all panels. Frames: the task "
+            f"just trained on; left of them tasks learned earlier, right of them tasks not seen yet.{which}"
         )
         alt = describe_r_matrices(matrices)
         yield sketch(draw_r_matrices, matrices, f"{prefix}-r", "Trained on by evaluated on", caption, alt)
     if forgotten := records("r_matrix", forgetting):
         caption = (
             f"{split} {metric} of every task right after learning it (ring) and at the end of the run (dot), "
-            "means over runs; on the right their difference, mean ± one standard deviation. The mean of these "
-            f"differences over all tasks but the last is BWT{'' if measure == 'auc' else f' of {metric}'}.{which}"
+            "means over n runs (patient splits, if several); on the right their difference, mean ± one standard "
+            "deviation. The mean of these differences over all tasks but the last is BWT"
+            f"{'' if measure == 'auc' else f' of {metric}'}.{which}"
         )
         alt = describe_forgetting(forgotten)
         yield sketch(draw_forgetting, forgotten, f"{prefix}-forgetting", "Forgetting by task", caption, alt)

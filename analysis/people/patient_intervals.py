@@ -32,8 +32,8 @@ FEW_IN_TASK = 5
 COLUMNS = ["run_id", "metric", "value", "low", "high", "people", "obstacle", "unit"]
 ALIKE = "all resamples are equal, which does not exclude other values among other people"
 _MOST_WEIGHTS = 20_000_000
-AT_ONCE = 2_000_000
-"""Weights of instances that are held in memory."""
+AT_ONCE = 500_000
+"""Weights of instances at once: 4 MB, which a cache of the processor holds."""
 
 _OF_R: dict[str, Callable[[Floats], Floats]] = {
     "": lambda r: r[:, -1],
@@ -259,7 +259,7 @@ class _TestSet:
         for column, task in enumerate(self.tasks):
             step = max(1, AT_ONCE // max(1, len(task.patients)))
             for first in range(0, len(weights), step):
-                of_instances = weights[first : first + step][:, task.patients]
+                of_instances = weights[first : first + step].T[task.patients].T
                 for row, stage in enumerate(self.stages):
                     r[:, first : first + step, row, column] = scores(stage[column], of_instances)
         of_tasks = [np.unique(task.patients) for task in self.tasks]
@@ -312,14 +312,14 @@ def scores(predicted: Predicted, weights: Floats) -> Floats:
     Returns:
         [3, b]: means over the classes that have weight; NaN without any.
     """
-    none = np.full((len(weights), 1), np.nan)
+    none, of_instances = np.full((len(weights), 1), np.nan), np.ascontiguousarray(weights.T)
     aucs, recalls = [], []
     with np.errstate(invalid="ignore", divide="ignore"):
         accuracy = weights @ predicted.right / weights.sum(1)
         for present, said, score in zip(predicted.targets.T, predicted.said.T, predicted.scores.T, strict=True):
             both = present.any() and not present.all()
             if both:
-                aucs.append(_auc(present, score, weights))
+                aucs.append(_auc(present, score, of_instances))
             recall = weights @ (present & said) / (weights @ present)
             if predicted.exclusive and present.any():
                 recalls.append(recall)
@@ -340,7 +340,11 @@ def by_score(present: Bools, score: Floats, weights: Floats) -> tuple[Floats, Fl
 
 
 def _auc(present: Bools, score: Floats, weights: Floats) -> Floats:
-    positive, negative = by_score(present, score, weights)
-    below = np.cumsum(negative, axis=1) - negative
-    pairs = positive.sum(1) * negative.sum(1)
-    return np.asarray((positive * (below + negative / 2)).sum(1) / pairs)
+    """Return the weighted AUC [b]; `weights` are [n, b], so that sums over instances run along whole rows."""
+    negative = np.flatnonzero(~present)[np.argsort(score[~present])]
+    below = np.pad(np.cumsum(weights[negative], axis=0), ((1, 0), (0, 0)))
+    right = sum(
+        np.einsum("ib,ib->b", weights[present], below[np.searchsorted(score[negative], score[present], side)])
+        for side in ("left", "right")
+    )
+    return np.asarray(right / 2 / (weights[present].sum(0) * below[-1]))

@@ -14,7 +14,7 @@ import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.frames import UNKNOWN_PERSON
-from clops_sweep.data.prepared.manifest import Manifest
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.errors import several
 from clops_sweep.experiment.metrics import metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
@@ -37,7 +37,7 @@ class Study:
         runs: rows of `runs`, finished runs only.
         files: search-space files, for display.
         seal: whether claims were sealed, in words; empty without claims.
-        manifests: manifests by data set, for data sets prepared on this machine with the data of the runs.
+        prepared: prepared sets by data set, for those on this machine with the data of the runs.
         studies: records of searches.
         keeps_predictions: whether predictions of test instances are stored.
     """
@@ -46,7 +46,7 @@ class Study:
     runs: pd.DataFrame
     files: Sequence[str] = ()
     seal: str = ""
-    manifests: Mapping[str, Manifest] = field(default_factory=dict)
+    prepared: Mapping[str, PreparedSet] = field(default_factory=dict)
     studies: Sequence[StudyRecord] = ()
     keeps_predictions: bool = False
 
@@ -92,9 +92,9 @@ def checklist(study: Study) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _of_data(study: Study, words: Callable[[Manifest], str]) -> list[str]:
-    """Return a line for each data set, from its manifest."""
-    here = study.manifests
+def _of_data(study: Study, words: Callable[[PreparedSet], str]) -> list[str]:
+    """Return a line for each data set."""
+    here = study.prepared
     return [
         f"{name}: {words(here[name]) if name in here else 'these data are not prepared on this machine'}"
         for name in study.values("dataset")
@@ -112,8 +112,8 @@ def _data(study: Study) -> list[str]:
 
 
 def _info(study: Study, name: str) -> DatasetInfo | None:
-    manifest = study.manifests.get(name)
-    return DATASETS.get(name) if manifest is None else manifest.dataset_info()
+    prepared = study.prepared.get(name)
+    return DATASETS.get(name) if prepared is None else prepared.manifest.dataset_info()
 
 
 def _code(study: Study) -> list[str]:
@@ -138,18 +138,22 @@ def _commands(study: Study) -> list[str]:
     return ["`clops-sweep show RUN_ID` prints the command that repeats a run"]
 
 
-def _classes(manifest: Manifest) -> str:
-    counts = (f"{of} {sum(manifest.counts.get(of, {}).values()):,}" for of in manifest.classes)
+def _classes(prepared: PreparedSet) -> str:
+    manifest, labels = prepared.manifest, prepared.table.labels
+    having = [labels[:, code] > 0 if labels.ndim == 2 else labels == code for code in range(len(manifest.classes))]
+    counts = (f"{of} {has.sum():,}" for of, has in zip(manifest.classes, having, strict=True))
     kind = "any set of classes" if manifest.multi_label else "one class"
     return f"each frame has {kind} of {len(manifest.classes)}; frames by class: {', '.join(counts)}"
 
 
-def _samples(manifest: Manifest) -> str:
+def _samples(prepared: PreparedSet) -> str:
+    manifest = prepared.manifest
     known = not manifest.patient_names[0].startswith(UNKNOWN_PERSON)
     return f"{manifest.frames:,} frames of {f'{len(manifest.patient_names):,}' if known else 'unknown'} people"
 
 
-def _left_out(manifest: Manifest) -> str:
+def _left_out(prepared: PreparedSet) -> str:
+    manifest = prepared.manifest
     dropped = [f"{reason} {count:,}" for reason, count in manifest.dropped.items() if count]
     dropped = [f"frames by reason: {', '.join(dropped)}"] if dropped else []
     skipped = [f"{several(len(manifest.skipped), 'record')} skipped"] if manifest.skipped else []
@@ -157,7 +161,8 @@ def _left_out(manifest: Manifest) -> str:
 
 
 def _transformations(study: Study) -> list[str]:
-    def shape(manifest: Manifest) -> str:
+    def shape(prepared: PreparedSet) -> str:
+        manifest = prepared.manifest
         rate = f" at {manifest.sampling_rate:g} Hz" if manifest.sampling_rate else ""
         return f"frames of {manifest.samples:,} samples{rate}"
 

@@ -26,14 +26,15 @@ FEW = 6
 class Comparison:
     """One configuration minus another variant with equal settings, or minus a reference such as fine-tuning.
 
-    `cell` is the configuration's index in the experiment. `differences` and `corrected`, Holm's p-values, are by
-    metric.
+    `cell` and `baseline_cell` are indices of the experiment's cells; references follow after the last. `differences`
+    and `corrected`, Holm's p-values, are by metric.
     """
 
     name: str
     baseline: str
     kind: Kind
     cell: int
+    baseline_cell: int
     differences: Mapping[str, PairedDifference] = field(hash=False)
     corrected: Mapping[str, float] = field(hash=False)
 
@@ -98,7 +99,7 @@ def paired(
             for i, p in zip(family, holm([found[i][metric].p for i in family]), strict=True):
                 corrected[i][metric] = float(p)
     compared = [
-        Comparison(names[cell], names[baseline], kind, cell, found[i], corrected[i])
+        Comparison(names[cell], names[baseline], kind, cell, baseline, found[i], corrected[i])
         for i, (cell, baseline, kind) in enumerate(pairs)
         if any(difference.n for difference in found[i].values())
     ]

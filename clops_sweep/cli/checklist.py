@@ -17,7 +17,7 @@ from clops_sweep.planning.request import Request
 from clops_sweep.search.standing import finished_runs, standings
 
 if TYPE_CHECKING:
-    from clops_sweep.data.prepared.manifest import Manifest
+    from clops_sweep.data.prepared.prepared_folder import PreparedSet
 
 
 @click.command()
@@ -51,7 +51,7 @@ def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
         runs,
         files=[str(file) for file in asked.selection.files],
         seal=seal_in_words(asked) if asked.selection.claims else "",
-        manifests=_manifests(asked, runs.drop_duplicates("dataset").to_dict("records")),
+        prepared=_prepared(asked, runs.drop_duplicates("dataset").to_dict("records")),
         studies=[it.record for it in standings(asked) if it.record is not None] if given else [],
         keeps_predictions=first in store.predicted(),
     )
@@ -65,8 +65,8 @@ def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
         click.echo(text.rstrip() if output is None else f"checklist: {output}")
 
 
-def _manifests(asked: Request, rows: Iterable[Mapping[Any, Any]]) -> dict[str, Manifest]:
-    """Return the manifests of prepared data sets by name, where the data hash equals that of a run."""
+def _prepared(asked: Request, rows: Iterable[Mapping[Any, Any]]) -> dict[str, PreparedSet]:
+    """Return the prepared data sets by name, where the data hash equals that of a run."""
     from clops_sweep.data.prepared.prepared_folder import know, prepared_set
     from clops_sweep.experiment.columns import config_from_row
 
@@ -76,5 +76,5 @@ def _manifests(asked: Request, rows: Iterable[Mapping[Any, Any]]) -> dict[str, M
         with suppress(UsageError):  # the run used an unregistered plug-in
             prepared = prepared_set(row["dataset"], asked.data.root, asked.data.source)
             if prepared is not None and asked.data_hash(config_from_row(row)) == row["data_hash"]:
-                found[row["dataset"]] = prepared.manifest
+                found[row["dataset"]] = prepared
     return found

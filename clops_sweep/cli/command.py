@@ -82,6 +82,9 @@ def _exit_status(arguments: Sequence[str] | None) -> int:
     except (UsageError, click.ClickException) as error:
         _refuse(error.format_message() if isinstance(error, click.ClickException) else str(error))
         return EXIT_BAD_INPUT
+    except MemoryError as error:
+        _refuse(f"not enough memory ({error or 'MemoryError'}); use smaller frames, or a machine with more")
+        return EXIT_BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED

@@ -146,7 +146,11 @@ def _say_status(asked: Request, as_json: bool = False) -> bool:
         asked.store.files.check_is_there()
         states = asked.store.statuses()
         failed = sorted(run_id for run_id, state in states.items() if state == "failed")
-        searches = study_counts(asked.store)
+        try:
+            searches = study_counts(asked.store)
+        except UsageError as error:  # the runs are intact
+            searches = {}
+            click.echo(f"clops-sweep: {printable(str(error))}", err=True)
         trials = [{"name": name, **found} for name, found in searches.items()]
         data = {"finished": len(states) - len(failed), "failed": len(failed), "searches": trials}
         if not as_json:

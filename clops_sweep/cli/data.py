@@ -376,7 +376,6 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
 
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, task_rows, total_row
-    from clops_sweep.data.prepared.frame_table import FrameTable
     from clops_sweep.data.prepared.manifest import MANIFEST
     from clops_sweep.data.preparing.prepare import open_frames
     from clops_sweep.data.scenarios import build_scenario, reference_lead_of
@@ -403,7 +402,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
         else ""
     )
     rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
-    channels = channel_ranges(manifest, FrameTable(prepared.folder, manifest))
+    channels = channel_ranges(manifest, prepared.table)
     tasks: dict[str, list[Row] | str] = {}
     for scenario in info.scenarios:
         try:
@@ -418,7 +417,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
         print_json(
             {**of_set, "folder": prepared.folder, "frames": len(frames), "classes": _split_counts(rows)}
             | {it: getattr(manifest, it) for it in ("unit", "sampling_rate", "samples")}
-            | {"channels": [dict(zip(("name", "lowest", "highest"), it, strict=True)) for it in channels]}
+            | {"channels": [dict(zip(("name", "lowest", "highest", "missing"), it, strict=True)) for it in channels]}
             | {"tasks": {name: _split_counts(it) for name, it in built.items()}}
             | {"impossible": {name: it for name, it in tasks.items() if isinstance(it, str)}}
         )
@@ -495,15 +494,16 @@ def _split_table(what: str, rows: Sequence[Row]) -> Table:
     return table
 
 
-def _channels_table(manifest: Manifest, channels: Sequence[tuple[str, float, float]]) -> Table:
+def _channels_table(manifest: Manifest, channels: Sequence[tuple[str, float, float, int]]) -> Table:
     from rich.table import Table
 
     table = Table()
     table.add_column("channel")
     for heading in ("lowest", "highest"):
         table.add_column(f"{heading} ({manifest.unit})" if manifest.unit else heading, justify="right")
-    for name, *ends in channels:
-        table.add_row(name, *(f"{end:.6g}" for end in ends))
+    table.add_column("frames with missing samples", justify="right")
+    for name, lowest, highest, missing in channels:
+        table.add_row(name, f"{lowest:.6g}", f"{highest:.6g}", f"{missing:,}")
     return table
 
 

@@ -35,11 +35,9 @@ def doctor(
     results: str, data_root: Path | None, prepared_root: Path | None, address: str | None, as_json: bool
 ) -> None:
     """Report what this machine or cluster has and what is missing."""
-    from clops_sweep.execution.devices.speed import known_speeds
     from clops_sweep.store.run_store import RunStore
 
     found = _machine() | _store(RunStore.named(results)) | _data(data_root, prepared_root) | {"gpus": _gpus()}
-    found["speeds"] = {name: vars(speed) for name, speed in known_speeds(found["prepared_root"]).items()}
     found["cluster"] = _cluster(address) if address else None
     if as_json:
         print_json(found)
@@ -136,8 +134,6 @@ def _print(found: Mapping[str, Any], address: str | None) -> None:
     for gpu in found["gpus"]:
         size = f"it cannot be used ({gpu['error']})" if gpu["error"] else f"{gpu['memory'] / 2**30:.0f} GiB"
         line("GPU", f"{gpu['name']}: {size}")
-    for name, speed in found["speeds"].items():
-        line("GPU speed", f"{name}: {speed['cpu'] / speed['gpu']:.2g} times that of one core")
     if address:
         line("cluster", f"{len(found['cluster'])} machines at {address}")
         for node in found["cluster"]:

@@ -49,7 +49,7 @@ def export(run_id: str, file: Path, results: str, task: int | None, as_json: boo
     store = RunStore.named(results)
     store.files.check_is_there()
     found, encoders = store.find(run_id), Encoders(store.models.read)
-    model = model_from(store.models.read(found, task), encoders.of_model)
+    model = model_from(store.models.read(found, task), encoders.of_model, f"model of run {found}")
     content = onnx_bytes(model)
     with one_sentence(file):
         write_file(file, content)

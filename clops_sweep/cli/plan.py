@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from clops_sweep.analysis.tables.tuning import TunedMethod
     from clops_sweep.execution.jobs import Resources
-    from clops_sweep.planning.estimate import Estimate
+    from clops_sweep.planning.costs import Estimate
     from clops_sweep.planning.plan import Plan, PlannedRun
     from clops_sweep.planning.request import Request
 
@@ -88,9 +88,9 @@ class Facts:
 
         taken, device = resources or Resources(), None
         if resources is not None and pending:
-            from clops_sweep.execution.devices.choice import choose
+            from clops_sweep.execution.devices import choose
 
-            choice = choose(asked, resources, finished_runs(asked, plan), len(pending), may_measure=False)
+            choice = choose(asked, resources, finished_runs(asked, plan), len(pending))
             taken, device = choice.resources, choice.words
 
         def estimated() -> Estimate | None:
@@ -180,7 +180,7 @@ def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
         "estimate": None
         if cost is None or not cost.known
         else {
-            **{name: getattr(cost, name) for name in ("hours", "low", "high", "longest")},
+            **{name: getattr(cost, name) for name in ("hours", "longest")},
             "core_hours": hours.get("core"),
             "gpu_hours": hours.get("GPU"),
             "devices": sorted(cost.devices),
@@ -241,7 +241,7 @@ def say_cost(asked: Request, plan: Plan, to_do: Sequence[PlannedRun], resources:
 
 def _estimated(asked: Request, plan: Plan, pending: Sequence[PlannedRun], resources: Resources) -> Estimate:
     """Estimate the cost of runs from finished ones."""
-    from clops_sweep.planning.estimate import estimate
+    from clops_sweep.planning.costs import estimate
 
     return estimate(pending, plan.of("finished"), asked.store, "cuda" if resources.gpus_per_trial else None)
 
@@ -257,13 +257,10 @@ def _hours(cost: Estimate, resources: Resources) -> dict[str, float]:
 
 
 def _in_words(cost: Estimate, resources: Resources) -> str:
-    """Describe cost and interval, wall-clock time on this machine, and the basis of the estimate."""
-    from clops_sweep.planning.estimate import CONFIDENCE
-
+    """Describe the cost, wall-clock time on this machine, and the basis of the estimate."""
     (unit, hours), *others = ((unit, hours) for unit, hours in _hours(cost, resources).items() if hours)
     scale, time = (1, "hours") if hours >= _FEW_HOURS else (3600, "seconds")
-    low, high = (_number(scale * hours * bound / cost.hours) for bound in (cost.low, cost.high))
-    words = f"about {_number(scale * hours)} {unit}-{time} ({CONFIDENCE:.0%} interval: {low} to {high})"
+    words = f"about {_number(scale * hours)} {unit}-{time}"
     words += "".join(f" and {_number(scale * more)} {of}-{time}" for of, more in others)
     each, there = resources.cpus_per_trial, available_cores()
     if unit == "GPU":

@@ -11,7 +11,7 @@ from clops_sweep.errors import several
 from clops_sweep.experiment.spaces.search_space import in_words
 from clops_sweep.planning.request import Request
 from clops_sweep.search.choosing import tuned
-from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState, studies_file
+from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState, studies_of
 from clops_sweep.search.standing import Standing
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
@@ -82,7 +82,7 @@ def study_counts(store: RunStore) -> dict[str, dict[str, int]]:
     Raises:
         UsageError: the file of the studies is damaged.
     """
-    if studies_file(store) is None:  # without it, Optuna need not be loaded
+    if studies_of(store) is None:  # without it, Optuna need not be loaded
         return {}
     from clops_sweep.search.study import search_counts
 

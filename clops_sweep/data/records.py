@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.data.files.resampling import resampled
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.errors import UsageError
 
@@ -35,6 +34,24 @@ MOST_SAMPLES = 2**26
 _STEPS = 19
 """Resampled samples are rounded to a power of two: the largest that is at most 2^-19 of the recording's largest sample.
 """
+
+
+def resampled(signal: NDArray[Any], length: int, grid: float) -> NDArray[np.float32]:
+    """Apply `scipy.signal.resample` (Fourier method) along the last axis, rounded to multiples of `grid`, float32.
+
+    The grid is far finer than the source's resolution. It makes frames, and therefore the data hash, equal on machines
+    whose Fourier transforms differ in the last bit. NaN anywhere in a row makes the whole row NaN.
+
+    Args:
+        signal: [..., samples].
+        length: number of samples of the result.
+        grid: a power of two, in the unit of the signal.
+    """
+    from scipy.signal import resample
+
+    result = resample(np.asarray(signal, np.float64), length, axis=-1)
+    with np.errstate(over="ignore"):  # overflow becomes infinite: such a frame is dropped like one with missing samples
+        return np.asarray(np.rint(result / grid) * grid, np.float32)
 
 
 class Stretch(NamedTuple):

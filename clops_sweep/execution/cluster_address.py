@@ -9,7 +9,7 @@ import socket
 import sys
 from pathlib import Path
 
-import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
+from clops_sweep.execution.ray_environment import is_on_loopback  # first: what it sets is read when Ray is imported
 
 # isort: split
 
@@ -35,6 +35,8 @@ def running_cluster(asked: str) -> str:
     match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\s\[\]]+):(\d{1,5})", address)
     if match is None or int(match[2]) > 65535:
         raise UsageError(f"--address {asked}: {address!r} is not an address; expected auto or HOST:PORT")
+    if is_on_loopback():
+        raise UsageError(f"--address {asked}: this process has started a Ray of its own before; expected a new process")
     if match[1] in _LOOPBACK:  # Ray uses the address that other machines know
         address = f"{ray.util.get_node_ip_address()}:{match[2]}"
     if os.environ.get("RAY_USE_TLS", "0") != "1":

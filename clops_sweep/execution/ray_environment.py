@@ -25,6 +25,26 @@ SETTINGS = {
 }
 
 
+_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+_on_loopback = False
+
+
+def stay_on_loopback() -> None:
+    """Let Ray use 127.0.0.1 as the address of this machine, as on macOS and Windows. Call it before Ray is imported.
+
+    Otherwise a Ray that this process starts listens on all interfaces, where other machines can reach it.
+    """
+    global _on_loopback
+    if "ray" not in sys.modules and _CLUSTERS not in os.environ:
+        os.environ[_CLUSTERS] = "0"
+        _on_loopback = True
+
+
+def is_on_loopback() -> bool:
+    """Return whether `stay_on_loopback` has changed this process, which can then join no cluster of other machines."""
+    return _on_loopback
+
+
 def has_token() -> bool:
     """Return whether there is a token for a cluster."""
     file = os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token"

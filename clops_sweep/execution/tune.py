@@ -14,7 +14,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is re
 # isort: split
 
 from ray import tune
+from ray.exceptions import RayError
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
@@ -34,7 +35,6 @@ from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay
 from clops_sweep.execution.jobs import Job, Resources, Workplace
-from clops_sweep.execution.ray_internals import worker_deaths
 from clops_sweep.execution.reports import WorkerDied, bounded
 from clops_sweep.execution.worker.scratch import private_folder
 
@@ -128,7 +128,8 @@ def run_fed(
     )
     # Tune's own files are not needed, since results are in the store.
     searcher = FeedSearcher(feed, resources)
-    with private_folder() as files, _many_pending(), worker_deaths(display.warn):
+    watcher = Watcher(workplace, display, feed, relay)
+    with private_folder() as files, _many_pending():
         tuner = tune.Tuner(
             trainable,
             tune_config=tune.TuneConfig(
@@ -144,14 +145,28 @@ def run_fed(
                 storage_path=str(files.parent),
                 failure_config=tune.FailureConfig(max_failures=0, fail_fast=False),
                 checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
-                callbacks=[Watcher(workplace, display, feed, relay)],
+                callbacks=[watcher],
                 verbose=0,
             ),
         )
-        tuner.fit()
+        try:
+            tuner.fit()
+        except Exception as error:
+            if not _is_of_a_worker(error):
+                raise
+            # Such as one that Ray ended because memory ran out; Tune then ends all workers.
+            watcher.all_lost(searcher.suggested, bounded(str(error)))
+            return
     relay.check()
     if not searcher.ended:  # SIGUSR1 arrived while Tune handled it itself
         display.interrupted = True
+
+
+def _is_of_a_worker(error: BaseException | None) -> bool:
+    """Return whether Ray's error about a worker or its machine is the cause of an error of Tune."""
+    while error is not None and not isinstance(error, RayError):
+        error = error.__cause__
+    return error is not None
 
 
 @contextmanager
@@ -172,12 +187,14 @@ class FeedSearcher(Searcher):
 
     Attributes:
         ended: whether Tune was told that there are no more jobs; otherwise it was stopped.
+        suggested: jobs of trials that have not ended, by trial.
     """
 
     def __init__(self, feed: Feed, resources: Resources) -> None:
         super().__init__()
         self._feed, self._resources = feed, resources
         self._left, self.ended = _JOBS_PER_TUNE_RUN, False
+        self.suggested: dict[str, Job] = {}
         self._places, self._looked_at = 0, -_SECONDS_BETWEEN_LOOKS
 
     def __getstate__(self) -> dict[str, Any]:
@@ -194,12 +211,14 @@ class FeedSearcher(Searcher):
         job = self._feed.next_job(self._places) if self._left else None
         if job is not None:
             self._left -= 1
+            self.suggested[trial_id] = job
             return {"job": job}
         self.ended = self._feed.finished or not self._left
         return Searcher.FINISHED if self.ended else None
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """Do nothing: the watcher is also called, with the error."""
+        """Forget the job; the watcher is also called, with the error."""
+        self.suggested.pop(trial_id, None)
 
     def save(self, checkpoint_path: str) -> None:
         """Do nothing: study and store have the state."""
@@ -268,7 +287,7 @@ class Watcher(tune.Callback):
             result[name].clear()
         if result["done"]:
             self._feed.returned(job)
-            self._forget(trial)
+            self._forget(trial.trial_id)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Handle the death of a worker, or an error that the trainable could not catch."""
@@ -276,24 +295,36 @@ class Watcher(tune.Callback):
             error = Path(trial.error_file).read_text(errors="replace")
         except (OSError, TypeError):  # the file does not exist or could not be written
             error = "the worker died"
+        self.lost(trial.trial_id, _job(trial), bounded(error))
+
+    def lost(self, trial_id: str, job: Job, error: str) -> None:
+        """Handle the death of the worker of a job."""
         if "low on memory" in error:  # Ray's message, before pages of advice; `status` shows the last line
             error = f"{error.rstrip()}\n{_NO_MEMORY}"
-        job = _job(trial)
-        death = WorkerDied(bounded(error))
-        limit, silent = self._workplace.epoch_timeout, time.monotonic() - self._heard.get(trial.trial_id, math.inf)
+        death = WorkerDied(error)
+        limit, silent = self._workplace.epoch_timeout, time.monotonic() - self._heard.get(trial_id, math.inf)
         if limit is not None and silent > limit - _SECONDS_TO_HEAR and _NO_MEMORY not in error:
             death = WorkerDied(_TIMED_OUT.format(limit), timed_out=True)
-        self._relay.report(self._at.get(trial.trial_id, job.parts()[0]), death)
+        self._relay.report(self._at.get(trial_id, job.parts()[0]), death)
         self._feed.died(job, death)
-        self._forget(trial)
+        self._forget(trial_id)
+
+    def all_lost(self, jobs: Mapping[str, Job], error: str) -> None:
+        """Handle the end of all workers: jobs that had not begun, if any had, are queued again."""
+        begun = self._at.keys() & jobs.keys() or jobs.keys()
+        for trial_id, job in jobs.items():
+            if trial_id in begun:
+                self.lost(trial_id, job, error)
+            else:
+                self._feed.returned(job)
 
     def _begun(self, trial: Any, part: Job) -> None:
         self._at[trial.trial_id] = part
         self._relay.started(part)
 
-    def _forget(self, trial: Any) -> None:
+    def _forget(self, trial_id: str) -> None:
         for known in (self._at, self._heard):
-            known.pop(trial.trial_id, None)
+            known.pop(trial_id, None)
 
 
 def _job(trial: Any) -> Job:

@@ -56,7 +56,7 @@ RUN_ID_LENGTH = 24
 
 PositiveInt = Annotated[int, BeforeValidator(IntOption(1, ge=1, le=LARGEST).checked)]
 PositiveFloat = Annotated[float, BeforeValidator(FloatOption(1, gt=0).checked)]
-NonNegativeInt = Annotated[int, BeforeValidator(IntOption(0, ge=0, le=LARGEST).checked)]
+Rank = Annotated[int, BeforeValidator(IntOption(0, ge=0, le=10_000).checked)]
 NonNegativeFloat = Annotated[float, BeforeValidator(FloatOption(0, ge=0).checked)]
 Share = Annotated[float, BeforeValidator(FloatOption(0.2, gt=0, lt=1).checked)]
 ShareOrNone = Annotated[float, BeforeValidator(FloatOption(0, ge=0, lt=1).checked)]
@@ -183,7 +183,7 @@ class RunConfig(BaseModel):
     encoder: str | None = Field(
         None, description="frozen encoder, or run:RUN_ID; its features, computed once, replace the signals"
     )
-    lora_rank: NonNegativeInt = Field(
+    lora_rank: Rank = Field(
         0, description="rank of trainable adapters on the encoder, which then runs in every step; 0 for none"
     )
     network: str = PAPER_NETWORK

@@ -127,7 +127,7 @@ class EpochBatch:
         return Batch(self.rows, self.targets, self.weights, self.draws)
 
 
-def batch_sizes(total: int, batch_size: int, smallest: int = 1) -> list[int]:
+def batch_sizes(total: int, batch_size: int, smallest: int) -> list[int]:
     """Return the sizes of the batches of an epoch; arguments as in `Epoch`."""
     sizes = [min(batch_size, total - start) for start in range(0, total, batch_size)]
     if len(sizes) > 1 and sizes[-1] < smallest:

@@ -1,72 +1,96 @@
-"""Cost of runs: mean seconds per epoch of each kind of run."""
+"""Cost of runs: the mean seconds of the finished runs of the same kind."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
-from clops_sweep.data.catalog import DATASETS, LEAD
+from clops_sweep.planning.plan import PlannedRun
+from clops_sweep.store.run_store import RunStore
 
-Fields = Mapping[str, Any]
-"""Values of a config by field name."""
+Kind = tuple[Any, ...]
+"""Values of `FIELDS`: runs of one kind are taken to cost the same."""
 
-_USUAL_TASKS = 5
-"""Assumed number of tasks if only the data determine it. It has no effect: runs of one kind have equally many."""
+FIELDS = (
+    *("dataset", "scenario", "domain", "leads", "first_tasks", "network", "lora_rank", "strategy", "batch_size"),
+    *("epochs_per_task", "early_stopping", "stream", "steps_per_batch"),
+)
 
-
-Settings = tuple[str | int | None, ...]
-"""Scenario, data set, strategy, batch size, network, leads, early stopping, adapters and stream of a run."""
-
-
-class Kind(NamedTuple):
-    """Runs of one kind cost the same: equal settings and, without early stopping, equal epochs over all tasks."""
-
-    settings: Settings
-    epochs: int
+_MOST_READ = 200
+"""Maximum number of finished runs that are read per kind."""
 
 
-def settings_of(fields: Fields) -> Settings:
-    """Return the settings that define the kind of a run with these config fields."""
-    scenario = fields["scenario"]
-    if scenario == "domain_il" and fields["domain"] != LEAD:
-        scenario += f" by {fields['domain']}"
-    names = ("dataset", "strategy", "batch_size", "network", "leads", "early_stopping", "lora_rank", "stream")
-    return scenario, *(fields[name] for name in names)
-
-
-def kind_of(fields: Fields) -> Kind:
-    """Return the kind of a run with these config fields; epochs are None if only the data can tell them."""
-    known = DATASETS[fields["dataset"]].task_count(fields["scenario"], fields["task_classes"], fields["domain"])
-    tasks = known or _USUAL_TASKS
-    tasks = min(tasks, fields["first_tasks"] or tasks)
-    return Kind(settings_of(fields), tasks * epochs_of(fields))
-
-
-def epochs_of(fields: Fields) -> int:
-    """Return the passes over each task: of an online stream, steps on each batch."""
-    return int(fields["steps_per_batch" if fields["stream"] == "online" else "epochs_per_task"])
+def kind_of(fields: Mapping[str, Any]) -> Kind:
+    """Return the kind of a run with these config fields or columns of `runs`."""
+    return tuple(fields[name] for name in FIELDS)
 
 
 class Costs:
-    """Mean seconds per epoch of each kind, over the runs added so far."""
+    """Mean seconds of the runs of each kind, over the runs added so far."""
 
     def __init__(self) -> None:
-        self._seconds: defaultdict[Settings | None, float] = defaultdict(float)
-        self._epochs: defaultdict[Settings | None, float] = defaultdict(float)
+        self._seconds: defaultdict[Kind | None, float] = defaultdict(float)
+        self._runs: Counter[Kind | None] = Counter()
 
-    def add(self, kind: Kind, seconds: float, share: float = 1.0) -> None:
-        """Add a run of a kind, or a share of its epochs."""
-        for key in (kind.settings, None):
+    def add(self, kind: Kind, seconds: float) -> None:
+        """Add a run."""
+        for key in (kind, None):
             self._seconds[key] += seconds
-            self._epochs[key] += share * kind.epochs
+            self._runs[key] += 1
 
-    def seconds(self, kind: Kind, *, any_kind: bool = False) -> float | None:
-        """Return the expected seconds of a run; None if no run of its kind was added.
+    def seconds(self, kind: Kind | None) -> float | None:
+        """Return the mean seconds of a run of a kind, or of any kind for None; None if no such run was added."""
+        return self._seconds[kind] / self._runs[kind] if self._runs[kind] else None
 
-        With `any_kind`, a kind without runs takes the mean of all kinds.
-        """
-        for key in (kind.settings, *([None] if any_kind else [])):
-            if self._epochs[key]:
-                return kind.epochs * self._seconds[key] / self._epochs[key]
-        return None
+
+class Estimate(NamedTuple):
+    """Expected cost of pending runs, in hours of one core or GPU that computes one run at a time.
+
+    `longest` is the duration of the longest run. The estimate covers `known` runs; `unknown` runs have no finished run
+    of their kind. It is based on `finished` runs, computed on `devices`: cpu, cuda, or both.
+    """
+
+    hours: float = 0.0
+    longest: float = 0.0
+    known: int = 0
+    unknown: tuple[PlannedRun, ...] = ()
+    finished: int = 0
+    devices: frozenset[str] = frozenset()
+
+
+def estimate(
+    pending: Sequence[PlannedRun], finished: Sequence[PlannedRun], store: RunStore, device: str | None = None
+) -> Estimate:
+    """Estimate the cost of pending runs by the mean cost of finished ones (`Costs`).
+
+    Args:
+        pending: the runs to estimate.
+        finished: the finished runs among those requested. A kind without any uses other runs in the store.
+        store: the store with the finished runs.
+        device: ``cpu`` or ``cuda``; None for both.
+    """
+    kinds = [kind_of(vars(run.config)) for run in pending]
+    costs, devices, count = Costs(), frozenset[str](), 0
+    for row in _rows_of(set(kinds), finished, store):
+        of = str(row["device"] or "cpu").partition(":")[0]
+        if kind_of(row) in kinds and device in (None, of) and 0 < (row["seconds"] or 0) < inf:
+            costs.add(kind_of(row), row["seconds"])
+            devices, count = devices | {of}, count + 1
+    expected = [costs.seconds(kind) for kind in kinds]
+    unknown = tuple(run for run, seconds in zip(pending, expected, strict=True) if seconds is None)
+    known = [seconds / 3600 for seconds in expected if seconds is not None]
+    return Estimate(sum(known), max(known, default=0), len(known), unknown, count, devices)
+
+
+def _rows_of(kinds: set[Kind], finished: Sequence[PlannedRun], store: RunStore) -> Sequence[Mapping[str, Any]]:
+    """Return rows of finished runs: some requested ones of each kind, and others in the store for kinds without any."""
+    of_kind = defaultdict(list)
+    for run in finished:
+        of_kind[kind_of(vars(run.config))].append(str(run.run_id))
+    # Run ids are hashes, so the first ones are a random sample.
+    run_ids = [run_id for kind in kinds & of_kind.keys() for run_id in sorted(of_kind[kind])[:_MOST_READ]]
+    if not kinds <= of_kind.keys():
+        run_ids += sorted(run for run, status in store.statuses().items() if status == "finished")[: 2 * _MOST_READ]
+    return store.rows("runs", [*FIELDS, "device", "seconds"], list(dict.fromkeys(run_ids))) if run_ids else []

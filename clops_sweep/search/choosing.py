@@ -67,7 +67,7 @@ def tuned(asked: Request) -> list[Tuned]:
     """Return the requested tuned spaces with their choices.
 
     Raises:
-        UsageError: a study's database cannot be read, or it was made from another definition.
+        UsageError: a study's journal cannot be read, or it was made from another definition.
     """
     spaces = asked.selection.tuned
     studies = {standing.space.name: standing for standing in standings(asked)} if spaces else {}

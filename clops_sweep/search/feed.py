@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clops_sweep.execution.jobs import Job
 
 _STORING = (UsageError, StoreError, OSError)
-"""Errors of the store or the study's database during a search."""
+"""Errors of the store or the study's journal during a search."""
 
 
 @dataclass
@@ -97,7 +97,7 @@ class SearchFeed:
         self._held: list[tuple[OpenTrial, dict[str, RunConfig]]] = []
         self._jobs: dict[Job, _Trial] = {}
         self.error: str | None = None
-        """The error that ended the search early, such as a database that could not be written to."""
+        """The error that ended the search early, such as a journal that could not be written to."""
 
     def begin(self) -> None:
         """Take over the trials that an earlier driver left running."""
@@ -132,7 +132,12 @@ class SearchFeed:
             self.error = self.error or one_line(error)
 
     def returned(self, job: Job) -> None:
-        """Handle the end of a job that has reported."""
+        """Handle the end of a job; one that has not reported its end is queued again."""
+        trial = self._jobs.pop(job, None)
+        if trial is not None:
+            trial.under_way -= 1
+            if not trial.over:
+                trial.waiting.insert(0, job)
 
     def died(self, job: Job, death: WorkerDied) -> None:
         """Handle the death of a job's worker: retry its runs, or end it."""

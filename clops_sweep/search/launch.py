@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan, nan
@@ -127,7 +127,7 @@ def launch(
         warn: called with a sentence about each damaged part of the store that was set aside.
 
     Raises:
-        UsageError: the request, the data, a study's database or the cluster is invalid, or another sweep runs in this
+        UsageError: the request, the data, a study's journal or the cluster is invalid, or another sweep runs in this
             process.
     """
     if not _ONE_AT_A_TIME.acquire(blocking=False):
@@ -183,7 +183,7 @@ def _launch_once(
     pending, ran = _to_do(plan, retry_failed), False
     check_fit(asked, plan)
     if pending or not all(it.complete for it in standings(asked)):
-        from clops_sweep.execution.devices.choice import choose
+        from clops_sweep.execution.devices import choose
 
         count = len(pending) + sum(1 for _ in runs_to_come(asked))
         choice = choose(asked, resources, finished_runs(asked, plan), max(1, count))
@@ -266,12 +266,14 @@ def _check_start(resources: Resources) -> None:
     Raises:
         UsageError: Ray cannot start.
     """
+    from clops_sweep.execution.ray_environment import stay_on_loopback
     from clops_sweep.execution.start_check import check_ray_can_start
 
     if resources.no_ray:
         return
     if not resources.address:
         check_ray_can_start()
+        stay_on_loopback()
     import clops_sweep.execution.on_ray  # noqa: F401
 
 
@@ -297,16 +299,14 @@ def _search(
         Whether anything ran, and the jobs that were running if the user interrupted it.
 
     Raises:
-        UsageError: another driver is running it, or its database cannot be used.
+        UsageError: another driver is running it, or its journal cannot be used.
         StoreError: results or trials can no longer be written.
     """
     from clops_sweep.search.storage import only_driver
     from clops_sweep.search.study import SearchStudy
 
-    with (
-        only_driver(space, asked.store.log_folder),
-        closing(SearchStudy(space, asked.store, data_hashes(asked, space))) as study,
-    ):
+    with only_driver(space, asked.store.log_folder):
+        study = SearchStudy(space, asked.store, data_hashes(asked, space))
         if retry_failed:
             study.retry_failed()
         if not study.left:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -14,17 +14,22 @@ from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.store.run_store import RunStore
 
-STUDIES = "optuna.db"
-"""File of the studies in a local store."""
+STUDIES = "optuna.journal"
+"""File of the studies beside the tables."""
 
 TrialState = Literal["complete", "pruned", "failed", "running", "waiting"]
 """States of a trial. A running trial may also be an interrupted one, which the next launch continues."""
 
 
-def studies_file(store: RunStore) -> Path | None:
-    """Return the file of the studies of a store, if it exists."""
-    folder = store.files.folder
-    return folder / STUDIES if folder is not None and (folder / STUDIES).is_file() else None
+def studies_of(store: RunStore) -> bytes | None:
+    """Return the content of the journal of a store, None if it does not exist.
+
+    Raises:
+        UnreadableFile: it is no regular file.
+    """
+    path = f"{store.files.root}/{STUDIES}"
+    there = os.path.lexists(path) if store.files.local else store.files.exists(path)
+    return store.files.read(path).to_pybytes() if there else None
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def standings(asked: Request) -> list[Standing]:
     """Return the state of every requested search.
 
     Raises:
-        UsageError: a study's database cannot be read, or the study was created from another definition.
+        UsageError: a study's journal cannot be read, or the study was created from another definition.
     """
     found = []
     for space in asked.selection.searches:

@@ -14,16 +14,16 @@ from optuna.distributions import FloatDistribution
 from optuna.pruners import NopPruner, SuccessiveHalvingPruner
 from optuna.trial import FrozenTrial, TrialState
 
-from clops_sweep.errors import DamagedStore, UsageError
+from clops_sweep.errors import DamagedStore, UsageError, several
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.identity import LEFT_OUT
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
-from clops_sweep.search.records import StudyRecord, TrialRecord, studies_file
+from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.records import TrialState as State
 from clops_sweep.search.samplers import make_sampler
-from clops_sweep.search.storage import close, existing_storage, open_storage, place, quiet, reading, study_url
+from clops_sweep.search.storage import existing_journal, open_journal, place, quiet, reading, upload
 from clops_sweep.store.run_store import RunStore
 
 DEFINITION, RUN_IDS, ERROR, REPEATS = "definition", "run_ids", "error", "repeats"
@@ -41,10 +41,9 @@ _STATES: Mapping[TrialState, State] = {
 class OpenTrial:
     """A running trial and its parameters."""
 
-    def __init__(self, trial: optuna.Trial, search: OptunaSearch, url: str) -> None:
-        self._trial = trial
-        self._url = url
-        with quiet(url):
+    def __init__(self, trial: optuna.Trial, search: OptunaSearch, store: RunStore) -> None:
+        self._trial, self._store = trial, store
+        with quiet():
             self.labels = {name: _suggest(trial, search, name) for name in search.parameters}
 
     @property
@@ -55,18 +54,17 @@ class OpenTrial:
     @property
     def tasks_reported(self) -> int:
         """Number of tasks at the last report, also by an earlier driver; 0 before the first."""
-        with quiet(self._url):
-            frozen = self._trial.storage.get_trial(self._trial._trial_id)
-            return max(frozen.intermediate_values, default=0)
+        with quiet():
+            return max(self._trial.study.get_trials(deepcopy=False)[self.number].intermediate_values, default=0)
 
     def record_runs(self, run_ids: Sequence[str]) -> None:
         """Record the ids of its runs."""
-        with quiet(self._url):
+        with quiet():
             self._trial.set_user_attr(RUN_IDS, list(run_ids))
 
     def falls_behind(self, tasks: int, value: float) -> bool:
         """Report the average objective after some tasks, and return whether to prune the trial."""
-        with quiet(self._url):
+        with quiet():
             self._trial.report(value, tasks)
             return self._trial.should_prune()
 
@@ -80,14 +78,15 @@ class OpenTrial:
 
     def fail(self, error: str) -> None:
         """Mark the trial as failed, with the reason."""
-        with quiet(self._url):
+        with quiet():
             self._trial.set_user_attr(ERROR, error)
         self._tell(TrialState.FAIL)
 
     def _tell(self, state: TrialState, values: Sequence[float] | None = None) -> None:
-        with quiet(self._url):
+        with quiet():
             # Drivers on two machines may run the same trial: their values are equal, and the first result counts.
             self._trial.study.tell(self._trial, values, state, skip_if_finished=True)
+        upload(self._store)
 
 
 class SearchStudy:
@@ -102,16 +101,15 @@ class SearchStudy:
         data_hashes: content hashes of the prepared data, by data set and normalisation.
 
     Raises:
-        UsageError: the database cannot be used, or the study was created from another definition.
+        UsageError: the journal cannot be used, or the study was created from another definition.
     """
 
     def __init__(self, space: SearchSpace, store: RunStore, data_hashes: Mapping[str, str]) -> None:
         search = _search(space)
-        self._search = search
-        self._url = study_url(space, store)
+        self._search, self._store = search, store
         pruner = search.pruner
-        with reading(self._url):
-            self._storage = open_storage(self._url)
+        with reading(store):
+            self._storage = open_journal(store)
             self._study = optuna.create_study(
                 study_name=space.name,
                 storage=self._storage,
@@ -120,14 +118,10 @@ class SearchStudy:
                 pruner=SuccessiveHalvingPruner(pruner.min_resource, pruner.reduction_factor) if pruner else NopPruner(),
                 load_if_exists=True,
             )
-            check_definition(space, self._study, data_hashes, place(self._url))
+            check_definition(space, self._study, data_hashes, place(store))
             if DEFINITION not in self._study.user_attrs:
                 self._study.set_metric_names(list(space.objectives))
                 self._study.set_user_attr(DEFINITION, definition(space, data_hashes))
-
-    def close(self) -> None:
-        """Close the database."""
-        close(self._storage)
 
     @property
     def to_ask(self) -> int:
@@ -142,7 +136,7 @@ class SearchStudy:
 
     def is_best(self, values: Sequence[float]) -> bool:
         """Return whether no complete trial is as good; False with several objectives."""
-        with quiet(self._url):
+        with quiet():
             sign = 1 if self._study.directions[0] == optuna.study.StudyDirection.MAXIMIZE else -1
             others = (
                 [t.value for t in self._current() if t.state == TrialState.COMPLETE] if len(values) == 1 else [None]
@@ -151,26 +145,27 @@ class SearchStudy:
 
     def left_under_way(self) -> list[OpenTrial]:
         """Return the running trials of the study."""
-        with quiet(self._url):
-            trials = [trial for trial in self._current() if trial.state == TrialState.RUNNING]
-            # Optuna documents no way to get a trial by its number.
-            return [self._open(optuna.Trial(self._study, trial._trial_id)) for trial in trials]
+        with quiet():
+            study = self._storage.get_study_id_from_name(self._study.study_name)
+            numbers = [trial.number for trial in self._current() if trial.state == TrialState.RUNNING]
+            ids = [self._storage.get_trial_id_from_study_id_trial_number(study, number) for number in numbers]
+            return [self._open(optuna.Trial(self._study, trial_id)) for trial_id in ids]
 
     def ask(self) -> OpenTrial:
         """Return a new trial, suggested from all results so far."""
-        with quiet(self._url):
+        with quiet():
             return self._open(self._study.ask())
 
     def retry_failed(self) -> int:
         """Enqueue the parameters of failed trials again; return their number."""
-        with quiet(self._url):
+        with quiet():
             failed = [trial for trial in self._current() if trial.state == TrialState.FAIL]
             for trial in failed:
                 self._study.enqueue_trial(trial.params, user_attrs={REPEATS: trial.number})
         return len(failed)
 
     def _open(self, trial: optuna.Trial) -> OpenTrial:
-        return OpenTrial(trial, self._search, self._url)
+        return OpenTrial(trial, self._search, self._store)
 
     def _current(self) -> list[FrozenTrial]:
         return current_trials(self._study.get_trials(deepcopy=False))
@@ -185,22 +180,25 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
         data_hashes: content hashes of the prepared data to compare, by data set and normalisation.
 
     Raises:
-        UsageError: the database cannot be read, or the study was created from another definition.
+        UsageError: the journal cannot be read, or the study was created from another definition.
     """
     search = _search(space)
-    url = study_url(space, store)
-    with existing_storage(url) as storage:
+    with existing_journal(store) as storage:
         if storage is None or space.name not in optuna.get_all_study_names(storage):
             return None
         study = optuna.load_study(study_name=space.name, storage=storage)
-        check_definition(space, study, data_hashes or {}, place(url))
+        check_definition(space, study, data_hashes or {}, place(store))
         records = [
             _record(trial, {n: _decoded(search, n, trial.params[n]) for n in search.parameters if n in trial.params})
             for trial in current_trials(study.get_trials(deepcopy=False))
         ]
+    replicates = len(space.replicates())
     for record in records:
         if record.run_ids and (absent := search.parameters.keys() - record.labels.keys()):
             raise DamagedStore(f"study {space.name!r}, trial {record.number}: has no value of {sorted(absent)[0]!r}")
+        if len(record.run_ids) not in (0, replicates):
+            runs = several(len(record.run_ids), "run")
+            raise DamagedStore(f"study {space.name!r}, trial {record.number}: has {runs}; expected {replicates}")
     return StudyRecord(space.name, space.objectives, tuple(records))
 
 
@@ -311,7 +309,7 @@ def _record(trial: FrozenTrial, labels: Mapping[str, Any]) -> TrialRecord:
         number=trial.number,
         state=_STATES[trial.state],
         labels=labels,
-        values=tuple(trial.values) if trial.state == TrialState.COMPLETE and trial.values else None,
+        values=tuple(map(float, trial.values)) if trial.state == TrialState.COMPLETE and trial.values else None,
         intermediate={k: v for k, v in sorted(trial.intermediate_values.items()) if math.isfinite(v)},
         run_ids=tuple(trial.user_attrs.get(RUN_IDS, ())),
         error=trial.user_attrs.get(ERROR),
@@ -319,22 +317,19 @@ def _record(trial: FrozenTrial, labels: Mapping[str, Any]) -> TrialRecord:
 
 
 def search_counts(store: RunStore) -> dict[str, Counter[State]]:
-    """Count the trials of every study of a local store by state."""
+    """Count the trials of every study of a store by state."""
     return {study.name: Counter(trial.state for trial in study.trials) for study in recorded_studies(store)}
 
 
 def recorded_studies(store: RunStore) -> list[StudyRecord]:
-    """Return every study of a local store, without its search space.
+    """Return every study of a store, without its search space.
 
-    Labels of choices are as in the database: text and scalars unchanged, anything else as JSON.
+    Labels of choices are as in the journal: text and scalars unchanged, anything else as JSON.
 
     Raises:
         UsageError: the file of the studies is damaged.
     """
-    file = studies_file(store)
-    if file is None:
-        return []
-    with existing_storage(f"sqlite:///{file}") as storage:
+    with existing_journal(store) as storage:
         if storage is None:
             return []
         names = optuna.get_all_study_names(storage)

@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.data.files.folder import is_alive
 from clops_sweep.errors import UsageError, several
 from clops_sweep.store.run_store import RunStore
 
@@ -127,8 +126,18 @@ def _living(store: RunStore) -> Iterator[tuple[str, dict[str, Any]]]:
         content = _json(store, f"{_folder(store)}/{name}")
         if age <= STALE and isinstance(content, dict):
             pid, here = content.get("pid"), content.get("machine") == _machine()
-            if not (here and isinstance(pid, int) and pid > 0 and not is_alive(pid)):
+            if not (here and isinstance(pid, int) and pid > 0 and not _is_alive(pid)):
                 yield name, content
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _ages(store: RunStore) -> dict[str, float]:

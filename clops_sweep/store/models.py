@@ -16,7 +16,7 @@ from clops_sweep.store.files import Files
 KeptModels = Literal["last", "all"]
 """Which networks of a run to keep: the one after the last task, or the one after every task."""
 
-_FILE = re.compile(r"task_([1-9][0-9]*)\.safetensors")
+_FILE = re.compile(r"task_([1-9][0-9]{0,8})\.safetensors")
 
 
 class ModelFiles:
@@ -121,7 +121,7 @@ class ModelFiles:
                 found = json.loads(self._files.read(path).to_pybytes())
             except FileNotFoundError:
                 continue
-            except ValueError:
+            except (ValueError, RecursionError):
                 found = None
             if not isinstance(found, dict) or not any(_FILE.fullmatch(name) for name in found):
                 raise DamagedStore(f"{path}: is not the list of models that was written; run with --keep models again")

@@ -225,8 +225,8 @@ def read_rows(
         with files.system.open_input_file(path) as source, pq.ParquetFile(source, pre_buffer=not files.local) as file:
             groups, large = _groups(file.metadata, run_ids), file.metadata.num_rows > _ROWS_PER_GROUP
             names = list({*columns, "run_id"} & set(file.schema_arrow.names))
-            found = rows_of(file.read_row_groups(groups, names, use_threads=large), run_ids)
-        return conform(found, wanted)
+            read = file.read_row_groups(groups, names, use_threads=large) if groups else wanted.empty_table()
+        return conform(rows_of(read, run_ids) if groups else read, wanted)
     except FileNotFoundError:
         raise FileNotFoundError(path) from None
     except (pa.ArrowException, OSError, KeyError) as error:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clops_sweep.data.files.folder import held
 from clops_sweep.errors import (
     DamagedStore,
     OtherFormat,
@@ -26,7 +27,6 @@ from clops_sweep.errors import (
     shown,
 )
 from clops_sweep.store.files import Files
-from clops_sweep.store.locks import held
 from clops_sweep.store.models import KeptModels, ModelFiles
 from clops_sweep.store.parts import (
     Part,

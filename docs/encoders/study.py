@@ -1,6 +1,6 @@
-"""The study of encoders: collects its runs from a store, and makes figure and tables from the collected runs.
+"""The study of encoders: collects its runs from a store, and makes figure and page from the collected runs.
 
-python docs/encoders/study.py                   draws the figure and prints the tables of docs/encoders.md
+python docs/encoders/study.py                   draws the figure and writes docs/results/encoders.md
 python docs/encoders/study.py collect RESULTS   writes the runs of `encoders_cinc2017` in RESULTS to runs.parquet
 """
 
@@ -18,6 +18,12 @@ from clops_sweep.analysis.statistics import PairedDifference, holm, paired_diffe
 
 FOLDER = Path(__file__).parent
 RUNS, MEASURE = FOLDER / "runs.parquet", "test_balanced_accuracy"
+DOCUMENT = FOLDER.parent / "results" / "encoders.md"
+HEAD = """# Frozen encoders: tables
+
+`python docs/encoders/study.py` made this page from `docs/encoders/runs.parquet`.
+[Findings](../encoders.md#comparison-of-encoders-on-cinc-2017) sums it up and explains the columns.
+"""
 METHODS = {
     **{"finetune": "Fine-tuning", "lwf": "LwF", "clops": "CLOPS", "er": "ER", "ranpac": "RanPAC", "ts_acl": "TS-ACL"},
     **{"slda": "SLDA", "ncm": "NCM", "joint": "Joint"},
@@ -103,13 +109,13 @@ def draw(runs: pd.DataFrame) -> bytes:
 
 
 def main() -> None:
-    """Collect, or draw and print."""
+    """Collect, or draw and write the page."""
     if sys.argv[1:2] == ["collect"]:
         collect(sys.argv[2])
         return
     runs = pd.read_parquet(RUNS)
     (FOLDER / "figure.png").write_bytes(draw(runs))
-    print(tables(runs))
+    DOCUMENT.write_text(f"{HEAD}\n{tables(runs)}\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Make the gallery: a compact store of runs, and from this store the pictures and docs/gallery.md.
+"""Make the gallery: a compact store of runs, and from this store the pictures and docs/results/gallery.md.
 
-python docs/gallery/gallery.py                   pictures, and docs/gallery.md after its hand-written part
+python docs/gallery/gallery.py                   the pictures and the page
 python docs/gallery/gallery.py collect RESULTS   copy the runs of the search spaces from RESULTS into store/
 """
 
@@ -49,7 +49,12 @@ from clops_sweep.store.writing import commit
 
 FOLDER = Path(__file__).parent
 STORE, NOISE = FOLDER / "store", FOLDER / "noise.parquet"
-DOCUMENT, HEADING = FOLDER.parent / "gallery.md", "## Search spaces and runs\n"
+DOCUMENT = FOLDER.parent / "results" / "gallery.md"
+HEAD = """# Gallery: verdicts, figures and tables
+
+`python docs/gallery/gallery.py` made this page from the runs in `docs/gallery/store`.
+[Findings](../gallery.md) sums it up; [Claims](../claims.md#how-it-is-decided) defines the verdicts.
+"""
 FILES = (
     *("appendix_mitbih", "appendix_cinc2017", "appendix_ptbxl", "appendix_physionet2020", "appendix_synthetic"),
     "variance",
@@ -294,7 +299,9 @@ def small(png: bytes) -> bytes:
 
 
 def page(gallery: Gallery, drawn: dict[str, str]) -> Iterator[str]:
-    """Yield the page after its hand-written part; `drawn` has the Markdown of each picture by name."""
+    """Yield the page; `drawn` has the Markdown of each picture by name."""
+    yield HEAD
+    yield "## Search spaces and runs\n"
     yield _rows_alone(_runs_table(gallery))
     yield "## Variance by source\n"
     sizes = ", ".join(f"{size} of {name}" for name, size in gallery.variance.sizes.items())
@@ -412,9 +419,8 @@ def main(arguments: Sequence[str]) -> None:
             for picture in pictures(gallery):
                 (FOLDER / f"{picture.name}.png").write_bytes(small(picture.png))
                 caption = f"*{picture.title}. {picture.caption}*"
-                drawn[picture.name] = f"![{picture.alt}](gallery/{picture.name}.png)\n\n{caption}\n"
-            first = DOCUMENT.read_text().partition(HEADING)[0]
-            DOCUMENT.write_text("\n".join([first + HEADING, *(part for part in page(gallery, drawn) if part)]))
+                drawn[picture.name] = f"![{picture.alt}](../gallery/{picture.name}.png)\n\n{caption}\n"
+            DOCUMENT.write_text("\n".join(part for part in page(gallery, drawn) if part))
         case _:
             sys.exit(__doc__)
 

@@ -1,6 +1,6 @@
 """The study of methods: collects its runs from a store, and makes figures and tables from the collected runs.
 
-python docs/methods/study.py                   writes the figures, and the tables at the end of docs/methods.md
+python docs/methods/study.py                   writes the figures and docs/results/methods.md
 python docs/methods/study.py chosen            prints the options that the tuning chose
 python docs/methods/study.py collect RESULTS   writes the requested runs in RESULTS to runs.parquet
 python docs/methods/study.py measure           writes processor seconds of a run of each method to seconds.parquet
@@ -44,7 +44,12 @@ RUNS, SECONDS, FIGURE, PROFILES = (
 FILES = ("methods_mitbih", "methods_cinc2017", "methods_uci_har")
 MEASURES = ("auc", "bwt", "accuracy", "accuracy_bwt", "balanced_accuracy", "balanced_accuracy_bwt")
 PEOPLE = ("patients_train", "patients_validation", "patients_test", "split_hash")
-DOCUMENT, HEADING = FOLDER.parent / "methods.md", "## Tables\n"
+DOCUMENT = FOLDER.parent / "results" / "methods.md"
+HEAD = """# Comparison of methods: tables
+
+`python docs/methods/study.py` made this page from `docs/methods/runs.parquet`.
+[Findings](../methods.md) sums it up and explains the columns.
+"""
 FINETUNING, ER = "Fine-tuning", "ER"
 PROFILED = (FINETUNING, "LwF", "Replay", "CLOPS", ER, "Joint")
 PARTS = ("ER, beta, easiest", "ER, beta, hardest", "ER, BALD", "ER, beta and BALD")
@@ -157,7 +162,7 @@ def performances(runs: pd.DataFrame) -> dict[str, Performance]:
 
 
 def tables(runs: pd.DataFrame, cost: pd.Series) -> Iterator[str]:
-    """Yield the tables of docs/methods.md in Markdown."""
+    """Yield the tables of docs/results/methods.md in Markdown."""
     for space, study in STUDIES.items():
         options = chosen(runs, space)
         finetuning = {row.method: row for row in compared(runs, space, FINETUNING)}
@@ -263,8 +268,7 @@ def main(arguments: Sequence[str]) -> None:
             FIGURE.write_bytes(as_png(figure(runs)))
             found = performances(runs)
             PROFILES.write_bytes(as_png(draw_performance({name: found[name] for name in PROFILED}, "score")))
-            text = DOCUMENT.read_text().partition(HEADING)[0]
-            DOCUMENT.write_text("\n".join([text + HEADING, *(f"{table}\n" for table in tables(runs, seconds()))]))
+            DOCUMENT.write_text("\n".join([HEAD, *(f"{table}\n" for table in tables(runs, seconds()))]))
         case _:
             sys.exit(__doc__)
 

@@ -1,6 +1,6 @@
-"""The study of streams: collects its runs from a store, and makes figure and tables from the collected runs.
+"""The study of streams: collects its runs from a store, and makes figure and page from the collected runs.
 
-python docs/streams/study.py                   draws the figure and prints the tables of docs/streams.md
+python docs/streams/study.py                   draws the figure and writes docs/results/streams.md
 python docs/streams/study.py collect RESULTS   copies the runs that `FILES` request from RESULTS
 """
 
@@ -21,6 +21,12 @@ from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_spac
 
 FOLDER = Path(__file__).parent
 RUNS, CURVES, FIGURE = FOLDER / "runs.parquet", FOLDER / "curves.parquet", FOLDER / "figure.png"
+DOCUMENT = FOLDER.parent / "results" / "streams.md"
+HEAD = """# New people and online streams: tables
+
+`python docs/streams/study.py` made this page from `docs/streams/runs.parquet`.
+[Findings](../streams.md#results-on-mit-bih-and-cinc-2017) sums it up and explains the columns.
+"""
 FILES = ("subject_il_mitbih", "subject_il_cinc2017", "online_mitbih", "online_cinc2017")
 AFTER = ("test_accuracy", "test_balanced_accuracy", "test_accuracy_bwt", "unseen_accuracy")
 STREAM = ("prequential_accuracy", "prequential_auc")
@@ -79,7 +85,7 @@ def table(runs: pd.DataFrame, title: str) -> str:
 
 
 def tables(runs: pd.DataFrame) -> Iterator[str]:
-    """Return all tables of docs/streams.md."""
+    """Return all tables of docs/results/streams.md."""
     return (table(runs, title) for title in TABLES)
 
 
@@ -100,4 +106,4 @@ if __name__ == "__main__":
         of_all.loc[of_all["run_id"].isin(drawn), columns].to_parquet(CURVES)
     study = pd.read_parquet(RUNS)
     FIGURE.write_bytes(draw(study, pd.read_parquet(CURVES)))
-    print("\n\n".join(tables(study)))
+    DOCUMENT.write_text("\n".join([HEAD, *(f"{found}\n" for found in tables(study))]))

@@ -1,7 +1,7 @@
-"""The study of updates: collects update reports from a store, and makes the tables of docs/update_report.md.
+"""The study of updates: collects update reports from a store, and makes docs/results/updates.md.
 
 python docs/update/study.py collect RESULTS   writes the update reports of search_spaces/updates.py to updates.csv
-python docs/update/study.py                   prints the tables
+python docs/update/study.py                   writes the page
 """
 
 from __future__ import annotations
@@ -13,11 +13,18 @@ import pandas as pd
 
 from clops_sweep import read, update_report
 from clops_sweep.analysis.collect import collect
+from clops_sweep.analysis.formats import plural
 from clops_sweep.analysis.statistics import paired_difference, partitions
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 from clops_sweep.store.run_store import RunStore
 
 FILE = Path(__file__).with_name("updates.csv")
+DOCUMENT = FILE.parents[1] / "results" / "updates.md"
+HEAD = """# Updates: tables
+
+`python docs/update/study.py` made this page from `docs/update/updates.csv`.
+[Findings](../update_report.md#comparison-of-methods) sums it up and explains the columns.
+"""
 BASELINE = "Fine-tuning"
 PEOPLE = ["patients_train", "patients_validation", "patients_test", "split_hash"]
 MEASURES = {
@@ -76,6 +83,8 @@ def table(runs: pd.DataFrame) -> str:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["collect"]:
         collected(sys.argv[2]).to_csv(FILE, index=False, float_format="%.6g", lineterminator="\n")
+    parts = [HEAD]
     for space, runs in pd.read_csv(FILE).groupby("space", sort=False):
         splits, seeds = runs["split_seed"].nunique(), runs["seed"].nunique()
-        print(f"{space}: {splits} splits, {seeds} seed(s), {len(runs)} runs\n\n{table(runs)}\n")
+        parts.append(f"**{space}: {splits} splits, {plural(seeds, 'seed')}, {len(runs)} runs**\n\n{table(runs)}\n")
+    DOCUMENT.write_text("\n".join(parts))

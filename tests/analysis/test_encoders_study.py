@@ -1,4 +1,4 @@
-"""The study of encoders: the tables of docs/encoders.md follow from the runs that lie beside it."""
+"""The study of encoders: the tables of docs/results/encoders.md follow from the runs that lie beside it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_the_page_has_the_tables_that_follow_from_the_runs(loaded: Callable[[str, Path], ModuleType]) -> None:
     study = loaded("encoders_study", DOCS / "encoders" / "study.py")
     runs = pd.read_parquet(study.RUNS)
-    page = (DOCS / "encoders.md").read_text("utf-8")
+    page = (DOCS / "results" / "encoders.md").read_text("utf-8")
     for table in study.tables(runs).split("\n\n"):
         assert table in page
     found = study.difference(runs, ("ncm", "CinC 2017"), ("er", study.SCRATCH))

@@ -1,4 +1,4 @@
-"""The study of streams: the tables of docs/streams.md follow from the runs that lie beside it."""
+"""The study of streams: the tables of docs/results/streams.md follow from the runs that lie beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_the_page_has_the_tables_that_follow_from_the_runs(loaded: Callable[[str, Path], ModuleType]) -> None:
     study = loaded("streams_study", DOCS / "streams" / "study.py")
-    runs, page = pd.read_parquet(study.RUNS), (DOCS / "streams.md").read_text("utf-8")
+    runs, page = pd.read_parquet(study.RUNS), (DOCS / "results" / "streams.md").read_text("utf-8")
     for table in study.tables(runs):
         assert table in page
     online = runs[(runs["space"] == "online_mitbih") & (runs["blurry"] == 0)].pivot_table(

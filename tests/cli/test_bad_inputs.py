@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -289,7 +288,6 @@ SPACES: list[tuple[str, str]] = [
         search("").replace("n_trials=2", "n_trials=10**9"),
         "space.py: search space 's': 1,000,000,000 trials of 1 seed make 1,000,000,000 runs; expected",
     ),
-    (search("storage=''"), "space.py: OptunaSearch: storage = '': expected the URL of a database"),
     (search("", "{'learning_rate': FloatDistribution('a', 2)}"), "space.py raises "),
     (search("", "{'learning_rate': FloatDistribution(1, 10**400)}"), "space.py raises "),
     (search("", "{'learning_rate': FloatDistribution(1, 0)}"), "space.py raises "),
@@ -307,8 +305,6 @@ SPACES: list[tuple[str, str]] = [
     (search("objectives={'auc': 'max'}"), "space.py: objective 'auc': 'max': expected maximize or minimize"),
     (search("sampler_seed=-1"), "space.py: OptunaSearch: sampler_seed = -1: expected a whole number, at least 0"),
     (search("max_concurrent=True"), "space.py: OptunaSearch: max_concurrent = True: expected a whole number"),
-    (search("storage='nonsense'"), "study database 'nonsense': "),
-    (search("storage='sqlite:////nowhere/at/all.db?x={'"), "study database /nowhere/at/all.db: there is no folder"),
 ]
 
 GOOD = grid("axes={'storage_fraction': [0.1, 0.5]}")
@@ -636,7 +632,6 @@ def study_folder(tmp_path_factory: pytest.TempPathFactory, prepared_root: Path) 
     (space,) = asked.selection.searches
     study = SearchStudy(space, asked.store, data_hashes(asked, space))
     study.ask().complete([0.5])
-    study.close()
     return folder / "results"
 
 
@@ -647,54 +642,43 @@ def studied(tmp_path: Path, place: Path, study_folder: Path) -> Path:
     return shutil.copytree(study_folder, tmp_path / "results")
 
 
-@pytest.mark.parametrize(
-    ("damage", "expected"),
-    [
-        ("cut", "database disk image is malformed"),
-        ("noise", "file is not a database"),
-        ("drop table trial_values", "no such table: trial_values"),
-        ("update study_user_attributes set value_json = '{'", "damaged, or edited (JSONDecodeError: "),
-        ("update study_user_attributes set value_json = '3'", "damaged, or edited (TypeError: "),
-        ("update trial_params set distribution_json = 'x'", "damaged, or edited (JSONDecodeError: "),
-        ("update trial_params set param_value = 77", "damaged, or edited (IndexError: "),
-        ("update trials set state = 'ODD'", "damaged, or edited (LookupError: "),
-    ],
-)
-@pytest.mark.parametrize("verb", ["plan", "status", "launch"])
-def test_a_damaged_study(refused: Refused, studied: Path, verb: str, damage: str, expected: str) -> None:
-    database = studied / "optuna.db"
-    if damage in ("cut", "noise"):
-        database.write_bytes(database.read_bytes()[:5000] if damage == "cut" else bytes(range(1, 256)) * 100)
-    else:
-        with closing(sqlite3.connect(database)) as connection:
-            connection.execute(damage)
-            connection.commit()
-    sentence = refused([verb, "space.py", "--results", str(studied)], TRIALS)
-    _begins(sentence, f"study database {database}: {expected}")
+NOISE = (r"(?s).+", "\x01\n\x02\n")
+DAMAGE = [
+    (*NOISE, "JSONDecodeError: "),
+    (r"\A.*\n", "{\n", "JSONDecodeError: "),
+    (r"\A.*\n", "[]\n", "TypeError: "),
+    (r'"definition":\{', '"definition":3,"x":{', "AssertionError: "),
+    (r'"op_code":\d+', '"op_code":99', "AssertionError: "),
+    (r'"param_value_internal":\d+', '"param_value_internal":77', "IndexError: "),
+]
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        f"update trial_user_attributes set value_json = '{'[' * 50_000}'",
-        "delete from study_directions",
-    ],
-    ids=lambda it: it[:45],
-)
-def test_a_study_that_was_edited_without_a_file(refused: Refused, studied: Path, damage: str) -> None:
-    database = studied / "optuna.db"
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute("insert into trial_user_attributes (trial_id, key, value_json) values (1, 'run_ids', '[]')")
-        connection.execute(damage)
-        connection.commit()
-    _begins(refused(["status", "--results", str(studied)]), f"study database {database}: damaged, or edited (")
+def _damage(studied: Path, pattern: str, replacement: str) -> None:
+    journal = studied / "optuna.journal"
+    before = journal.read_text()
+    journal.write_text(re.sub(pattern, replacement, before, count=1))
+    assert journal.read_text() != before
 
 
-@pytest.mark.parametrize("content", [b"", bytes(range(1, 256)) * 100])
-def test_a_damaged_study_without_a_file(refused: Refused, studied: Path, content: bytes) -> None:
-    database = studied / "optuna.db"
-    database.write_bytes(content or database.read_bytes()[:5000])
-    _begins(refused(["status", "--results", str(studied)]), f"study database {database}: ")
+@pytest.mark.parametrize(("pattern", "replacement", "expected"), DAMAGE, ids=[it[2] + it[0] for it in DAMAGE])
+def test_a_damaged_study(refused: Refused, studied: Path, pattern: str, replacement: str, expected: str) -> None:
+    _damage(studied, pattern, replacement)
+    for verb in ("plan", "status", "launch"):
+        sentence = refused([verb, "space.py", "--results", str(studied)], TRIALS)
+        _begins(sentence, f"studies {studied}/optuna.journal: damaged, or edited ({expected}")
+        assert sentence.endswith("or move the file away: then searches begin anew, and finished runs stay")
+
+
+@pytest.mark.parametrize(("pattern", "replacement"), [NOISE, (r'"op_code":\d+', '"op_code":99')])
+def test_runs_are_counted_without_a_damaged_study(
+    studied: Path, pattern: str, replacement: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _damage(studied, pattern, replacement)
+    with pytest.raises(SystemExit) as ended:
+        main(["status", "--results", str(studied)])
+    said = capfd.readouterr()
+    assert (ended.value.code, said.out) == (0, f"0 runs finished, 0 failed in {studied}\n")
+    _begins(said.err, f"clops-sweep: studies {studied}/optuna.journal: damaged, or edited (")
 
 
 def test_a_study_lies_beside_results_named_by_a_uri(

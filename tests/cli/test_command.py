@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import socket
 import subprocess
 import sys
@@ -313,7 +314,7 @@ def test_plan_counts_what_is_asked_for(
         first, _, second = after.stdout.splitlines()
         assert first == "12 runs asked for, 1 finished, 10 pending, 1 failed"
         assert re.fullmatch(
-            r"about \d+ core-seconds \(90% interval: \d+ to \d+\), \d+ (s|min) of wall-clock time on \d+ cores? "
+            r"about \d+ core-seconds, \d+ (s|min) of wall-clock time on \d+ cores? "
             "without other load; from 1 finished run of the same kind",
             second,
         ), second
@@ -389,3 +390,46 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(
             [console_script, "--help"], cwd=tmp_path, env=environment, stdout=pipe, stderr=subprocess.PIPE
         )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+WIDE = """
+from torch import nn
+from clops_sweep import RunConfig, SearchSpace, encoder
+
+@encoder("wide", channels=1, samples=2**26, adapt=["pad"])
+def wide(weights):
+    return nn.AdaptiveAvgPool1d(4)
+
+SPACE = SearchSpace("s", RunConfig(encoder="wide", network="linear", strategy="finetune"), seeds=[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "arguments", "sentence"),
+    [
+        (
+            "RLIMIT_FSIZE",
+            0,
+            "data prepare synthetic --prepared-root new",
+            "new/synthetic: too large for the file system",
+        ),
+        ("RLIMIT_AS", 2**33, "wide.py --no-ray", "not enough memory (Unable to allocate"),
+    ],
+)
+def test_a_limit_of_the_system_is_named(
+    console_script: str,
+    environment: dict[str, str],
+    tmp_path: Path,
+    limit: str,
+    most: int,
+    arguments: str,
+    sentence: str,
+) -> None:
+    (tmp_path / "wide.py").write_text(WIDE)
+    done = subprocess.run(
+        [console_script, *arguments.split()],
+        **{"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "check": False},
+        preexec_fn=lambda: resource.setrlimit(getattr(resource, limit), (most, most)),
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.replace(f"{tmp_path}/", "").startswith(f"clops-sweep: {sentence}")

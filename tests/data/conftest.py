@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.data.files.wfdb_records import load_wfdb
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared import record_pool
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.data.published import download
 from tests.conftest import prepare_once
 from tests.data import published_formats
 from tests.data.physionet_server import PhysioNet, publish_everything, serving
@@ -67,10 +67,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def physionet(published: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PhysioNet]:
-    """The local server; wfdb uses it instead of physionet.org in this process."""
+    """The local server; downloads use it instead of physionet.org in this process."""
     for variable in PROXIES:
         monkeypatch.delenv(variable, raising=False)
     with serving(published) as server:
-        load_wfdb().io.download.set_db_index_url(server.address)
+        monkeypatch.setattr(download, "SERVER", server.address)
         yield server
-    load_wfdb().io.download.set_db_index_url()

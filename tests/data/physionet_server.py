@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -17,9 +16,9 @@ from tests.data.published_formats import write_mitbih_record
 
 
 class PhysioNet(ThreadingHTTPServer):
-    """Serves the files below `root` as /files/PROJECT/VERSION/..., from any byte on.
+    """Serves the files below `root` as /files/PROJECT/VERSION/...
 
-    `asked` records file and Range of every GET. With `dies_after`, that many files are sent whole, the next one breaks
+    `asked` records the file of every request. With `dies_after`, that many files are sent whole, the next one breaks
     off in the middle, and later requests get no answer.
     """
 
@@ -28,7 +27,7 @@ class PhysioNet(ThreadingHTTPServer):
     def __init__(self, root: Path) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.root = root
-        self.asked: list[tuple[str, str | None]] = []
+        self.asked: list[str] = []
         self.dies_after: int | None = None
         self.lock = threading.Lock()
 
@@ -36,29 +35,21 @@ class PhysioNet(ThreadingHTTPServer):
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/files/"
 
-    def fetched(self) -> dict[str, str | None]:
-        """Return the requests since the last call, without lists of checksums."""
+    def fetched(self) -> set[str]:
+        """Return the files requested since the last call, without lists of checksums."""
         asked, self.asked = self.asked, []
-        return {name: span for name, span in asked if not name.endswith("SHA256SUMS.txt")}
+        return {name for name in asked if not name.endswith("SHA256SUMS.txt")}
 
 
 class _Answer(BaseHTTPRequestHandler):
     server: PhysioNet
 
-    def do_HEAD(self) -> None:
-        self._answer(with_body=False)
-
     def do_GET(self) -> None:
-        self._answer(with_body=True)
-
-    def _answer(self, with_body: bool) -> None:
         name = self.path.removeprefix("/files/")
-        span = self.headers.get("Range")
         with self.server.lock:
-            if with_body:
-                self.server.asked.append((name, span))
+            self.server.asked.append(name)
             left = self.server.dies_after
-            if left is not None and with_body:
+            if left is not None:
                 self.server.dies_after = left - 1
         if left is not None and left < 0:
             return
@@ -66,21 +57,14 @@ class _Answer(BaseHTTPRequestHandler):
         if not path.is_file():
             self.send_error(404)
             return
-        content = path.read_bytes()
-        match = re.fullmatch(r"bytes=(\d+)-(\d*)", span or "")
-        first, last = (int(match[1]), min(len(content) - 1, int(match[2] or len(content)))) if match else (0, None)
-        body = content[first : None if last is None else last + 1]
-        self.send_response(206 if match else 200)
-        self.send_header("Accept-Ranges", "bytes")
-        if match:
-            self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
-        elif with_body and path.suffix in (".txt", ".csv") and "gzip" in self.headers.get("Accept-Encoding", ""):
+        body = path.read_bytes()
+        self.send_response(200)
+        if path.suffix in (".txt", ".csv") and "gzip" in self.headers.get("Accept-Encoding", ""):
             body = gzip.compress(body)
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if with_body:
-            self.wfile.write(body[: len(body) // 2] if left == 0 else body)
+        self.wfile.write(body[: len(body) // 2] if left == 0 else body)
 
     def log_message(self, *arguments: object) -> None:
         """Print nothing."""

@@ -10,7 +10,6 @@ import pytest
 from launching import ATTACHED, ONE_WORKER, Sweep, Tables, runs_alone
 from preloaded import Preloaded
 
-from clops_sweep.execution.cluster.forked_worker import PLACE
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 
 SPACE = """
@@ -59,9 +58,7 @@ def launch(console_script: str, environment: dict[str, str], tmp_path: Path) -> 
         script: str | Preloaded = console_script,
         program: str | None = None,
     ) -> Sweep:
-        there = script.environment if isinstance(script, Preloaded) else {}
-        place = {PLACE: there[PLACE]} if PLACE in there else {}
-        environ = environment | place | (changes or {})
+        environ = environment | (changes or {})
         started.append(Sweep(script, folder, environ, *(arguments or ("space.py",)), program=program))
         return started[-1]
 

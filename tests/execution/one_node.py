@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 
+import forked_worker
 from ray.cluster_utils import Cluster
-
-from clops_sweep.execution.cluster import forked_worker
-from clops_sweep.execution.ray_internals import without_dashboard
 
 node = {
     "num_cpus": 2,
@@ -16,7 +14,6 @@ node = {
     "dashboard_agent_listen_port": 0,  # agents at a port of their own: each process of the tests may have such a Ray
     "setup_worker_path": forked_worker.__file__,
 }
-with without_dashboard():
-    cluster = Cluster(initialize_head=True, head_node_args=node)
+cluster = Cluster(initialize_head=True, head_node_args=node)
 print(cluster.address, flush=True)
 sys.stdin.read()

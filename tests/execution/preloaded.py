@@ -24,8 +24,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
 
-from clops_sweep.execution.cluster import forked_worker
-from clops_sweep.execution.cluster.forked_worker import PLACE
+import forked_worker
+from forked_worker import PLACE
 
 TAG = "CLOPS_TEST_TAG"
 

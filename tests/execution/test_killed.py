@@ -145,8 +145,13 @@ def test_a_killed_worker_loses_the_run_that_it_was_in_and_not_its_job(
     kill(lost.pid)
     counted.gate.unlink()
     assert sweep.wait() == 0
-    times = collections.Counter(one.seed for one in counted.beginnings(task=0))
-    assert times == {seed: 1 + (seed == lost.seed) for seed in range(RUNS)}
+    begun = counted.beginnings(task=0)
+    again = [seed for seed, times in collections.Counter(one.seed for one in begun).items() if times > 1]
+    assert {one.seed for one in begun} == set(range(RUNS))
+    assert len(begun) == RUNS + len(again)
+    assert lost.seed in again
+    step = 10 * 10**9  # rows of runs travel with their step, of about a second
+    assert {one.seed for one in begun if one.pid == lost.pid and one.moment > lost.moment - step} >= set(again)
     done = [one.seed for one in counted.beginnings(task=5) if one.pid == lost.pid]
     assert len(done) >= 6
     found = {name: pd.read_parquet(tmp_path / "results" / name) for name in TABLES}
@@ -174,5 +179,5 @@ def test_a_dead_process_of_ray_is_said(launch: Launch, forked: Preloaded, tmp_pa
     for number, command in sweep.processes().items():
         if "/raylet/raylet " in command:
             kill(number)
-    sweep.read_until("a process of Ray on this machine has died (raylet)")
+    sweep.read_until("the scheduler of the Ray cluster, at 127.0.0.1:")
     _whole(tmp_path / "results")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
+import forked_worker
 from ray.cluster_utils import Cluster
-
-from clops_sweep.execution.cluster import forked_worker
 
 dashboard_port = int(sys.argv[1])  # 0: no dashboard
 # Agents at ports of their own: both would ask for the same one, and jobs are taken by the head's alone.

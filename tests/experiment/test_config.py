@@ -157,6 +157,21 @@ def test_counts_start_at_one_and_are_31_bit(name: str, value: int) -> None:
         _refused(name, value)
 
 
+@pytest.mark.parametrize(
+    ("name", "most", "others"),
+    [
+        ("lora_rank", "10,000", {"encoder": "run:" + "0" * 24, "strategy": "er", "network": "mlp"}),
+        ("projection_size", "100,000", {"strategy": "ranpac", "scenario": "class_il_union"}),
+        ("mlp_width", "100,000", {"network": "mlp"}),
+    ],
+)
+def test_sizes_of_arrays_are_bounded(name: str, most: str, others: dict[str, Any]) -> None:
+    largest = int(most.replace(",", ""))
+    assert RunConfig(**{name: largest}, **others).model_dump()
+    with pytest.raises(ValueError, match=f"{name} = {largest + 1}: expected a whole number, at least . and at most"):
+        RunConfig(**{name: largest + 1}, **others)
+
+
 @given(st.sampled_from(SEEDS), st.integers(-(2**40), 2**40))
 def test_seeds_are_32_bit(name: str, value: int) -> None:
     if 0 <= value < 2**32:

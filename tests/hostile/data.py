@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clops_sweep.data.files.wfdb_records import load_wfdb
 from clops_sweep.data.published import download as downloads
 from clops_sweep.data.published.download import download
 
@@ -659,8 +658,8 @@ def _download(status: int, body: Callable[[], bytes], headers: Mapping[str, str]
         server.handle_error = lambda *_: None  # the client may hang up
         server.status, server.body, server.headers = status, body(), headers
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        load_wfdb().io.download.set_db_index_url(f"http://127.0.0.1:{server.server_port}/files/")
-        downloads._PAUSES = (0.01,)  # type: ignore[misc]
+        downloads.SERVER = f"http://127.0.0.1:{server.server_port}/files/"  # type: ignore[misc]
+        downloads._RETRIES = 0  # type: ignore[misc]
         return download("mitbih", Path("data"))
 
     return call

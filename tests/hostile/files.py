@@ -196,8 +196,6 @@ SEARCHES: Mapping[str, Sequence[str]] = {
     "pruning": ["3", "'yes'", "None", "[]", "SuccessiveHalving", "SuccessiveHalving(0)", "SuccessiveHalving(1, 1)",
                 "SuccessiveHalving('1')", "SuccessiveHalving(True)", "SuccessiveHalving(1.5)", "SuccessiveHalving(None)"],
     "max_concurrent": ["0", "-1", "1.5", "'2'", "True", "[]", "float('nan')"],
-    "storage": ["3", "''", "'nonsense'", "'sqlite:///nowhere/x.db'", "'sqlite:///space.py'", "'mysql://h/x'", "[]", "'\\x1b://'",
-                "'postgresql://me:hunter2@nowhere.invalid/x'", "'redis://x'", "'http://x'"],
 }  # fmt: skip
 OF_SAMPLERS = {
     "random": ["{'no_such': 1}", "{'seed': 3}"],

@@ -64,4 +64,3 @@ def _make(template: Path, prepared: Path) -> None:
     trial = study.ask()
     trial.record_runs(sorted(store.statuses())[:1])
     trial.complete([0.5])
-    study.close()

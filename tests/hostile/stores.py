@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sqlite3
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +97,7 @@ BYTES: Mapping[str, Make] = {"an empty file": _written(b""), "noise": _written(b
 FOLDERS = ("results", "results/runs", "results/r_matrix", "results/.work", "results/.work/logs", "results/.work/checkpoints",
            "results/.work/locks", "results/.work/damaged", "results/report", "prepared", "prepared/synthetic")  # fmt: skip
 PART = f"20260101T000000-{'0' * 8}-000001-{'0' * 16}.parquet"
-FILES = (f"results/runs/{PART}", f"results/curves/{PART}", "results/.work/verified.json", "results/.work/lock", "results/optuna.db", "space.py")  # fmt: skip
+FILES = (f"results/runs/{PART}", f"results/curves/{PART}", "results/.work/verified.json", "results/.work/lock", "results/optuna.journal", "space.py")  # fmt: skip
 PREPARED = ("manifest.json", "files.json", "sources.json", "frames.npy", "index.parquet")
 
 
@@ -299,43 +298,30 @@ def _copied_part(name: str, make: Make) -> Make:
 
 # --- studies ----------------------------------------------------------------------------------------------------------
 
-STATEMENTS = [
-    "drop table studies", "drop table trials", "drop table trial_params", "drop table study_directions", "drop table version_info",
-    "drop table alembic_version", "delete from studies", "delete from trial_values", "delete from trial_params",
-    "delete from study_user_attributes", "update studies set study_name = 'x'", "update trials set number = -1",
-    "update trials set number = 99", "update trials set state = 'ODD'",
-    "update trial_values set value_type = 'ODD'", "update trial_values set objective = 7",
-    "update trial_params set param_name = 'x'", "update trial_params set param_value = 1e999",
-    "update trial_params set distribution_json = 'x'", "update trial_params set distribution_json = '{{}}'",
-    "update trial_params set distribution_json = '{deep}'", "update study_user_attributes set value_json = '{deep}'",
-    "update study_user_attributes set value_json = '{{'", "update study_user_attributes set value_json = 'null'",
-    "update study_user_attributes set value_json = '[]'", "update study_user_attributes set key = 'x'",
-    "update trial_user_attributes set value_json = '3'",
-    "update trial_user_attributes set value_json = '{deep}'", "update trial_user_attributes set value_json = '[\"../../x\"]'",
-    "update study_directions set direction = 'ODD'", "update study_directions set objective = 5", "delete from study_directions",
-    "update version_info set schema_version = 99", "update alembic_version set version_num = 'x'", "create table odd (x)",
-    "insert into study_directions values (99, 'MINIMIZE', 1, 1)", "update trials set datetime_start = 'x'", "pragma user_version = 7",
-]  # fmt: skip
+EDITS = {
+    "the name of the study": (rb'"study_name":"[^"]*"', rb'"study_name":"x"'), "a direction": (rb'"directions":\[2\]', rb'"directions":[7]'),
+    "an operation": (rb'"op_code":\d+', rb'"op_code":99'), "a deep attribute": (rb'"user_attr":\{', rb'"user_attr":{"a":' + b"[" * 5000 + b"]" * 5000 + b","),
+    "a definition": (rb'"definition":\{', rb'"definition":null,"x":{'), "a state": (rb'"state":\d', rb'"state":9'),
+    "a value": (rb'"values":\[[^]]*\]', rb'"values":["x"]'), "a parameter": (rb'"param_name":"[^"]*"', rb'"param_name":"x"'),
+    "a distribution": (rb'"distribution":"', rb'"distribution":"{{'), "a run": (rb'"run_ids":\[', rb'"run_ids":["../../x",'), "a time": (rb'"datetime_start":"', rb'"datetime_start":"x'),
+}  # fmt: skip
 
 
-def _edited_study(statement: str) -> Make:
+def _edited_study(pattern: bytes, replacement: bytes) -> Make:
     def edit(path: Path) -> None:
-        with closing(sqlite3.connect(path)) as connection:
-            connection.execute(statement.format(deep="[" * 5000 + "]" * 5000))
-            connection.commit()
+        path.write_bytes(re.sub(pattern, replacement, path.read_bytes()))
 
     return edit
 
 
 def studies() -> Iterator[Case]:
-    """The database of a study, edited by something else than Optuna."""
-    for statement in STATEMENTS:
+    """The journal of a study, edited by something else than Optuna."""
+    for what, edit in EDITS.items():
         for verb in ("status search", "launch search", "report search"):
-            yield case(statement[:80], verb, {"results/optuna.db": _edited_study(statement)})
+            yield case(f"optuna.journal: {what}", verb, {"results/optuna.journal": _edited_study(*edit)})
     for what, change in {
         "half of it": lambda whole: whole[: len(whole) // 2],
-        "one page": lambda whole: whole[:4096],
-        "noise in its middle": lambda whole: whole[:20_000] + b"\xa5" * 3000 + whole[23_000:],
+        "noise in its middle": lambda whole: whole[:300] + b"\xa5" * 300 + whole[600:],
     }.items():
         for verb in ("status search", "launch search", "report search", "doctor"):
-            yield case(f"optuna.db: {what}", verb, {"results/optuna.db": edited(change)})
+            yield case(f"optuna.journal: {what}", verb, {"results/optuna.journal": edited(change)})

@@ -26,7 +26,6 @@ from torch.utils._pytree import tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from clops_sweep import ContinualRun
-from clops_sweep.execution.devices.speed import measure
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import run as run_module
 from clops_sweep.learning.learners.backend import make_learner
@@ -178,15 +177,6 @@ def distances(strategy: str, acquisition: str, kind: str, network: str) -> dict[
     return dict(differing(found, expected))
 
 
-def timed(network: str) -> dict[str, float]:
-    """Time a network on the device, which is no faster than the CPU."""
-    before = torch.get_rng_state()
-    with Near():
-        speed = measure(tiny_config("class_il", network=network), tiny_frames("class_il"), DEVICE)
-    assert torch.equal(torch.get_rng_state(), before)
-    return vars(speed)
-
-
 def differing(found: RunResult, expected: RunResult) -> Iterator[tuple[str, float]]:
     for name, table in expected.tables.items():
         for column in table.columns:
@@ -213,5 +203,4 @@ if __name__ == "__main__":
     page = (Path(__file__).resolve().parents[2] / "docs" / "own_method.md").read_text()
     exec("\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:4]))
     for case in sys.argv[1:]:
-        found = timed(case.partition(" ")[2]) if case.startswith("speed ") else distances(*case.split())
-        print(json.dumps(found), flush=True)
+        print(json.dumps(distances(*case.split())), flush=True)

@@ -2,41 +2,59 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clops_sweep.learning import streams
-from clops_sweep.learning.batches import Epoch, Instances, Replay
+from clops_sweep.learning.batches import Batch, Epoch, Instances, Replay
+from clops_sweep.learning.replay.mini_batches import joined
 
 
-def instances(first: int, count: int) -> Instances:
+def weight(row: Any) -> Any:
+    return 1 + row / 64
+
+
+def instances(first: int, count: int, weighted: bool) -> Instances:
     rows = torch.arange(first, first + count).expand(2, -1)
-    return Instances(rows, rows[:, :, None].float())
+    return Instances(rows, rows[:, :, None].float()).weighted(weight(rows) if weighted else None)
 
 
 @settings(max_examples=60)
-@given(st.integers(1, 20), st.integers(0, 15), st.integers(1, 9), st.randoms(use_true_random=False))
+@given(
+    st.integers(1, 20), st.integers(0, 15), st.integers(1, 9), st.integers(1, 2),
+    st.booleans(), st.booleans(), st.randoms(use_true_random=False),
+)  # fmt: skip
 def test_every_instance_comes_once_and_each_mean_is_a_mean(
-    size: int, extra: int, batch_size: int, random: object
+    size: int, extra: int, batch_size: int, smallest: int, weighted: bool, replay_weighted: bool, random: Any
 ) -> None:
-    replay = Replay(instances(100, extra), torch.linspace(0.5, 1, extra).expand(2, -1)) if extra else None
+    factors = torch.linspace(0.5, 1, 15).expand(2, -1)
+    parts = [
+        Replay(instances(100 + first, last - first, replay_weighted), factors[:, first:last])
+        for first, last in ((0, extra // 2), (extra // 2, extra))
+    ]
     orders = []
     for _ in range(2):
         order = list(range(size + extra))
-        random.shuffle(order)  # type: ignore[attr-defined]
+        random.shuffle(order)
         orders.append(order)
-    epoch = Epoch(instances(0, size), replay, torch.tensor(orders), batch_size)
+    task = instances(0, size, weighted)
+    epoch = Epoch(task, Replay.union(parts) if extra else None, torch.tensor(orders), batch_size, smallest)
     batches = list(epoch.batches())
-    assert [batch.rows.shape[1] for batch in batches] == epoch.sizes
+    sizes, left = list[int](), size + extra
+    while left:
+        sizes.append(left if left < batch_size + smallest else batch_size)
+        left -= sizes[-1]
+    assert [batch.rows.shape[1] for batch in batches] == epoch.sizes == sizes
     assert [batch.number for batch in batches] == list(range(len(batches)))
-    assert [len(batch.draws) for batch in batches[:-1]] == [batch_size] * (len(batches) - 1)
     assert torch.cat([batch.draws for batch in batches]).tolist() == list(range(size + extra))
     union = [*range(size), *range(100, 100 + extra)]
     for run in range(2):
         rows = torch.cat([batch.rows[run] for batch in batches]).tolist()
-        assert rows == [union[place] for place in orders[run]]
+        assert rows == epoch.whole.rows[run].tolist() == [union[place] for place in orders[run]]
         for batch in batches:
             own = [row < 100 for row in batch.rows[run].tolist()]
             assert batch.current[run].tolist() == own
@@ -44,21 +62,61 @@ def test_every_instance_comes_once_and_each_mean_is_a_mean(
             assert batch.targets[run, :, 0].tolist() == batch.rows[run].tolist()
             for place, is_current in enumerate(own):
                 row = int(batch.rows[run, place])
-                if is_current:
-                    assert int(batch.positions[run, place]) == row
-                    expected = 1 / sum(own)
-                else:
-                    assert replay is not None
-                    assert int(batch.positions[run, place]) == 0
-                    expected = float(replay.factors[run, row - 100]) / (len(own) - sum(own))
-                assert float(batch.weights[run, place]) == pytest.approx(expected, rel=1e-6)
+                assert int(batch.positions[run, place]) == (row if is_current else 0)
+                factor = weight(row) if (weighted if is_current else replay_weighted) else 1.0
+                factor *= 1.0 if is_current else float(factors[run, row - 100])
+                count = sum(own) if is_current else len(own) - sum(own)
+                assert float(batch.factors[run, place]) == pytest.approx(factor, rel=1e-6)
+                assert float(batch.weights[run, place]) == pytest.approx(factor / count, rel=1e-6)
+            for name, values in vars(batch.plain()).items():
+                assert values is getattr(batch, name)
+
+
+def test_instances_at_positions() -> None:
+    task, positions = instances(0, 9, True), torch.tensor([[3, 3, 8], [0, 7, 2]])
+    found = task.at(positions)
+    assert torch.equal(found.rows, positions)
+    assert torch.equal(found.targets, positions[:, :, None].float())
+    assert torch.equal(found.loss_weights, weight(positions))
+    assert torch.equal(instances(0, 9, False).at(positions).loss_weights, torch.ones(2, 3))
 
 
 def test_what_is_kept_for_a_batch() -> None:
-    task = Instances(torch.arange(14).view(2, 7), torch.zeros(2, 7, 3))
-    epoch = Epoch(task, None, streams.permutations([1, 2], 7, "test"), 5)
+    task = Instances(torch.arange(12).view(2, 6), torch.zeros(2, 6, 3))
+    epoch = Epoch(task, None, streams.permutations([1, 2], 6, "test"), 5)
     kept = torch.arange(4).view(2, 2)
     epoch.keep("kept", kept)
     assert [epoch.kept_for("kept", batch).tolist() for batch in epoch.batches()] == kept.tolist()
     epoch.keep("kept", kept + 5)
     assert [epoch.kept_for("kept", batch).tolist() for batch in epoch.batches()] == (kept + 5).tolist()
+    assert Epoch(task, None, streams.permutations([1, 2], 6, "test"), 5, smallest=2).sizes == [6]
+
+
+def test_memory_batches_of_an_epoch() -> None:
+    epoch = Epoch(instances(0, 12, False), None, streams.permutations([1, 2], 12, "test"), 5)
+    positions, keys = streams.permutations([3, 4], 12, "test"), torch.arange(12).view(3, 2, 2)
+    for draws in (None, torch.arange(12).view(3, 4) + 7):
+        epoch.keep_memory("past", instances(20, 12, True).at(positions), keys, draws)
+        whole, all_keys = epoch.memory("past")
+        for number, batch in enumerate(epoch.batches()):
+            found, of_batch = epoch.memory("past", batch)
+            rows = 20 + positions[:, 4 * number : 4 * number + 4]
+            assert torch.equal(found.rows, rows)
+            assert torch.equal(found.targets, rows[:, :, None].float())
+            assert torch.equal(found.weights, weight(rows) / 4)
+            assert found.draws.dtype == torch.int64
+            assert found.draws.tolist() == (list(range(4)) if draws is None else draws[number].tolist())
+            assert torch.equal(of_batch, keys[number])
+            assert torch.equal(all_keys[number], of_batch)
+            for name, values in vars(found).items():
+                assert torch.equal(getattr(whole, name)[number], values)
+
+
+def test_replayed_instances_behind_a_batch() -> None:
+    batch, replay = instances(0, 4, False), instances(100, 6, True)
+    plain = Batch(batch.rows, batch.targets, torch.full((2, 4), 0.25), torch.arange(12, 16))
+    found = joined(plain, Replay(replay, torch.ones(2, 6)), 8)
+    assert found.rows.tolist() == [[*range(4), *range(100, 106)]] * 2
+    assert torch.equal(found.targets[:, :, 0], found.rows.float())
+    torch.testing.assert_close(found.weights, torch.cat([plain.weights, weight(replay.rows) / 6], dim=1))
+    assert found.draws.tolist() == [*range(12, 16), *range(2**20 + 8, 2**20 + 14)]

@@ -15,7 +15,6 @@ from torch import nn
 
 from clops_sweep import ContinualRun, RunConfig, UsageError
 from clops_sweep.analysis import draw_learning_curves, learning_curves
-from clops_sweep.execution.devices.speed import speed_key
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.testing import tiny_config, tiny_frames
@@ -164,7 +163,6 @@ def test_a_stream_is_computed_alone_and_fields_of_the_other_kind_make_no_differe
     epochs = config.replace(stream="epochs")
     assert epochs.replace(steps_per_batch=3, prequential_window=7).identity == epochs.identity
     assert "stream" not in epochs.identity
-    assert len({speed_key(of, tiny_frames("time_il")) for of in (config, epochs)}) == 2
 
 
 def test_the_learning_curve_of_a_stream_is_prequential() -> None:

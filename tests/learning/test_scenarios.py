@@ -55,7 +55,9 @@ def run_of(variant: str, **settings: Any) -> tuple[ContinualRun, RunResult]:
 def by_scikit_learn(kind: str, targets: np.ndarray[Any, Any], p: np.ndarray[Any, Any]) -> dict[str, float]:
     """Return the measures of probabilities on one task, from their definitions in scikit-learn."""
     varying = np.flatnonzero(np.ptp(targets, axis=0))
-    auc = np.mean([roc_auc_score(targets[:, c], p[:, c]) for c in varying])
+    if kind != "softmax" and not len(varying):
+        return dict(zip(WITHIN_A_TASK, (np.nan, accuracy_score(targets > 0.5, p > 0.5), np.nan, np.nan), strict=True))
+    auc = np.mean([roc_auc_score(targets[:, c], p[:, c]) for c in varying]) if len(varying) else np.nan
     if kind == "softmax":
         truth, said = targets.argmax(1), p.argmax(1)
         f1 = f1_score(truth, said, labels=np.unique(truth), average="macro", zero_division=0)
@@ -168,26 +170,32 @@ def test_runs_in_lockstep_have_the_measures_and_predictions_that_they_have_alone
 @pytest.mark.parametrize("kind", ["binary", "softmax", "multilabel"])
 def test_hits_of_random_scores(kind: Any) -> None:
     generator = np.random.default_rng(3)
+    firsts = [[1, 1, 1], [1] + [0] * 6, [0] + [1] * 39, generator.integers(0, 2, 200)]  # of all, of one, of all but one
     targets, logits = [], []
-    for size in (7, 40, 200):
-        classes = {"binary": 1, "softmax": 5, "multilabel": 4}[kind]
-        labels = generator.integers(0, 4, size)  # the softmax's fifth class never occurs, but may be predicted
-        hot = np.eye(5)[labels] if kind == "softmax" else generator.integers(0, 2, (size, classes))
+    for first in firsts:
+        classes, size = {"binary": 1, "softmax": 5, "multilabel": 4}[kind], len(first)
+        hot, z = generator.integers(0, 2, (size, classes)), generator.standard_normal((2, size, classes))
+        hot[:, 0] = first
+        if kind == "softmax":  # the fifth class never occurs, but may be predicted
+            hot = np.eye(5)[np.where(first, 0, generator.integers(1, 4, size))]
+        else:
+            z[:, ::3, 0] = 0  # a probability of 1/2
         targets.append(hot.astype(np.float32))
-        logits.append(generator.standard_normal((2, size, classes)).astype(np.float32))
+        logits.append(z.astype(np.float32))
     hits = TaskHits(kind, targets, torch.device("cpu"))
     scores = hits.scores(hits.counts(torch.from_numpy(np.concatenate(logits, axis=1))).double().numpy())
     for task, (hot, z) in enumerate(zip(targets, logits, strict=True)):
         for run in range(2):
             p = 1 / (1 + np.exp(-z[run].astype(np.float64)))  # also in the order of the softmax
             expected = list(by_scikit_learn(kind, hot, p).values())[1:]
-            assert [score[run, task] for score in scores] == pytest.approx(expected, abs=1e-12)
+            assert [score[run, task] for score in scores] == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 def test_what_guessing_is_worth() -> None:
     assert metrics.chance_of("auc", "softmax", 7) == metrics.chance_of("accuracy", "binary", 1) == 0.5
     assert metrics.chance_of("f1", "softmax", 4) == 0.25
     assert metrics.chance_of("accuracy", "multilabel", 3) == 0.125
+    assert metrics.chance_of("balanced_accuracy", "multilabel", 3) == metrics.chance_of("f1", "multilabel", 3) == 0.5
     assert metrics_of("accuracy") == (
         "accuracy", "accuracy_bwt", "accuracy_bwt_t", "accuracy_bwt_lambda", "accuracy_fwt", "accuracy_forgetting",
         "average_incremental_accuracy",

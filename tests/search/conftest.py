@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
-from alembic.script import ScriptDirectory
-from optuna.storages._rdb.storage import _VersionManager
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.execution.display.live import Results
@@ -29,21 +27,6 @@ from clops_sweep.store.tables import SCHEMAS
 from tests.stores import write_failed, write_finished
 
 TASKS = 6
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _migrations_read_once() -> Iterator[None]:
-    """Optuna executes the dozen files of its migrations two or three times for each database that it opens."""
-    read, found = _VersionManager._create_alembic_script, list[ScriptDirectory]()
-
-    def once(manager: _VersionManager) -> ScriptDirectory:
-        if not found:
-            found.append(read(manager))
-        return found[0]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_VersionManager, "_create_alembic_script", once)
-        yield
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 import uuid
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,8 +19,8 @@ from hypothesis import strategies as st
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace, SuccessiveHalving
 from clops_sweep.errors import UsageError
 from clops_sweep.execution.reports import Unrecorded, WorkerDied
-from clops_sweep.search.records import StudyRecord, TrialRecord
-from clops_sweep.search.storage import only_driver, place, study_url
+from clops_sweep.search.records import STUDIES, StudyRecord, TrialRecord
+from clops_sweep.search.storage import only_driver, open_journal
 from clops_sweep.search.study import DEFINITION, SearchStudy, read_study
 from clops_sweep.store.run_store import RunStore
 
@@ -91,7 +89,7 @@ def test_the_best_trials_are_those_that_brute_force_and_optuna_find(world: Any) 
     ]
     assert [trial.number for trial in record.best] == front
     assert 1 < len(front) < 9
-    theirs = optuna.load_study(study_name="it", storage=study_url(it, world.store))
+    theirs = optuna.load_study(study_name="it", storage=open_journal(world.store))
     assert sorted(trial.number for trial in theirs.best_trials) == front
     assert theirs.metric_names == list(objectives)
     one = replace(it, name="one", search=replace(it.search, objectives={"auc": "maximize"}))
@@ -310,21 +308,31 @@ def test_objectives_that_are_not_defined_fail_the_trial(world: Any) -> None:
         assert (trial.state, trial.error) == ("failed", "projections is not defined in all of its runs")
 
 
-def test_a_database_that_fails_ends_the_search_with_a_sentence(world: Any) -> None:
+def test_a_journal_that_cannot_be_written_ends_the_search_with_a_sentence(world: Any) -> None:
     it = space()
     feed, _ = world.driver(it)
     job = feed.next_job(1)
     result = world.work(job)
-    with sqlite3.connect(world.folder / "optuna.db") as database:
-        database.execute("DROP TABLE trial_user_attributes")
+    (world.folder / STUDIES).unlink()
+    (world.folder / STUDIES).mkdir()
     feed.report(job, result)
     other = feed.next_job(1)
     feed.report(other, world.work(other))
     assert feed.finished
     assert feed.error is not None
-    assert feed.error.startswith(f"study database {world.folder}/optuna.db: ")
+    assert "Is a directory" in feed.error
     assert "\n" not in feed.error
     assert len(world.store.statuses()) == 2  # what was computed is there
+
+
+def test_a_line_that_a_killed_driver_has_not_finished_is_dropped(world: Any) -> None:
+    it = space(n_trials=2)
+    world.finish(it)
+    with (world.folder / STUDIES).open("ab") as file:
+        file.write(b'{"op_code":4,"worker_id":"x","stu')
+    assert len(study(world, it).trials) == 2
+    world.finish(replace(it, search=replace(it.search, n_trials=3)))
+    assert [trial.state for trial in study(world, it).trials] == ["complete"] * 3
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -352,7 +360,7 @@ def test_another_definition_is_refused(world: Any, changes: dict[str, Any], sent
     for attempt in (lambda: read_study(changed, world.store), lambda: SearchStudy(changed, world.store, world.data)):
         with pytest.raises(UsageError) as raised:
             attempt()
-        assert f"search space 'it': its study in {world.folder}/optuna.db was {sentence}" in str(raised.value)
+        assert f"search space 'it': its study in {world.folder}/{STUDIES} was {sentence}" in str(raised.value)
         assert "\n" not in str(raised.value)
 
 
@@ -370,7 +378,7 @@ def test_other_data_are_refused_and_another_sampler_or_number_is_not(world: Any)
 def test_a_study_goes_on_with_defaults_of_fields_that_are_newer_than_it(world: Any) -> None:
     it = space(n_trials=1)
     world.finish(it)
-    stored = optuna.load_study(study_name="it", storage=study_url(it, world.store))
+    stored = optuna.load_study(study_name="it", storage=open_journal(world.store))
     older = dict(stored.user_attrs[DEFINITION])
     assert older.pop("base.blurry") == 0.0
     assert older.pop("base.stream") == "epochs"
@@ -384,8 +392,7 @@ def test_a_study_goes_on_with_defaults_of_fields_that_are_newer_than_it(world: A
 
 def test_a_study_that_something_else_made_is_refused(world: Any) -> None:
     it = space()
-    url = study_url(it, world.store)
-    optuna.create_study(study_name="it", storage=url).add_trial(optuna.create_trial(value=1.0))
+    optuna.create_study(study_name="it", storage=open_journal(world.store)).add_trial(optuna.create_trial(value=1.0))
     with pytest.raises(UsageError, match="was created by another program; give the search space another name"):
         SearchStudy(it, world.store, world.data)
 
@@ -404,44 +411,6 @@ def test_a_search_has_one_driver_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize(
-    ("storage", "sentence"),
-    [
-        ("sqlite:////nowhere/at/all.db", "study database /nowhere/at/all.db: there is no folder to put it into"),
-        ("hello", "study database 'hello': Could not parse SQLAlchemy URL"),
-        ("nosql://user:secret@host/db", "study database nosql://user:***@host/db: "),
-    ],
-)
-def test_databases_that_cannot_be_used(world: Any, storage: str, sentence: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        SearchStudy(space(storage=storage), world.store, world.data)
-    assert str(raised.value).startswith(sentence)
-    assert "\n" not in str(raised.value)
-
-
-def test_a_study_is_beside_the_results_or_where_it_is_said(world: Any, tmp_path: Path) -> None:
-    odd = type(world)(tmp_path / "it's {odd} #1")
-    odd.finish(space(n_trials=1))
-    assert (odd.folder / "optuna.db").is_file()
-    assert study(odd, space()).trials[0].state == "complete"
-    with pytest.raises(UsageError, match=r"a folder with \? or % in its path cannot hold a study's database"):
-        study_url(space(), RunStore(tmp_path / "why?"))
-    elsewhere = space(n_trials=1, storage=f"sqlite:///{tmp_path}/elsewhere.db")
-    world.finish(elsewhere)
-    assert study(world, elsewhere).trials[0].state == "complete"
-    assert not (world.folder / "optuna.db").exists()
-
-    class Remote:
-        uri = "s3://me:secret@bucket/results"
-        files = SimpleNamespace(shown="s3://bucket/results", folder=None)
-
-    with pytest.raises(
-        UsageError, match=r"no database can be kept at s3://bucket/results; expected OptunaSearch\(storage="
-    ):
-        study_url(space(), Remote())  # type: ignore[arg-type]
-    assert place("postgresql://me:secret@host/db") == "postgresql://me:***@host/db"
-
-
 def test_options_that_a_sampler_does_not_take(world: Any) -> None:
     with pytest.raises(
         UsageError, match=r"sampler_options of 'random' \(popultion\): .*unexpected keyword argument 'popultion'"
@@ -449,10 +418,8 @@ def test_options_that_a_sampler_does_not_take(world: Any) -> None:
         SearchStudy(space(sampler="random", sampler_options={"popultion": 3}), world.store, world.data)
 
 
-def test_reading_makes_no_database(world: Any) -> None:
+def test_reading_makes_no_journal(world: Any) -> None:
     assert read_study(space(), world.store) is None
-    assert not (world.folder / "optuna.db").exists()
-    with sqlite3.connect(world.folder / "optuna.db"):
-        pass
-    (world.folder / "optuna.db").touch()
+    assert not (world.folder / STUDIES).exists()
+    (world.folder / STUDIES).touch()
     assert read_study(space(), world.store) is None

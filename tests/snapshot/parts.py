@@ -15,6 +15,8 @@ from pathlib import Path
 
 import optuna
 import pandas as pd
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
 from clops_sweep import ContinualRun, RunConfig, native, read, sweep
 from clops_sweep.data.preparing.prepare import open_frames, prepare
@@ -86,7 +88,9 @@ def swept() -> Tables:
             outcome = sweep(OWN, results, prepared_root=prepared_root, data_root=folder)
         assert not outcome.failures, outcome.failures
         stored = {name: read(results, name) for name in TABLES}
-        study = optuna.load_study(study_name=search.name, storage=f"sqlite:///{results / 'optuna.db'}")
+        study = optuna.load_study(
+            study_name=search.name, storage=JournalStorage(JournalFileBackend(str(results / "optuna.journal")))
+        )
         trials = [
             {
                 "state": trial.state.name,

@@ -65,7 +65,7 @@ def test_models_without_their_list_are_absent(tmp_path: Path) -> None:
     assert (models.runs("last"), models.has(IDS[0], "last")) == (set(), False)
 
 
-@pytest.mark.parametrize("what", ["changed", "missing", "list", "those of another run"])
+@pytest.mark.parametrize("what", ["changed", "missing", "list", "deep", "long", "those of another run"])
 def test_damage_is_seen(tmp_path: Path, finished_tables: Tables, what: str) -> None:
     written(tmp_path, finished_tables)
     folder = tmp_path / "models" / IDS[0]
@@ -75,6 +75,10 @@ def test_damage_is_seen(tmp_path: Path, finished_tables: Tables, what: str) -> N
         (folder / "task_3.safetensors").unlink()
     elif what == "list":
         (folder / "last.json").write_text("[]")
+    elif what == "deep":
+        (folder / "last.json").write_text("[" * 100_000)
+    elif what == "long":
+        (folder / "last.json").write_text(f'{{"task_1{"0" * 5000}.safetensors": "hash"}}')
     else:
         shutil.rmtree(folder)
         shutil.copytree(tmp_path / "models" / IDS[1], folder)

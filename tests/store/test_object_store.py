@@ -12,13 +12,14 @@ from click.testing import CliRunner
 from pyarrow import fs
 from s3_server import serving_s3
 
-from clops_sweep import RunConfig, delete, merge
+from clops_sweep import OptunaSearch, RunConfig, SearchSpace, delete, merge
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.failures import failures
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.launch import resume_command
 from clops_sweep.errors import UsageError
+from clops_sweep.search.study import SearchStudy, read_study
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.launches import LaunchFile, UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
@@ -238,3 +239,20 @@ def test_launches_are_seen(server: Server) -> None:
     assert [it.name for it in runs_under_way(store)] == ["first, seed 0"]
     first.remove()
     assert runs_under_way(store) == ()
+
+
+def test_a_study_lies_beside_the_results(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = SearchSpace("s", RunConfig(), search=OptunaSearch({"batch_size": [8, 16]}, n_trials=2), seeds=[0])
+    for machine in ("first", "second"):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / machine))
+        study = SearchStudy(space, server.store("searched"), {})
+        trial = study.ask()
+        trial.record_runs([_id(trial.number)])
+        trial.complete([0.5 + trial.number])
+    record = read_study(space, server.store("searched"))
+    assert record is not None
+    assert [(trial.number, trial.values, trial.run_ids) for trial in record.trials] == [
+        (0, (0.5,), (_id(0),)),
+        (1, (1.5,), (_id(1),)),
+    ]
+    assert read_study(space, server.store("elsewhere")) is None

@@ -21,8 +21,8 @@ import torch
 
 from clops_sweep import RunConfig
 from clops_sweep.cli.command import main
+from clops_sweep.data.files.folder import held
 from clops_sweep.store.checkpoint import CheckpointFile, sealed
-from clops_sweep.store.locks import held
 from clops_sweep.store.parts import encoded, named
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
@@ -192,7 +192,7 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(place: Path, mo
     outside = place / "finished-x.parquet"
     monkeypatch.setattr("clops_sweep.data.files.folder.secrets.token_hex", lambda size: "0" * 2 * size)
     final = place / "results" / "runs" / "new"
-    beside = final.parent / f".{final.name}.{socket.gethostname()}.{os.getpid()}.{'0' * 8}.partial"
+    beside = final.parent / f".{final.name}.{socket.gethostname()}.{'0' * 8}.partial"
     beside.symlink_to(outside)
     with pytest.raises(FileExistsError):
         RunStore(place / "results").files.write(str(final), b"content")

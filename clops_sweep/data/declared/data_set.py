@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.catalog import DATASETS, OptionValue, Rules
+from clops_sweep.data.catalog import DATASETS, Declared, OptionValue, Rules
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.declared_files import declared_files
-from clops_sweep.data.declared.declared_function import declaration, recordings_of
+from clops_sweep.data.declared.one_by_one import one_by_one
 from clops_sweep.data.declared.portions import Portion
+from clops_sweep.data.declared.recordings import Recordings
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.frames import VALIDATION
-from clops_sweep.data.records import Common, Index, Source, Windows
+from clops_sweep.data.records import Common, EveryRecordFails, Index, Source, Windows
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.splits.known_splits import known_split
 from clops_sweep.data.splits.split_program import balanced_split, uncovered_classes
-from clops_sweep.errors import UsageError, nearest, nearest_or_all
+from clops_sweep.errors import AbsentData, UsageError, nearest, nearest_or_all, one_line, user_code
 
 FEW_PATIENTS: Final = 60
 """Most patients that the integer programme of `balanced_split` splits; it takes seconds, more with more patients."""
@@ -95,7 +99,7 @@ class DataSet:
         if self.built_in:
             return self._tables
         self._root = data_root
-        return tuple(declared_files(self.name, declaration(self.name).files, data_root).values())
+        return tuple(declared_files(self.name, _declaration(self.name).files, data_root).values())
 
     def find(self, data_root: Path | None) -> Iterable[Source]:
         """Return the records under `data_root` in a fixed order: a list, unless in memory; UsageError without any."""
@@ -105,7 +109,7 @@ class DataSet:
             self._tables = tuple(dict.fromkeys(table for source in found for table in source.tables))
             return found
         self.look(data_root)
-        self.common, sources = recordings_of(self.name, self._root)
+        self.common, sources = _recordings_of(self.name, self._root)
         reference = DATASETS[self.name].reference_lead
         if reference is not None and reference not in self.common.channels:
             known = ", ".join(self.common.channels)
@@ -125,9 +129,6 @@ class DataSet:
             self.frame_seconds = frame / (self.common.rate or rate)
         if not isinstance(source, Portion):
             return
-        if source.columns.parts is not None:
-            self._parts |= dict(zip(source.columns.patients, source.columns.parts, strict=True))
-        self.given_split = bool(self._parts)
         if self._first is None:
             self._first, self.sampling_rate = (name, frame, rate), self.common.rate or rate
         first, expected, its_rate = self._first
@@ -141,6 +142,9 @@ class DataSet:
                 f"signals: recording {shorten(name)!r} makes frames of {frame} samples where "
                 f"{shorten(first)!r} makes frames of {expected}; give window_seconds to cut frames of one length"
             )
+        if source.columns.parts is not None:
+            self._parts |= dict(zip(source.columns.patients, source.columns.parts, strict=True))
+        self.given_split = bool(self._parts)
 
     def file_key(self, file: Path) -> str:
         """Return the key of a source file in the manifest: its name, or its path under the data root."""
@@ -235,3 +239,72 @@ def _chosen(name: str, rules: Rules, options: Mapping[str, OptionValue]) -> dict
             )
         chosen[key] = kind(value)
     return chosen
+
+
+def _declaration(name: str) -> Declared:
+    """Return the declaration of a data set.
+
+    Raises:
+        AbsentData: no file in this process declares it.
+    """
+    declared = DATASETS.declared(name)
+    if declared is None:
+        raise AbsentData(
+            f"dataset {name!r} is not declared by any given file; pass the file that declares it: --plugins FILE"
+        )
+    return declared
+
+
+def _recordings_of(name: str, root: Path | None) -> tuple[Common, Iterable[Source]]:
+    """Return the values common to the recordings of a data set, and its recordings."""
+    declared = _declaration(name)
+    try:
+        with user_code(partial(_raised, declared)):
+            returned = declared.member(root)
+        if isinstance(returned, Recordings):
+            if declared.recording:
+                given = next(iter(declared.recording))
+                raise UsageError(f"{given}: only for functions that yield Recording(...); pass it to Recordings(...)")
+            return replace(returned.common, name=name), returned.sources()
+        if not isinstance(returned, Iterator):
+            what = "nothing" if returned is None else f"a {type(returned).__name__}"
+            raise UsageError(f"the function returns {what}; expected Recordings(...), or that it yields Recording(...)")
+        common, yielded = one_by_one(_guarded(returned, declared), declared.recording)
+    except UsageError as problem:
+        raise _refused(name, str(problem)) from None
+    return replace(common, name=name), _prefixed(name, yielded)
+
+
+def _refused(name: str, what: str) -> UsageError:
+    """Return an error that begins with the data set."""
+    return EveryRecordFails(what if what.startswith(f"dataset {name!r}") else f"dataset {name!r}: {what}")
+
+
+def _prefixed(name: str, yielded: Iterator[Source]) -> Iterator[Source]:
+    try:
+        yield from yielded
+    except UsageError as problem:
+        raise _refused(name, str(problem)) from None
+
+
+def _guarded(yielded: Iterator[Any], declared: Declared) -> Iterator[Any]:
+    """Yield from a generator; errors of its code become one sentence."""
+    ended = object()
+    while True:
+        with user_code(partial(_raised, declared)):
+            each = next(yielded, ended)
+        if each is ended:
+            return
+        yield each
+
+
+def _raised(declared: Declared, error: BaseException) -> UsageError:
+    """Return one sentence about an error of a declared function, with its line."""
+    place = getattr(declared.member, "__code__", None)
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if place is not None and frame.filename == place.co_filename
+    ]
+    line = f" in line {lines[-1]}" if lines else ""
+    return UsageError(f"the function raises {type(error).__name__}{line}: {one_line(error)[:300]}")

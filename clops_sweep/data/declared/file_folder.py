@@ -23,6 +23,7 @@ from clops_sweep.data.declared.label_table import (
     Table,
     by_name,
     columns_of,
+    first_readable,
     located,
     of_header,
     read_rows,
@@ -118,7 +119,9 @@ def signal_files(
             f"{shorten(place)}, and neither is any other name"
         )
     said = units if gain is None else None  # a gain leads to `units` whatever the columns say
-    columns, wanted, sample = _first_columns(there, checks.channels(channels), rate, skip_lines, said)
+    columns, wanted, sample = first_readable(
+        there, lambda file: _columns(file, checks.channels(channels), rate, skip_lines, said)
+    )
     narrow = stored_as(sample.dtype, windowing[2]) is np.int16
     gains = checks.gains(gain, len(columns))
     used = [(row, file, label) for row, file in listed if (label := labels.of(row["label"])) is not None]
@@ -143,23 +146,10 @@ def signal_files(
     return common, recordings, facts
 
 
-def _first_columns(
-    files: Sequence[Path], channels: _Channels, rate: float, skip_lines: int | None, units: str | None
-) -> tuple[tuple[str, ...], tuple[str | int, ...] | None, NDArray[Any]]:
-    """Return the names of the channels, what to read of each file, and the samples of the first readable one."""
-    problem = None
-    for file in files:
-        try:
-            return _columns(file, channels, rate, skip_lines, units)
-        except UsageError as error:
-            problem = problem or error
-    assert problem is not None
-    raise problem
-
-
 def _columns(
     file: Path, channels: _Channels, rate: float, skip_lines: int | None, units: str | None
 ) -> tuple[tuple[str, ...], tuple[str | int, ...] | None, NDArray[Any]]:
+    """Return the names of the channels, what to read of each file, and the samples of this one."""
     wanted, lines = channels, skip_lines or 0
     if file.suffix != ".npy":
         titles = _layout(file, lines).titles

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, shown
 
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]*$")
+_Read = TypeVar("_Read")
 _UNDECODED = "\ufffd"
 """Replacement of invalid UTF-8."""
 
@@ -239,6 +240,22 @@ def by_any_name(files: Mapping[str, Path], name: str) -> Path | None:
     """Return the file with a name, which may have another extension, such as that of a signal file."""
     plain = PurePosixPath(name.replace("\\", "/")).as_posix()
     return files.get(plain) or files.get(_ENDING.sub("", plain))
+
+
+def first_readable(files: Iterable[Path], read: Callable[[Path], _Read]) -> _Read:
+    """Return what `read` returns for the first file that it can read; the others are reported by their readers.
+
+    Raises:
+        UsageError: none can be read; that of the first file.
+    """
+    problem = None
+    for file in files:
+        try:
+            return read(file)
+        except UsageError as error:
+            problem = problem or error
+    assert problem is not None
+    raise problem
 
 
 def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:

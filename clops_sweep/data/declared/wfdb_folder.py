@@ -19,6 +19,7 @@ from clops_sweep.data.declared.label_table import (
     by_any_name,
     by_name,
     columns_of,
+    first_readable,
     located,
     of_header,
     read_rows,
@@ -165,7 +166,7 @@ def wfdb_files(
     written = [] if from_notes else [row["label"] for row, _ in rows]
     labels = Labels(classes, separator, written)
     wanted = checks.channels(channels)
-    names, units = _first([header for _, header in rows], wanted)
+    names, units = first_readable((header for _, header in rows), lambda header: _first(header, wanted))
     # a record with other signals, or of several segments, makes all of them float32
     integers = windowing[2] is None and all(header not in summaries or summaries[header].narrow for _, header in rows)
     notes = None
@@ -199,26 +200,17 @@ def wfdb_files(
     return common, recordings, known
 
 
-def _first(files: Sequence[Path], channels: Sequence[str | int] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return channels and units of the first record that can be read; the others are reported by their readers.
+def _first(path: Path, channels: Sequence[str | int] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return channels and units of a record.
 
     Units that can be converted into each other become that of the first channel that has one of them.
     """
-    problem = None
-    for path in files:
-        try:
-            leads, units = leads_of(path)
-            wanted = channels or [lead for lead in leads if not lead.endswith("DF Annotations")]  # text in EDF and BDF
-            chosen = positions(path, leads, wanted)
-            common = [
-                next(other for other in map(units.__getitem__, chosen) if factor(units[lead], other)) for lead in chosen
-            ]
-            names = [leads[lead] if isinstance(each, int) else each for lead, each in zip(chosen, wanted, strict=True)]
-            return tuple(names), tuple(common)
-        except UsageError as error:
-            problem = problem or error
-    assert problem is not None
-    raise problem
+    leads, units = leads_of(path)
+    wanted = channels or [lead for lead in leads if not lead.endswith("DF Annotations")]  # text in EDF and BDF
+    chosen = positions(path, leads, wanted)
+    common = [next(other for other in map(units.__getitem__, chosen) if factor(units[lead], other)) for lead in chosen]
+    names = [leads[lead] if isinstance(each, int) else each for lead, each in zip(chosen, wanted, strict=True)]
+    return tuple(names), tuple(common)
 
 
 def _files(header: Path, summaries: Mapping[Path, HeaderSummary]) -> list[Path]:

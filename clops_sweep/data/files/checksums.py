@@ -31,15 +31,10 @@ def listed_below(folder: Path) -> set[Path]:
     return {path for path in listed if folder in path.parents}
 
 
-def is_whole(path: Path, sha256: str) -> bool:
-    """Return whether a file exists with the publisher's content."""
-    return is_file(path) and file_sha256(path) == sha256
-
-
 def unlike(file: Path, sha256: str, says: str) -> list[str]:
     """Return a sentence, in a list, if a file has other content (it ends in `says`) or cannot be read; else none."""
     try:
         with one_sentence(file):
-            return [] if is_whole(file, sha256) else [f"{shorten(file)}: {says}"]
+            return [] if is_file(file) and file_sha256(file) == sha256 else [f"{shorten(file)}: {says}"]
     except UsageError as problem:
         return [str(problem)]

@@ -15,7 +15,7 @@ from typing import IO
 
 from clops_sweep.errors import UsageError
 
-_REMEDIES = {
+REMEDIES = {
     errno.ENOSPC: "the disk is full; free some space or choose another folder",
     errno.EDQUOT: "the disk quota is used up; free some space or choose another folder",
     errno.EFBIG: "too large for the file system or for the limit of this process (ulimit -f); choose another folder or "
@@ -32,7 +32,7 @@ _REMEDIES = {
     errno.EIO: "the disk cannot read or write it; check the disk or copy the file again",
 }
 
-_REPLACED = "replaced"
+_REPLACED = ".replaced"
 
 _NUMBERS = re.compile(r"([^0-9]*)([0-9]*)")
 
@@ -44,13 +44,13 @@ def one_sentence(path: Path | str) -> Iterator[None]:
         yield
     except OSError as error:
         at_fault = error.filename if isinstance(error.filename, str) else str(path)
-        reason = _REMEDIES.get(error.errno or 0, error.strerror or type(error).__name__)
+        reason = REMEDIES.get(error.errno or 0, error.strerror or type(error).__name__)
         raise UsageError(f"{shorten(at_fault)}: {reason}") from None
 
 
 def is_of_the_file_system(error: BaseException) -> bool:
     """Return whether an error is about the disk or a path, not about a network or a program."""
-    return isinstance(error, OSError) and error.errno in _REMEDIES
+    return isinstance(error, OSError) and error.errno in REMEDIES
 
 
 def is_file(path: Path) -> bool:
@@ -65,11 +65,39 @@ def shorten(path: Path | str, limit: int = 200) -> str:
 
 
 @contextmanager
+def held(path: Path) -> Iterator[bool | None]:
+    """Hold a lock in the block; yield whether this process got it, or None on a file system without locks.
+
+    The lock ends with the process, however that ends.
+
+    Args:
+        path: the lock file; created with its folder if missing. Nothing is written to it, and links are not followed,
+            since a folder of results may come from an untrusted source.
+    """
+    from filelock import FileLock, Timeout  # imported here, because it takes a third of the time of a short command
+
+    lock = FileLock(path, timeout=0, mode=0o664)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+        got: bool | None = True
+    except Timeout:
+        got = False
+    except (OSError, NotImplementedError):
+        got = None
+    try:
+        yield got
+    finally:
+        lock.release()
+
+
+@contextmanager
 def appearing_folder(final: Path) -> Iterator[Path]:
     """Yield a new folder that is renamed to `final` when the block exits without an error.
 
     Files are flushed to disk before the folder is renamed, so that a crash leaves either nothing or everything. An
-    existing folder at `final` is replaced. Leftovers of killed processes of this machine are removed.
+    existing folder at `final` is replaced. Leftovers of killed processes of this machine are removed: a folder whose
+    lock, a file beside it, is held is not a leftover.
 
     Raises:
         UsageError: `final` exists and is not a folder.
@@ -79,33 +107,39 @@ def appearing_folder(final: Path) -> Iterator[Path]:
         remove_leftovers(final)
         if final.exists() and not final.is_dir():
             raise UsageError(f"{shorten(final)}: is not a folder; move or delete it")
-        staging = _beside(final, "partial")
-        staging.mkdir()
-    try:
-        with one_sentence(final):
-            yield staging
-            for file in sorted(staging.rglob("*")):
-                flush(file)
-            flush(staging)
-            _replace_folder(staging, final)
-            flush(final.parent)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)  # exists only after an error
+    staging = _beside(final, "partial")
+    with held(lock := staging.with_suffix(".lock")):
+        try:
+            with one_sentence(final):
+                staging.mkdir()
+                yield staging
+                for file in sorted(staging.rglob("*")):
+                    flush(file)
+                flush(staging)
+                _replace_folder(staging, final)
+                flush(final.parent)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)  # exists only after an error
+            with suppress(OSError):
+                lock.unlink()
 
 
 def remove_leftovers(final: Path) -> None:
-    """Remove unfinished folders for `final` whose process on this machine is dead.
+    """Remove unfinished folders for `final` that no process of this machine is writing.
 
     A folder that was moved aside for a replacement that never came is restored.
     """
     prefix = f".{final.name}.{socket.gethostname()}."
     for folder in final.parent.iterdir():
-        process = folder.name.removeprefix(prefix).split(".")[0]
-        if folder.name.startswith(prefix) and process.isdigit() and not is_alive(int(process)):
-            if folder.name.endswith(_REPLACED) and not final.exists():
+        if not folder.name.startswith(prefix) or folder.suffix not in (".partial", _REPLACED, ".removed"):
+            continue
+        with held(lock := folder.with_suffix(".lock")) as alone:
+            if alone and folder.suffix == _REPLACED and not final.exists():
                 os.rename(folder, final)
-            else:
+            elif alone:
                 shutil.rmtree(folder, ignore_errors=True)
+            if alone:
+                lock.unlink()
 
 
 @contextmanager
@@ -158,8 +192,8 @@ def flush(path: Path) -> None:
 
 
 def _beside(final: Path, purpose: str) -> Path:
-    """Return a unique name that identifies this process."""
-    return final.parent / f".{final.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.{purpose}"
+    """Return a unique name on this machine."""
+    return final.parent / f".{final.name}.{socket.gethostname()}.{secrets.token_hex(4)}.{purpose}"
 
 
 def remove_folder(folder: Path) -> None:
@@ -185,24 +219,13 @@ def _replace_folder(staging: Path, final: Path) -> None:
         if not final.exists():
             raise
         # A folder cannot be renamed onto a full one; the old one is renamed first.
-        aside = _beside(final, _REPLACED)
+        aside = staging.with_suffix(_REPLACED)
         os.rename(final, aside)
         os.rename(staging, final)
         if aside.is_symlink():
             aside.unlink()  # not what it leads to
         else:
             shutil.rmtree(aside, ignore_errors=True)
-
-
-def is_alive(process: int) -> bool:
-    """Return whether a process of this machine runs."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def visible(files: Iterable[Path], folder: Path) -> list[Path]:

@@ -101,10 +101,10 @@ def summarize(text: str) -> HeaderSummary:
     return HeaderSummary(tuple(dict.fromkeys(file for file, _ in fields)), signals, (), narrow)
 
 
-def header_lines(path: Path, text: str, any_unit: bool = False) -> HeaderLines:
+def header_lines(path: Path, text: str, any_unit: bool) -> HeaderLines:
     """Parse the header with this path and text.
 
-    By default, signals are in mV and calibrated. With `any_unit`, they may have any unit and any gain, where none or 0
+    Signals are in mV and calibrated. With `any_unit`, they may have any unit and any gain, where none or 0
     means 200 steps per unit, and the number of samples may be missing.
 
     Raises:

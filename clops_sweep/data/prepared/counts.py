@@ -25,14 +25,6 @@ class Row:
     patients: tuple[int | None, ...]
 
 
-def count_table(labels: NDArray[Any], split: NDArray[np.int8], classes: tuple[str, ...]) -> dict[str, dict[str, int]]:
-    """Return the frames of every class (outer key) in every split (inner key); labels [n] codes or [n, C] multi-hot."""
-    return {
-        name: {part: int((has & (split == number)).sum()) for number, part in enumerate(SPLIT_NAMES)}
-        for name, has in zip(classes, _has(labels, len(classes)), strict=True)
-    }
-
-
 def class_rows(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> list[Row]:
     """Return for each class the frames and patients in training, validation and test, among the `chosen` frames [n]."""
     chosen = np.ones(len(frames), bool) if chosen is None else chosen
@@ -42,13 +34,13 @@ def class_rows(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> lis
     ]
 
 
-def channel_ranges(manifest: Manifest, table: FrameTable) -> list[tuple[str, float, float]]:
-    """Return name, smallest and largest sample in units of each channel."""
+def channel_ranges(manifest: Manifest, table: FrameTable) -> list[tuple[str, float, float, int]]:
+    """Return name, smallest and largest sample in units, and frames with missing samples of each channel."""
     gain, offset, leads = table.gain.astype(np.float64), table.offset, table.leads
     ends = np.sort(table.statistics[:, :2] * gain[:, None] + offset[:, None], axis=1)
     rows = [np.flatnonzero(leads == code) for code in range(len(manifest.lead_names))]
     return [
-        (name, float(ends[of, 0].min()), float(ends[of, 1].max()))
+        (name, float(ends[of, 0].min()), float(ends[of, 1].max()), manifest.missing.get(name, 0))
         for name, of in zip(manifest.lead_names, rows, strict=True)
         if len(of)
     ]

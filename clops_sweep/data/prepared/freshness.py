@@ -20,7 +20,7 @@ from clops_sweep.data.files.folder import write_file
 from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.prepared.manifest import Manifest
 from clops_sweep.errors import AbsentData
-from clops_sweep.regular_files import METADATA_LIMIT, open_regular
+from clops_sweep.regular_files import METADATA_LIMIT, read_json
 
 FILES: Final = "files.json"
 
@@ -62,8 +62,7 @@ def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
     if declared.fingerprint != manifest.fingerprint:
         return False
     try:
-        with open_regular(folder / FILES, METADATA_LIMIT) as file:
-            remembered = json.load(file)
+        remembered = read_json(folder / FILES, METADATA_LIMIT)
         known: dict[str, State] = remembered["files"]
         root = data_root or (Path(remembered["root"]) if remembered["root"] else None)
     except (OSError, ValueError, KeyError, TypeError):

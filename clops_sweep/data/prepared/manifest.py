@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,11 +11,11 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
-from clops_sweep.data.files.folder import one_sentence
+from clops_sweep.data.files.folder import is_file, one_sentence
 from clops_sweep.data.files.hashes import file_sha256, hash_of, npy_sha256
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.errors import DamagedStore, UsageError
-from clops_sweep.regular_files import METADATA_LIMIT, open_regular
+from clops_sweep.regular_files import METADATA_LIMIT, read_json
 
 FORMAT_VERSION: Final = 3
 MANIFEST: Final = "manifest.json"
@@ -45,6 +44,7 @@ class Manifest:
         files: size and SHA-256 of `frames.npy` and `index.parquet`.
         sources: SHA-256 of every file that the frames were made from, by its key.
         dropped: number of frames left out, by reason.
+        missing: number of frames with missing samples, by channel; they are among `dropped`.
         skipped: records left out under --on-error skip, with the reason.
         content_hash: SHA-256 over the arrays (dtype, shape, bytes), the classes and the leads: the part of a run's data
             hash that depends on neither the split nor the normalisation.
@@ -72,7 +72,6 @@ class Manifest:
     lead_names: tuple[str, ...]
     patient_names: tuple[str, ...]
     frames: int
-    counts: Mapping[str, Mapping[str, int]]
     dropped: Mapping[str, int]
     skipped: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
@@ -80,6 +79,7 @@ class Manifest:
     content_hash: str
     data_hash: str
     sources: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
     multi_label: bool = False
     dated: bool = False
     frame_seconds: float | None = None
@@ -113,13 +113,12 @@ def read_manifest(folder: Path) -> Manifest | None:
     """
     path = folder / MANIFEST
     try:
-        with open_regular(path, METADATA_LIMIT) as file:
-            values = json.load(file)
+        values = read_json(path, METADATA_LIMIT)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UsageError as error:
         raise DamagedStore(f"{error}; {remedy(folder)}") from None
-    except (ValueError, OSError, RecursionError) as error:
+    except (ValueError, OSError) as error:
         raise DamagedStore(f"{path}: not a readable manifest ({type(error).__name__}); {remedy(folder)}") from None
     try:
         if values["format_version"] != FORMAT_VERSION:
@@ -146,14 +145,9 @@ def check_sizes(folder: Path, manifest: Manifest) -> None:
     """
     for name, record in manifest.files.items():
         path = folder / name
-        try:
-            status = path.stat()
-        except OSError:
-            raise DamagedStore(f"{path}: the file is missing; {remedy(folder)}") from None
-        size = status.st_size
-        if not stat.S_ISREG(status.st_mode):
-            raise DamagedStore(f"{path}: is not a regular file; {remedy(folder)}")
-        if size != record.size:
+        if not is_file(path):
+            raise DamagedStore(f"{path}: the file is missing, or not a regular file; {remedy(folder)}")
+        if (size := path.stat().st_size) != record.size:
             raise DamagedStore(f"{path}: has {size:,} bytes instead of {record.size:,}; {remedy(folder)}")
 
 

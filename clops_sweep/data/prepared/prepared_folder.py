@@ -17,6 +17,7 @@ from clops_sweep.data.files.arrays import load_npy
 from clops_sweep.data.files.checksums import unlike
 from clops_sweep.data.files.folder import is_file, one_sentence
 from clops_sweep.data.prepared.cache import hold
+from clops_sweep.data.prepared.frame_table import FrameTable
 from clops_sweep.data.prepared.freshness import is_fresh
 from clops_sweep.data.prepared.manifest import (
     FRAMES,
@@ -39,6 +40,11 @@ class PreparedSet:
 
     folder: Path
     manifest: Manifest
+
+    @property
+    def table(self) -> FrameTable:
+        """The table of its frames."""
+        return FrameTable(self.folder, self.manifest)
 
 
 def default_prepared_root() -> Path:

@@ -16,7 +16,6 @@ from clops_sweep.data.files.folder import write_file
 from clops_sweep.data.files.hashes import array_sha256
 from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.frames import TRAINING, VALIDATION
-from clops_sweep.data.prepared.frame_table import FrameTable
 from clops_sweep.data.prepared.manifest import INDEX, check_content, remedy
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.records import Index
@@ -54,7 +53,7 @@ def split_at_hand(
     if validation is not None:
         return _with_validation(prepared, seed, validation)
     if seed == 0 or prepared.manifest.given_split:
-        return FrameTable(prepared.folder, prepared.manifest).split
+        return prepared.table.split
     kept = _kept(prepared, seed)
     if kept is not None:
         return kept
@@ -90,7 +89,7 @@ def within(prepared: PreparedSet, split: NDArray[np.int8], split_within: str) ->
     Raises:
         UsageError: `split_within` is unknown, or a person has too few frames.
     """
-    manifest, table = prepared.manifest, FrameTable(prepared.folder, prepared.manifest)
+    manifest, table = prepared.manifest, prepared.table
     if split_within == "people":
         return split
     if split_within != "time":
@@ -126,7 +125,7 @@ def frame_index(prepared: PreparedSet) -> Index:
         DamagedStore: the table has changed since it was written.
     """
     check_content(prepared.folder, INDEX, prepared.manifest.files[INDEX])
-    return FrameTable(prepared.folder, prepared.manifest).index()
+    return prepared.table.index()
 
 
 def _fold(prepared: PreparedSet, seed: int, split: str) -> NDArray[np.int8]:
@@ -151,7 +150,7 @@ def _fold(prepared: PreparedSet, seed: int, split: str) -> NDArray[np.int8]:
 
 def _with_validation(prepared: PreparedSet, seed: int, share: float) -> NDArray[np.int8]:
     """Return the split of each frame [n], with a share of the training people moved to validation."""
-    name, split = prepared.manifest.name, FrameTable(prepared.folder, prepared.manifest).split
+    name, split = prepared.manifest.name, prepared.table.split
     if not prepared.manifest.given_split or (split == VALIDATION).any():
         raise UsageError(
             f"dataset {name!r} has a validation set; leave out validation = {share:g}, which is for data "
@@ -193,7 +192,7 @@ def _path(prepared: PreparedSet, seed: int) -> Path:
 
 def _kept(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
     """Return the split cached in the folder; None if it is missing or its file has changed."""
-    path, table = _path(prepared, seed), FrameTable(prepared.folder, prepared.manifest)
+    path, table = _path(prepared, seed), prepared.table
     with contextlib.suppress(UsageError):
         if path.exists() and _parts_patients(split := load_npy(path), table.patients):
             return split if _recorded_sum(path) in (None, array_sha256(split)) else None

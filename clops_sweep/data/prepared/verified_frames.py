@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from clops_sweep.data.files.folder import one_sentence, write_file
 from clops_sweep.data.prepared.freshness import state_of
-from clops_sweep.data.prepared.manifest import FRAMES, FileRecord, Manifest, check_content
-from clops_sweep.regular_files import METADATA_LIMIT, open_regular
+from clops_sweep.data.prepared.manifest import FileRecord, check_content
+from clops_sweep.regular_files import read_json
 
 VERIFIED: Final = "verified.json"
 """File beside the frames with the SHA-256 at the last check, and the state of the frames' file at that time."""
@@ -19,17 +19,14 @@ _verified: dict[Path, list[Any]] = {}
 """The same for this process, since a folder may be read-only."""
 
 
-def check_frames(folder: Path, manifest: Manifest) -> None:
-    """Compare `frames.npy` with the manifest, unless an earlier check passed and the file has not changed since.
+def check_array(folder: Path, name: str, record: FileRecord) -> None:
+    """Compare an .npy file with its record, unless an earlier check passed and the file has not changed since.
+
+    The folder holds one such file.
 
     Raises:
-        DamagedStore: the frames differ from what was written.
+        DamagedStore: the array differs from what was written.
     """
-    check_array(folder, FRAMES, manifest.files[FRAMES])
-
-
-def check_array(folder: Path, name: str, record: FileRecord) -> None:
-    """Check any array that has a folder of its own in the same way."""
     mark = _mark(folder / name, record)
     if mark not in (_verified.get(folder), _remembered(folder)):
         check_content(folder, name, record)
@@ -37,13 +34,8 @@ def check_array(folder: Path, name: str, record: FileRecord) -> None:
             _remember(folder, mark)
 
 
-def frames_written(folder: Path, manifest: Manifest) -> None:
-    """Record that this process has just written the frames, whose SHA-256 it computed while writing."""
-    array_written(folder, FRAMES, manifest.files[FRAMES])
-
-
 def array_written(folder: Path, name: str, record: FileRecord) -> None:
-    """Record the same for any array that has a folder of its own."""
+    """Record that this process has just written an array, whose SHA-256 it computed while writing."""
     _remember(folder, _mark(folder / name, record))
 
 
@@ -53,8 +45,8 @@ def _mark(path: Path, record: FileRecord) -> list[Any]:
 
 
 def _remembered(folder: Path) -> Any:
-    with contextlib.suppress(OSError, ValueError), open_regular(folder / VERIFIED, METADATA_LIMIT) as file:
-        return json.load(file)
+    with contextlib.suppress(OSError, ValueError):
+        return read_json(folder / VERIFIED)
     return None
 
 

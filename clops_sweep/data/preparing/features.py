@@ -31,7 +31,7 @@ from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.prepared.verified_frames import array_written, check_array
 from clops_sweep.data.scenarios.leaks import signal_digests
 from clops_sweep.errors import DamagedStore, UsageError
-from clops_sweep.regular_files import METADATA_LIMIT, open_regular
+from clops_sweep.regular_files import read_json
 
 FEATURES: Final = "features"
 """The folder of all features of a data set."""
@@ -247,10 +247,9 @@ class CachedFeatures:
 def read_facts(folder: Path) -> FeatureFacts | None:
     """Return the content of `features.json` in a folder; None if it is missing or unreadable."""
     try:
-        with open_regular(folder / _FACTS, METADATA_LIMIT) as file:
-            values: dict[str, Any] = json.load(file)
+        values: dict[str, Any] = read_json(folder / _FACTS)
         return FeatureFacts(**values | {"shape": tuple(map(int, values["shape"]))})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

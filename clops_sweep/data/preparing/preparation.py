@@ -1,24 +1,34 @@
-"""Make a prepared folder: read records (in parallel), write frames, then split and manifest."""
+"""Make a prepared folder: read records (in parallel), write frames, then their table and the manifest."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.declared.data_set import DataSet, Run
-from clops_sweep.data.files.folder import appearing_folder, is_file, one_sentence
-from clops_sweep.data.files.hashes import file_sha256
+from clops_sweep.data.files.arrays import bytes_of, npy_header
+from clops_sweep.data.files.folder import appearing_folder, is_file, one_sentence, shorten, write_file
+from clops_sweep.data.files.hashes import array_sha256, file_sha256, hash_of, npy_sha256
 from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.prepared.frame_table import FrameColumns
-from clops_sweep.data.prepared.freshness import states_of
-from clops_sweep.data.prepared.manifest import FRAMES
+from clops_sweep.data.prepared.freshness import State, remember, states_of
+from clops_sweep.data.prepared.manifest import (
+    FORMAT_VERSION,
+    FRAMES,
+    INDEX,
+    MANIFEST,
+    FileRecord,
+    Manifest,
+    frames_hash,
+)
 from clops_sweep.data.prepared.record_pool import record_pool
-from clops_sweep.data.preparing.frame_file import FrameFile
-from clops_sweep.data.preparing.prepared_files import by_key, remember_files, write_rest
 from clops_sweep.data.preparing.reading import records_read
 from clops_sweep.data.preparing.record_problems import Problems, named_once
 from clops_sweep.data.records import Index, OnError, Source
@@ -41,7 +51,7 @@ def make_prepared_folder(
         UsageError: no record, a record that cannot be read (under `stop`), or a folder that cannot be written.
     """
     with one_sentence(data_root or folder):
-        before = {} if data.built_in else states_of(by_key(data, data.tables(data_root)))
+        before = {} if data.built_in else states_of({data.file_key(file): file for file in data.tables(data_root)})
         found = data.find(data_root)
         tables = data.tables(data_root)
     problems = Problems(on_error, tolerant=on_error == "stop")
@@ -52,17 +62,18 @@ def make_prepared_folder(
         record_pool(data.name, many or 0, workers if data.parallel else 1) as run,
     ):
         made = _Made()
-        with FrameFile(staging / FRAMES, np.dtype(data.common.stored_as)) as file:
+        with open(staging / FRAMES, "xb") as file:
             shown = with_progress(data.select(sources, run), many, data.name, progress)
             columns = _write_frames(data, shown, run, problems, file, made)
         # including records without frames: if their files change, the set is prepared again
         listed = found if isinstance(found, list) else ()
-        keyed = by_key(data, {*(path for source in listed for path in source.files), *tables})
+        keyed = {data.file_key(file): file for file in {*(path for it in listed for path in it.files), *tables}}
         sums = {data.file_key(path): sha256 for path, sha256 in made.hashes.items()}
         sums |= {key: file_sha256(path) for key, path in keyed.items() if key not in sums and is_file(path)}
-        write_rest(data, staging, file, columns, sums, made.notes, made.dropped, problems)
+        columns.write(staging / INDEX, data.common.classes, data.common.channels)
+        write_file(staging / MANIFEST, _manifest(data, staging, columns, sums, made, problems).to_json())
         if not data.built_in:
-            remember_files(data, staging, data_root, before, {key: keyed[key] for key in sums})
+            remember(staging, data_root, _unchanged(data, before, {key: keyed[key] for key in sums}))
 
 
 @dataclass
@@ -72,18 +83,24 @@ class _Made:
     Attributes:
         hashes: SHA-256 of the files that were read.
         dropped: number of frames left out, by reason.
+        missing: number of frames with missing samples, by channel.
         notes: notes for the user, one sentence each.
+        shape: number of frames, and samples of each.
     """
 
     hashes: dict[Path, str] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
+    missing: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
+    shape: tuple[int, int] = (0, 0)
 
 
 def _write_frames(
-    data: DataSet, sources: Iterable[Source], run: Run, problems: Problems, file: FrameFile, made: _Made
+    data: DataSet, sources: Iterable[Source], run: Run, problems: Problems, file: IO[bytes], made: _Made
 ) -> FrameColumns:
-    """Write the frames without missing samples or flat lines, and return their columns."""
+    """Write the .npy file of the frames without missing samples or flat lines, and return their columns."""
+    dtype = np.dtype(data.common.stored_as)
+    file.write(npy_header(dtype, made.shape))  # numpy pads it for many digits, so that the real shape fits in
     gains, offsets, statistics, kept, windows = [], [], [], [], []
     first, seen, noted = 0, SeenSamples(), Counter[str]()
     for source, read, unusable in records_read(data, sources, run, problems, seen):
@@ -91,6 +108,7 @@ def _write_frames(
         made.hashes |= read.hashes
         made.dropped.update(frames.windows.dropped)
         noted.update(frames.notes)
+        made.missing.update(data.common.channels[lead] for lead in frames.windows.leads[read.missing])
         bad = np.zeros(len(frames), bool)
         for reason, of_reason in unusable.items():
             if of_reason.any():
@@ -100,7 +118,8 @@ def _write_frames(
             continue
         good = np.flatnonzero(~bad)
         rows = good if bad.any() else slice(None)
-        file.append(frames.stored[rows])
+        file.write(bytes_of(np.asarray(frames.stored[rows], dtype)))
+        made.shape = made.shape[0] + len(good), frames.stored.shape[1]
         gains.append(frames.gain[rows])
         offsets.append(frames.offset[rows])
         statistics.append(read.statistics[rows])
@@ -110,6 +129,8 @@ def _write_frames(
     made.dropped.update(data.common.left_out)
     if not kept:
         raise _no_frame(data, made.dropped, problems)
+    file.seek(0)
+    file.write(npy_header(dtype, made.shape))
     index = Index.of(windows).of_rows(np.concatenate(kept))
     if problem := data.too_few(index, made.dropped):
         raise UsageError(problem)
@@ -126,3 +147,67 @@ def _no_frame(data: DataSet, dropped: Counter[str], problems: Problems) -> Usage
         reasons.append(f"records skipped: {len(problems.skipped):,}, the first one for {problems.skipped[0][1]}")
     why = ", ".join(reasons) or "the records hold nothing that can be labelled"
     return UsageError(f"{data.name}: no usable frame; {why}")
+
+
+def _manifest(
+    data: DataSet, staging: Path, columns: FrameColumns, sources: Mapping[str, str], made: _Made, problems: Problems
+) -> Manifest:
+    common, index, dtype = data.common, columns.index, np.dtype(data.common.stored_as).str
+    arrays: dict[str, NDArray[Any]] = {"gain": columns.gain, "offset": columns.offset}
+    arrays |= {"patients": index.patients, "labels": index.labels, "leads": index.leads}
+    if index.times is not None:
+        arrays["times"] = index.times
+    arrays |= {f"domain_{name}": codes for name, (codes, _) in index.domains.items()}
+    hashes = {name: array_sha256(array) for name, array in arrays.items()}
+    hashes["frames"] = str(npy_sha256(staging / FRAMES, dtype, made.shape))
+    domains = {name: names for name, (_, names) in index.domains.items()}
+    declared, info, own = None if data.built_in else DATASETS.declared(data.name), None, dict[str, Any]()
+    if not data.built_in:  # the tasks of a declared set depend on this too; of built-in sets it never changes
+        info = replace(DATASETS[data.name], classes=len(common.classes), simultaneous_leads=len(common.channels))
+        own = {"terms": info.terms, "reference": info.reference_lead, "domains": domains}
+    content_hash = hash_of(arrays=hashes, classes=common.classes, leads=common.channels, unit=common.units, **own)
+    sizes = {name: (staging / name).stat().st_size for name in (FRAMES, INDEX)}
+    return Manifest(
+        format_version=FORMAT_VERSION,
+        name=data.name,
+        reader_version=data.rules.version,
+        options=data.chosen,
+        on_error=problems.on_error,
+        unit=common.units,
+        classes=common.classes,
+        lead_names=common.channels,
+        patient_names=index.patient_names,
+        frames=len(index),
+        dropped=dict(sorted(made.dropped.items())),
+        missing=dict(made.missing),
+        skipped=tuple(problems.skipped),
+        notes=tuple(made.notes),
+        files={
+            FRAMES: FileRecord(sizes[FRAMES], hashes["frames"], (dtype, made.shape)),
+            INDEX: FileRecord(sizes[INDEX], file_sha256(staging / INDEX)),
+        },
+        sources=dict(sorted(sources.items())),
+        content_hash=content_hash,
+        data_hash=frames_hash(content_hash, array_sha256(columns.split), "none"),
+        samples=made.shape[1],
+        sampling_rate=data.sampling_rate,
+        frame_seconds=data.frame_seconds,
+        domains=domains,
+        groups={name: names for name, (_, names) in index.groups.items()},
+        multi_label=index.labels.ndim == 2,
+        dated=index.times is not None,
+        given_split=data.given_split,
+        whole_moments=not data.built_in,
+        fingerprint=declared.fingerprint if declared else None,
+        info=info if declared else None,
+    )
+
+
+def _unchanged(data: DataSet, before: Mapping[str, State], files: Mapping[str, Path]) -> dict[str, State]:
+    """Return the state of the source files; UsageError if one has changed since the preparation began."""
+    after = states_of(files)
+    for key, state in before.items():
+        if after.get(key) != state:
+            what = "has changed" if key in after else "has vanished"
+            raise UsageError(f"{shorten(files.get(key, key))}: {what} while {data.name} was made from it; start again")
+    return after

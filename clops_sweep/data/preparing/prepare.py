@@ -8,6 +8,7 @@ or when frames are first opened with them.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,7 @@ from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.hashes import array_sha256, hash_of
 from clops_sweep.data.files.termination import terminated_like_interrupted
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepared.all_leads import all_leads
-from clops_sweep.data.prepared.frame_table import FrameTable
-from clops_sweep.data.prepared.manifest import check_small_files, frames_hash
+from clops_sweep.data.prepared.manifest import FRAMES, check_small_files, frames_hash
 from clops_sweep.data.prepared.normalization import normalized_gain_offset
 from clops_sweep.data.prepared.prepared_folder import (
     PreparedSet,
@@ -31,7 +30,7 @@ from clops_sweep.data.prepared.prepared_folder import (
     required_set,
 )
 from clops_sweep.data.prepared.prepared_split import make_splits, split_at_hand, split_of, within
-from clops_sweep.data.prepared.verified_frames import check_frames, frames_written
+from clops_sweep.data.prepared.verified_frames import array_written, check_array
 from clops_sweep.data.records import OnError
 from clops_sweep.errors import DamagedStore, UsageError, one_line
 
@@ -87,7 +86,7 @@ def prepare(
                     "shorter or fewer frames, or use a machine with more"
                 ) from None
             prepared = required_set(name, prepared_root, data_root)
-            frames_written(prepared.folder, prepared.manifest)
+            array_written(prepared.folder, FRAMES, prepared.manifest.files[FRAMES])
         make_splits(prepared, split_seeds, progress)
     return prepared
 
@@ -131,8 +130,8 @@ def open_frames(
     prepared = required_set(name, root, None if data_root is None else Path(data_root))
     manifest = prepared.manifest
     check_small_files(prepared.folder, manifest)
-    check_frames(prepared.folder, manifest)
-    table = FrameTable(prepared.folder, manifest)
+    check_array(prepared.folder, FRAMES, manifest.files[FRAMES])
+    table = prepared.table
     frames = mapped_frames(prepared)
     gain, offset = normalized_gain_offset(normalize, table.gain, table.offset, table.statistics)
     parts = within(prepared, split_of(prepared, split_seed, split, validation), split_within)
@@ -159,13 +158,47 @@ def open_frames(
     )
     if leads == "single" or len(manifest.lead_names) == 1:
         return whole
-    return all_leads(whole, _moments(prepared, table), _hash_of_frames(prepared, parts, normalize, leads))
+    return _all_leads(whole, _moments(prepared), _hash_of_frames(prepared, parts, normalize, leads))
 
 
-def _moments(prepared: PreparedSet, table: FrameTable) -> NDArray[np.int64]:
+def _all_leads(frames: FrameSet, moments: NDArray[np.int64], data_hash: str) -> FrameSet:
+    """Return instances that hold all leads, in the order of `lead_names`, from instances of single leads.
+
+    Moments without a usable row of every lead are left out.
+
+    Args:
+        frames: instances of one row each.
+        moments: the moment of each row, int64 [r], nondecreasing.
+        data_hash: data hash of the result.
+    """
+    count = len(frames.lead_names)
+    rows = np.arange(len(moments))
+    regular = np.array_equal(moments, rows // count) and np.array_equal(frames.leads, rows % count)
+    order = rows if regular else np.lexsort((frames.leads, moments))
+    sizes = np.bincount(moments)
+    complete = np.flatnonzero(sizes == count)
+    firsts = np.concatenate([[0], np.cumsum(sizes)])[complete]
+    members = order[firsts[:, None] + np.arange(count)].astype(np.int64)
+    first = members[:, 0]
+    return replace(
+        frames,
+        members=members,
+        patients=frames.patients[first],
+        labels=frames.labels[first],
+        split=frames.split[first],
+        leads=frames.leads[first],
+        times=None if frames.times is None else frames.times[first],
+        domains={name: (codes[first], names) for name, (codes, names) in frames.domains.items()},
+        recordings=None if frames.recordings is None else frames.recordings[first],
+        start=None if frames.start is None else frames.start[first],
+        data_hash=data_hash,
+    )
+
+
+def _moments(prepared: PreparedSet) -> NDArray[np.int64]:
     """Return a nondecreasing number for each row [n], equal for rows of one moment of one recording."""
     if not prepared.manifest.whole_moments:
-        return table.moments()
+        return prepared.table.moments()
     leads = len(prepared.manifest.lead_names)
     return np.repeat(np.arange(prepared.manifest.frames // leads), leads)
 

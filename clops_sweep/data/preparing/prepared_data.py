@@ -145,7 +145,6 @@ class PreparedData:
         Raises:
             UsageError: the frames are not prepared, or have another data hash.
         """
-        from clops_sweep.data.prepared.frame_table import FrameTable
         from clops_sweep.data.prepared.prepared_folder import required_set
 
         if self.data_hash(key) != data_hash:
@@ -155,7 +154,7 @@ class PreparedData:
             )
         signals = self.frames(key.signals)
         prepared = required_set(key.dataset, self.root, self.source)
-        table, manifest = FrameTable(prepared.folder, prepared.manifest), prepared.manifest
+        table, manifest = prepared.table, prepared.manifest
         rows = slice(None) if signals.members is None else signals.members[:, 0]
         found = {name: (table.group(name)[rows], names) for name, names in manifest.groups.items()}
         return {**signals.domains, **found}

@@ -36,6 +36,12 @@ class Read:
     statistics: NDArray[np.float64]
     hashes: dict[Path, str]
 
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Whether each frame has missing samples, [m]."""
+        ends = self.statistics[:, :2]
+        return np.asarray(~np.isfinite(ends).all(1)) if self.frames.missing is None else self.frames.missing
+
 
 def records_read(
     data: DataSet, sources: Iterable[Source], run: Run, problems: Problems, seen: SeenSamples, hashed: bool = True
@@ -49,10 +55,14 @@ def records_read(
     ours, theirs = tee(sources)
     for source, result in zip(ours, run(partial(read_source, data.common, hashed), theirs), strict=True):
         for single, read in _apart_where_bad(data.common, hashed, source, result):
+            try:
+                if not isinstance(read, str):
+                    data.met(single, read.frames.windows)
+            except UsageError as other:  # of another rate or length than the first one
+                read = str(other)
             if isinstance(read, str):
                 problems.note(single.record, read)
                 continue
-            data.met(single, read.frames.windows)
             wrong, unusable = _looked_at(data, single, read, seen, tolerant, problems.on_error)
             if wrong:
                 problems.note(single.record, *wrong)
@@ -122,8 +132,7 @@ def _looked_at(
     `stop` such a moment makes the record bad, unless the data set drops these windows.
     """
     low, high = read.statistics[:, 0], read.statistics[:, 1]
-    given, leads_of = read.frames.missing, read.frames.windows.leads
-    missing = ~(np.isfinite(low) & np.isfinite(high)) if given is None else given
+    missing, leads_of = read.missing, read.frames.windows.leads
     flat = ~missing & (low == high)
     if not data.built_in:
         leads = len(data.common.channels)

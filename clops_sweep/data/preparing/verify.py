@@ -12,7 +12,7 @@ from clops_sweep.data.files.folder import is_file
 from clops_sweep.data.prepared.prepared_folder import prepared_problems, prepared_set, source_files
 from clops_sweep.data.preparing.reading import records_read
 from clops_sweep.data.preparing.record_problems import Problems
-from clops_sweep.data.published.mitbih_vfdb import vfdb_records
+from clops_sweep.data.published.mitbih import vfdb_records
 from clops_sweep.data.records import Source
 from clops_sweep.data.same_samples import SeenSamples
 

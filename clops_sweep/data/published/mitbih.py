@@ -1,7 +1,12 @@
-"""`mitbih`: the MIT-BIH Arrhythmia Database an open alternative to the Cardiology data set.
+"""`mitbih`: the MIT-BIH Arrhythmia Database, an open alternative to the Cardiology data set; and `mitbih_vfdb`.
 
 Moody and Mark, "The impact of the MIT-BIH Arrhythmia Database", IEEE Engineering in Medicine and Biology 20(3), 2001.
 Eight classes from rhythm and beat labels, in windows of 5 s of the modified lead II.
+
+`mitbih_vfdb` adds the MIT-BIH Malignant Ventricular Ectopy Database, as a stress test.
+Greenwald, "Development and analysis of a ventricular fibrillation detector", MIT, 1986. Forgetting is severe, but class
+and database are confounded: ventricular tachycardia and flutter come almost only from the second database, and a
+network can tell the databases apart by their sinus rhythm. So results say little about arrhythmias.
 """
 
 from __future__ import annotations
@@ -34,7 +39,6 @@ from clops_sweep.data.published.sex_and_age import sex_and_age
 from clops_sweep.data.records import Common, Frames, Index, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.splits import random_split
-from clops_sweep.data.splits.balance import keep_evenly
 from clops_sweep.errors import UsageError
 
 RATE: Final = 360.0
@@ -153,6 +157,28 @@ def _select(
     return [replace(record, capped=capped.get(record.record)) for record in found]
 
 
+def keep_evenly(index: Index, *, per_patient_and_class: int, per_class: int) -> NDArray[np.bool_]:
+    """Return the mask of the frames to keep, [n] bool, for labels [n].
+
+    Every patient keeps at most q frames of a class. q is the largest number up to `per_patient_and_class` for which
+    the class has at most `per_class` frames in total (but at least 1). The kept frames are spread evenly over the
+    patient's frames, so that no part of a recording is preferred.
+    """
+    keep = np.zeros(len(index), bool)
+    for label in np.unique(index.labels):
+        of_class = np.flatnonzero(index.labels == label)
+        patients, counts = np.unique(index.patients[of_class], return_counts=True)
+        caps = np.arange(per_patient_and_class, 0, -1)
+        totals = np.minimum(counts[None, :], caps[:, None]).sum(1)
+        cap = int(caps[np.argmax(totals <= per_class)]) if (totals <= per_class).any() else 1
+        for patient in patients:
+            rows = of_class[index.patients[of_class] == patient]
+            wanted = min(cap, len(rows))
+            # The middles of `wanted` equal parts of the recording.
+            keep[rows[((np.arange(wanted) + 0.5) * len(rows) / wanted).astype(int)]] = True
+    return keep
+
+
 RULES: Final = Rules(
     options={"window_seconds": 5.0, "frames_per_patient_and_class": 60, "frames_per_class": 420},
     # a recording of 30 minutes holds fewer windows than these caps, so larger caps have no effect
@@ -248,3 +274,36 @@ def window_class(rhythm: str, beats: NDArray[np.str_], rhythms: Mapping[str, str
     if kinds & set("AaJS"):
         return "APB"
     return {"L": "LBBB", "R": "RBBB", "N": "NSR"}.get("".join(kinds), "mixture of beats")
+
+
+VFDB_RATE: Final = 250.0
+
+_VENTRICULAR: Final = {"(VT": "VT", "(VFL": "VFL", "(VF": "VFL", "(VFIB": "VFL"}
+_VFDB: Final = {
+    "(AFIB": "AFIB",
+    "(B": "BIGEMINY",
+    "(PM": "PACED",
+    "(N": "NSR",
+    "(NSR": "NSR",
+    "(SBR": "NSR",
+    **_VENTRICULAR,
+}
+"""VFDB has no beat labels, so all of its normal rhythm is NSR."""
+
+
+@dataset("mitbih_vfdb", classes=(*CLASSES, "VFL", "VT"), channels=(*LEADS, "ECG"), units="mV", rules=RULES)
+def mitbih_vfdb(data_root: Path | None, window_seconds: float, **_: OptionValue) -> list[Source]:
+    """Find all records of both folders; a fifth pair of classes is VFL (flutter and fibrillation) and VT.
+
+    Ventricular rhythms are classes in both databases. NOISE, which overlays a rhythm, is not a class.
+    """
+    vfdb = vfdb_records(data_root, window_seconds)
+    folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", RECORD_FILES, RECORD_FILES)
+    rhythms = {**RHYTHM_CLASSES, **_VENTRICULAR}
+    return [*mitbih_records(folder, window_seconds=window_seconds, rhythms=rhythms), *vfdb]
+
+
+def vfdb_records(data_root: Path | None, window_seconds: float) -> list[Source]:
+    """Find the records of VFDB, which is verified alone, but only prepared as part of `mitbih_vfdb`."""
+    folder = find_folder(data_root, DATASETS["mitbih_vfdb"].folders, "mitbih_vfdb", RECORD_FILES, itself=())
+    return mitbih_records(folder, "vfdb-", window_seconds=window_seconds, rate=VFDB_RATE, rhythms=_VFDB)

@@ -1,6 +1,7 @@
 """The Ray cluster of a sweep: a private one that only this machine can reach, or a running one.
 
-It is watched during the sweep, because Ray ends the driver silently when the cluster dies.
+It is watched during the sweep, because Ray ends the driver silently when the cluster dies. Only public names of Ray are
+used; `docs/architecture.md` lists what this relies on.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import os
 import signal
 import socket
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,19 +26,18 @@ import ray
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import UsageError, one_line
-from clops_sweep.execution import ray_internals
-from clops_sweep.execution.cluster.fork_server import fork_server
 from clops_sweep.execution.cluster_address import running_cluster, temporary_folder
 from clops_sweep.execution.jobs import Resources
-from clops_sweep.execution.start_check import object_store_bytes
+from clops_sweep.execution.start_check import memory_limit_in_words, object_store_bytes
 from clops_sweep.execution.worker.scratch import private_folder
 from clops_sweep.machine import available_cores, usable_gpus
 
 _SECONDS_BETWEEN_LOOKS = 5.0
 _MISSED_LOOKS = 2
 _SECONDS_BETWEEN_LOOKS_HERE = 0.5
+_TRIES_TO_START = 3  # a busy machine needs longer than the 30 s for which Ray waits
 _NICENESS = "RAY_worker_niceness"
-_LONGEST_TEMPORARY_FOLDER = 28
+_LONGEST_TEMPORARY_FOLDER = 24
 """Longest path of the folder: paths of Ray's sockets have at most 107 characters, and TMPDIR may be long."""
 
 
@@ -66,8 +65,8 @@ def cluster(
     Args:
         resources: the address, and the resources of a trial.
         frames: the prepared data for its object store.
-        warn: called with a sentence if Ray cannot be started in the usual way (see `ray_internals`), and from another
-            thread if the head of the cluster is gone.
+        warn: called with a sentence if other machines can reach the cluster of this machine, and from another thread if
+            a process of the cluster is gone.
 
     Raises:
         UsageError: no cluster at the address, or it cannot hold a single trial.
@@ -83,14 +82,12 @@ def cluster(
         # No thread may load libraries meanwhile: Ray forks, and its child would wait forever for the loader's lock.
         with contextlib.chdir(Path(__file__).parents[3]), _signals_kept():
             folder = None if address else until_its_end.enter_context(private_folder(_base()))
-            if folder:
-                until_its_end.enter_context(fork_server(folder, warn or warnings.warn))
             until_its_end.callback(ray.shutdown)
             try:
                 if address:
                     ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
                 else:
-                    _start_here(resources, frames, str(folder), warn or warnings.warn)
+                    _start_here(resources, frames, str(folder))
             except SystemExit:  # from Ray's handler of SIGTERM, which has replaced the sweep's
                 raise KeyboardInterrupt from None
             except TimeoutError:
@@ -101,8 +98,9 @@ def cluster(
                     _home_in_the_way(error) or f"Ray: {one_line(error)}{hint if address else ''}"
                 ) from None
         check_fits(resources, warn)
-        watched = contextlib.nullcontext() if warn is None else head_watched(warn) if address else ray_watched(warn)
-        with watched:
+        if not address and warn and not ipaddress.ip_address(here := ray.util.get_node_ip_address()).is_loopback:
+            warn(f"Ray {ray.__version__} listens at {here}, where other machines can reach it, and not at 127.0.0.1")
+        with contextlib.nullcontext() if warn is None else watched(warn, here=address is None):
             yield
 
 
@@ -122,51 +120,57 @@ def _base() -> Path:
     return base if str(base).isascii() and len(str(base)) <= _LONGEST_TEMPORARY_FOLDER else Path("/tmp")
 
 
-def _start_here(
-    resources: Resources, frames: Mapping[DataKey, FrameSet], folder: str, warn: Callable[[str], object]
-) -> None:
+def _start_here(resources: Resources, frames: Mapping[DataKey, FrameSet], folder: str) -> None:
     """Start a cluster on this machine with all ports on the loopback interface and all files in a folder.
 
     Raises:
         TimeoutError: the machine is too busy.
     """
-    # Ray's helper processes check for a dead head: they should end soon after the driver is killed.
-    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "10")
-    # Tune starts its own workers; those that Ray prestarts, one per core, would be idle.
-    os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
-    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "180")
-    with (
-        ray_internals.loopback(warn) as on_loopback,
-        ray_internals.without_dashboard(warn),
-        _worker_niceness(resources.nice),
-    ):
-        ray.init(
-            address="local",
-            num_cpus=available_cores(),
-            num_gpus=len(usable_gpus()) if resources.gpus_per_trial else None,
-            include_dashboard=False,
-            log_to_driver=True,
-            logging_level=logging.ERROR,
-            _temp_dir=folder,
-            object_store_memory=object_store_bytes(frames),
-        )
-    address = ray.util.get_node_ip_address()
-    if on_loopback and not ipaddress.ip_address(address).is_loopback:
-        warn(f"Ray {ray.__version__} listens at {address}, where other machines can reach it, and not at 127.0.0.1")
+    defaults = {
+        # Ray's helper processes check for a dead head: they should end soon after the driver is killed.
+        "RAY_gcs_rpc_server_reconnect_timeout_s": "10",
+        # Tune starts its own workers; those that Ray prestarts, one per core, would be idle.
+        "RAY_prestart_worker_first_driver": "0",
+        "RAY_gcs_server_port_wait_time_s": "180",
+        _NICENESS: "0",  # instead of 15
+    }
+    asked = {"RAY_TMPDIR": folder, **({_NICENESS: str(resources.nice)} if resources.nice else {})}
+    with _set(defaults | {name: os.environ[name] for name in defaults.keys() & os.environ.keys()} | asked):
+        for tries_left in reversed(range(_TRIES_TO_START)):
+            try:
+                ray.init(
+                    address="local",
+                    num_cpus=available_cores(),
+                    num_gpus=len(usable_gpus()) if resources.gpus_per_trial else None,
+                    include_dashboard=False,
+                    log_to_driver=True,
+                    logging_level=logging.ERROR,
+                    object_store_memory=object_store_bytes(frames),
+                )
+                return
+            except (OSError, ValueError):  # such as a folder that Ray cannot write to
+                raise
+            except Exception as error:
+                ray.shutdown()
+                if not tries_left:
+                    raise TimeoutError(
+                        f"Ray has not started on this machine ({one_line(error)}); it is too busy, or ends Ray's "
+                        f"processes{memory_limit_in_words()}"
+                    ) from None
 
 
 @contextmanager
-def _worker_niceness(nice: int) -> Iterator[None]:
-    """Give workers of a Ray that starts in the block this niceness instead of 15; a variable that is set stays."""
-    before = os.environ.get(_NICENESS)
-    if nice or before is None:
-        os.environ[_NICENESS] = str(nice)
+def _set(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables in the block."""
+    before = dict(os.environ)
+    os.environ.update(variables)
     try:
         yield
     finally:
-        os.environ.pop(_NICENESS)
-        if before is not None:
-            os.environ[_NICENESS] = before
+        for name in variables:
+            os.environ.pop(name)
+            if name in before:
+                os.environ[name] = before[name]
 
 
 @contextmanager
@@ -216,50 +220,40 @@ def check_fits(resources: Resources, warn: Callable[[str], None] | None = None) 
 
 
 @contextmanager
-def head_watched(warn: Callable[[str], None]) -> Iterator[None]:
-    """Warn when the head of the cluster is gone. Ray silently ends the driver a minute later."""
-    address: str = ray.get_runtime_context().gcs_address
+def watched(warn: Callable[[str], None], *, here: bool) -> Iterator[None]:
+    """Warn when the head of the cluster is gone; Ray ends the driver silently a minute later.
+
+    Of a cluster `here`, on this machine, the scheduler (raylet) is also watched, and Ray ends the driver at once.
+    """
+    places = {"head": str(ray.get_runtime_context().gcs_address)}
+    if here:
+        (node,) = ray.nodes()
+        places["scheduler"] = f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}"
+    between, most = (_SECONDS_BETWEEN_LOOKS_HERE, 1) if here else (_SECONDS_BETWEEN_LOOKS, _MISSED_LOOKS)
+    left = threading.Event()
+
+    def watch() -> None:
+        missed = dict.fromkeys(places, 0)
+        while not left.wait(between):
+            for name, address in places.items():
+                missed[name] = 0 if _answers(address) else missed[name] + 1
+                if missed[name] == most:
+                    warn(
+                        f"the {name} of the Ray cluster, at {address}, no longer answers; if it is not back, this "
+                        "command ends (what is finished is recorded, and the same command goes on with the rest)"
+                    )
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        left.set()
+
+
+def _answers(address: str) -> bool:
     host, _, port = address.rpartition(":")
-    left = threading.Event()
-
-    def watch() -> None:
-        missed = 0
-        while not left.wait(_SECONDS_BETWEEN_LOOKS):
-            try:
-                socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_BETWEEN_LOOKS).close()
-                missed = 0
-            except OSError:
-                missed += 1
-            if missed == _MISSED_LOOKS:
-                warn(
-                    f"the head of the Ray cluster, at {address}, no longer answers; if it is not back within a minute, "
-                    "this command ends (what is finished is recorded, and the same command goes on with the rest)"
-                )
-
-    threading.Thread(target=watch, daemon=True).start()
     try:
-        yield
-    finally:
-        left.set()
-
-
-@contextmanager
-def ray_watched(warn: Callable[[str], None]) -> Iterator[None]:
-    """Warn when a process of this sweep's own Ray has died; Ray then ends the driver without a message."""
-    dead_processes = ray_internals.dead_processes(warn)
-    left = threading.Event()
-
-    def watch() -> None:
-        while not left.wait(_SECONDS_BETWEEN_LOOKS_HERE):
-            if dead := dead_processes():
-                warn(
-                    f"a process of Ray on this machine has died ({', '.join(dead)}), and this command may end with it; "
-                    "what is finished is recorded, and the same command goes on with the rest"
-                )
-                return
-
-    threading.Thread(target=watch, daemon=True).start()
-    try:
-        yield
-    finally:
-        left.set()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_BETWEEN_LOOKS).close()
+    except OSError:
+        return False
+    return True

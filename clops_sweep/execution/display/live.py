@@ -118,6 +118,7 @@ class SweepDisplay:
         self._of_search = False
         self._time_left: TimeLeft | None = None
         self._ends_at: float | None = None
+        self._workers = 0
         self._running: dict[tuple[str, ...], tuple[Job, Running | None]] = {}
         self._unfinished: dict[tuple[str, ...], Job] = {}
         self._best = BestCell()
@@ -195,12 +196,10 @@ class SweepDisplay:
         self._doing = self._doing if self.interrupted else ""
         self._running[job.run_ids] = (job, None)
         self._unfinished.setdefault(job.run_ids, job)
-        if self._time_left:
-            self._time_left.started(job, time.monotonic())
+        self._workers = max(self._workers, len(self._running))
 
     def report(self, job: Job, report: Report | WorkerDied) -> None:
         """Show a report of a job."""
-        self._look_at_time(job, report)
         match report:
             case Running():
                 self._running[job.run_ids] = (job, report)
@@ -224,15 +223,19 @@ class SweepDisplay:
                 return
             case Failed(run_ids):
                 self._failed += len(run_ids)
-                if job.until is None:
-                    self._finished += len(job.run_ids) - len(run_ids)
+                over = len(job.run_ids) if job.until is None else len(run_ids)
+                self._finished += over - len(run_ids)
+                self._are_over(job.configs[:over])
             case Unrecorded():
                 self._failed += len(job.run_ids)
+                self._are_over(job.configs)
             case FoundFinished():
                 self._finished += len(job.run_ids)
-            case Finished(values):
+                self._are_over(job.configs)
+            case Finished(values, seconds):
                 self._finished += len(job.run_ids)
                 self._best.add(names_of(job), values)
+                self._are_over(job.configs, None if seconds is None else seconds / len(job.configs))
             case _:
                 assert_never(report)
         self._running.pop(job.run_ids, None)
@@ -249,8 +252,7 @@ class SweepDisplay:
         self._left_out += len(left_out)
         for run_ids in [run_ids for run_ids in self._unfinished if set(run_ids) <= set(left_out)]:
             del self._unfinished[run_ids]
-        if self._time_left:
-            self._time_left.left_out(left_out)
+        self._are_over([None] * len(left_out))
         if best:
             self._best_trial = text
         self._progress.update(self._bar, completed=self._done)
@@ -280,12 +282,12 @@ class SweepDisplay:
         if at_once:
             raise KeyboardInterrupt
 
-    def _look_at_time(self, job: Job, report: Report | WorkerDied) -> None:
+    def _are_over(self, configs: Sequence[RunConfig | None], seconds: float | None = None) -> None:
+        """Expect the end of the sweep anew after runs have ended; `seconds` is the duration of each, if it is known."""
         if self._time_left:
-            now = time.monotonic()
-            self._time_left.report(job, report, now)
-            seconds = self._time_left.seconds()
-            self._ends_at = None if seconds is None else now + seconds
+            self._time_left.ended(configs, seconds)
+            left = self._time_left.seconds(self._workers)
+            self._ends_at = None if left is None else time.monotonic() + left
 
     @property
     def _done(self) -> int:

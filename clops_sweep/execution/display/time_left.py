@@ -1,126 +1,46 @@
-"""Remaining time of a sweep, estimated from its runs so far. Imports neither torch nor Ray, and reads no clock."""
+"""Remaining time of a sweep, from the mean seconds of its finished runs. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from clops_sweep.execution.jobs import Job
-from clops_sweep.execution.reports import (
-    Failed,
-    Finished,
-    FoundFinished,
-    Paused,
-    Report,
-    Resumed,
-    Running,
-    WorkerDied,
-    ends,
-)
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.planning.costs import Costs, Kind, epochs_of, kind_of
-
-
-@dataclass
-class _UnderWay:
-    """A running job: the share of its epochs done, when that was reported, and whether to time its next step."""
-
-    kinds: list[Kind]
-    done: float
-    since: float
-    timed: bool
+from clops_sweep.planning.costs import Costs, kind_of
 
 
 class TimeLeft:
-    """Expected seconds of the remaining runs (`Costs`), divided among the workers seen so far.
+    """Expected seconds of the remaining runs, divided among the workers.
 
-    Epochs are timed as workers report them. The first step of a worker's first job is not timed: it includes imports
-    and the opening of the data. Moments are seconds of any clock.
+    A run takes the mean of the finished runs of its kind; before any, that of all finished runs.
 
     Args:
         configs: the runs to do; for a search, its base config once for each run that it may ask for.
     """
 
     def __init__(self, configs: Iterable[RunConfig]) -> None:
-        self._waiting = Counter(kind_of(vars(config)) for config in configs)
-        self._begun: dict[str, tuple[Kind, float]] = {}
-        self._under_way: dict[tuple[str, ...], _UnderWay] = {}
-        self._over: set[str] = set()
+        self._left = Counter(kind_of(vars(config)) for config in configs)
         self._costs = Costs()
-        self._workers = 0
 
-    def started(self, job: Job, now: float) -> None:
-        """Record that a worker started a job."""
-        kinds = [kind_of(vars(config)) for config in job.configs]
-        for run_id, kind in zip(job.run_ids, kinds, strict=True):
-            if run_id not in self._begun:
-                self._take(kind)
-                self._begun[run_id] = kind, 0.0
-        self._under_way[job.run_ids] = _UnderWay(kinds, self._begun[job.run_ids[0]][1], now, timed=bool(self._over))
-        self._workers = max(self._workers, len(self._under_way))
+    def ended(self, configs: Iterable[RunConfig | None], seconds: float | None = None) -> None:
+        """Remove runs that are over; None stands for any run of a search that will not be run.
 
-    def report(self, job: Job, report: Report | WorkerDied, now: float) -> None:
-        """Record a report of a job."""
-        it = self._under_way.get(job.run_ids)
-        if it is None:  # found in the store, or given up after the death of its worker
-            self.left_out(job.run_ids if isinstance(report, FoundFinished | Failed) else ())
-            return
-        match report:
-            case Resumed():
-                it.done, it.since = _share(report, report.epoch - 1), now
-            case Running():
-                self._advance(it, _share(report, report.epoch), now)
-            case Paused():
-                done = (job.until or 1) * epochs_of(vars(job.configs[0])) / it.kinds[0].epochs
-                self._advance(it, min(1.0, done), now)
-            case Finished():
-                self._advance(it, 1.0, now)
-            case _:
-                pass
-        if isinstance(report, Paused | WorkerDied):  # these runs will be retried
-            self._begun |= {run_id: (kind, it.done) for run_id, kind in zip(job.run_ids, it.kinds, strict=True)}
-        elif not ends(report):
-            return
-        else:
-            self.left_out(job.run_ids)
-        del self._under_way[job.run_ids]
+        Args:
+            configs: the runs.
+            seconds: the duration of each, if it is known.
+        """
+        for config in configs:
+            kind = None if config is None else kind_of(vars(config))
+            if kind is not None and seconds is not None:
+                self._costs.add(kind, seconds)
+            left = +self._left  # a search requests other configs than its base
+            if left:
+                self._left[kind if kind is not None and kind in left else next(iter(left))] -= 1
 
-    def left_out(self, run_ids: Collection[str]) -> None:
-        """Remove runs that are over or will not be run."""
-        for run_id in set(run_ids) - self._over:
-            if self._begun.pop(run_id, None) is None:
-                self._take(None)
-            self._over.add(run_id)
-
-    def seconds(self) -> float | None:
-        """Return the expected seconds until the end; None until an epoch has been timed."""
-        jobs = [(1 - it.done) * sum(map(self._expected, it.kinds)) for it in self._under_way.values()]
-        busy = {run_id for run_ids in self._under_way for run_id in run_ids}
-        rest = sum((1 - done) * self._expected(it) for run_id, (it, done) in self._begun.items() if run_id not in busy)
-        rest += sum(runs * self._expected(kind) for kind, runs in self._waiting.items())
-        total = max([(sum(jobs) + rest) / max(1, self._workers), *jobs])
-        return None if total != total else total
-
-    def _expected(self, kind: Kind) -> float:
-        found = self._costs.seconds(kind, any_kind=True)
-        return float("nan") if found is None else found
-
-    def _advance(self, it: _UnderWay, done: float, now: float) -> None:
-        if it.timed or done == 1:
-            for kind in it.kinds:
-                self._costs.add(kind, (now - it.since) / len(it.kinds), max(0.0, done - it.done))
-        it.done, it.since, it.timed = done, now, True
-
-    def _take(self, kind: Kind | None) -> None:
-        """Remove a waiting run: this one, or any one if a search requests other configs than its base."""
-        key = kind if kind in self._waiting else next(iter(self._waiting), None)
-        if key is not None:
-            self._waiting[key] -= 1
-            if not self._waiting[key]:
-                del self._waiting[key]
-
-
-def _share(at: Running | Resumed, epochs: int) -> float:
-    """Return the share of a run's epochs that is done."""
-    return ((at.task - 1) * at.epochs + epochs) / (at.tasks * at.epochs)
+    def seconds(self, workers: int) -> float | None:
+        """Return the expected seconds until the end; None before the first run has finished."""
+        mean = self._costs.seconds(None)
+        if mean is None:
+            return None
+        expected = ((self._costs.seconds(kind) or mean, count) for kind, count in (+self._left).items())
+        return sum(seconds * count for seconds, count in expected) / max(1, workers)

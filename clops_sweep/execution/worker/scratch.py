@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from clops_sweep.store.locks import held
+from clops_sweep.data.files.folder import held
 
 _PREFIX = "clops-"  # short, because it is a prefix of the paths of Ray's sockets
 _LOCK = "lock"

@@ -133,7 +133,7 @@ SHARED: Mapping[str, Option] = {
     "perturbation_std": FloatOption(_perturbation_std, gt=0),  # sigma, in the unit of the frames
     "memory_fraction": FloatOption(0.25, gt=0, le=1),  # share of the training instances of all tasks
     "memory_size": IntOption(None, ge=1, le=LARGEST),  # number of instances, instead of memory_fraction
-    "projection_size": IntOption(1000, ge=1, le=LARGEST),  # M: number of random features of a head without gradients
+    "projection_size": IntOption(1000, ge=1, le=100_000),  # M: number of random features of a head without gradients
     "acil_ridge": FloatOption(0.1, gt=0, log=True),  # gamma: ridge penalty
     "memory_division": ChoiceOption("reservoir", choices=("reservoir", "task_balanced", "class_balanced")),
 }
@@ -303,7 +303,7 @@ SCENARIOS: Mapping[str, Declaration] = {
     ),
 }
 
-MLP = Declaration({"mlp_width": IntOption(256, ge=1, le=LARGEST)})
+MLP = Declaration({"mlp_width": IntOption(256, ge=1, le=100_000)})
 
 AUGMENTATIONS: Mapping[str, Declaration] = {
     "jitter": Declaration({"jitter_std": FloatOption(0.05, gt=0)}),

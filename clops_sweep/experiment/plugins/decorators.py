@@ -36,7 +36,7 @@ from clops_sweep.experiment.plugins.declarations import (
     EncoderInput,
     checked_lockstep,
 )
-from clops_sweep.experiment.plugins.options import LARGEST, OPTIONS, FloatOption, IntOption, Option
+from clops_sweep.experiment.plugins.options import OPTIONS, FloatOption, IntOption, Option
 from clops_sweep.experiment.plugins.registry import (
     ACQUISITION_FUNCTIONS,
     AUGMENTATIONS,
@@ -278,8 +278,8 @@ def encoder(
     what = f"encoder {shown(name)}"
     takes = EncoderInput(
         _channels(what, channels),
-        None if sampling_rate is None else _number(what, "sampling_rate", sampling_rate, FloatOption(1, gt=0)),
-        None if samples is None else _number(what, "samples", samples, IntOption(1, ge=1, le=LARGEST)),
+        _number(what, "sampling_rate", sampling_rate, FloatOption(None, gt=0, le=1e9)),
+        _number(what, "samples", samples, IntOption(None, ge=1, le=2**26)),
         frozenset(_names(what, "adapt", adapt, get_args(AdaptRule))),
         None if normalize is None else _names(what, "normalize", [normalize], get_args(Normalization))[0],
     )
@@ -302,7 +302,7 @@ def _check_encoder(name: str, member: Any, _: Declaration) -> None:
 
 def _channels(what: str, value: Any) -> int | tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        count: int = _number(what, "channels", value, IntOption(1, ge=1, le=LARGEST))
+        count: int = _number(what, "channels", value, IntOption(1, ge=1, le=100_000))
         return count
     names = tuple(_names(what, "channels", value))
     if not names or len(set(names)) < len(names):

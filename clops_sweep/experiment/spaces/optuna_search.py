@@ -120,7 +120,6 @@ class OptunaSearch:
             measure such as auc or balanced_accuracy.
         max_concurrent: maximum number of concurrent trials; None for as many as the cluster holds. With 1, repeating
             the search gives the same trials.
-        storage: URL of the study's database, as in SQLAlchemy and Optuna; by default `optuna.db` in the results folder.
         tune_on: the tuning data: "same", or a `TuneOn`. The chosen configuration is then run on the axes and seeds of
             the search space.
         methods: instead of `parameters`, label of a method to config fields; each method is tuned in its own study.
@@ -143,7 +142,6 @@ class OptunaSearch:
     sampler_options: Mapping[str, Any] = field(default_factory=dict)
     pruning: bool | SuccessiveHalving = False
     max_concurrent: int | None = None
-    storage: str | None = None
     tune_on: TuningSet = "same"
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     trials_each: int | None = None
@@ -165,8 +163,6 @@ class OptunaSearch:
         ):
             if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
                 raise UsageError(f"OptunaSearch: {name} = {shown(value)}: expected a mapping from names")
-        if self.storage is not None and not (isinstance(self.storage, str) and self.storage.strip()):
-            raise UsageError(f"OptunaSearch: storage = {shown(self.storage)}: expected the URL of a database")
         for name in self.parameters:
             if not name.strip():
                 raise UsageError(f"OptunaSearch: parameter {shown(name)}: expected text")

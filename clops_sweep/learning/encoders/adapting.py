@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.records import MOST_SAMPLES
 from clops_sweep.errors import UsageError, listed
 from clops_sweep.experiment.plugins.declarations import EncoderInput
 
@@ -104,6 +105,9 @@ def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
                 refuse(f"{rate:g} Hz", f"{takes.sampling_rate:g} Hz", "resample")
             length = max(1, round(length * takes.sampling_rate / rate))
     samples = takes.samples or length
+    if max(length, samples) * len(picked) > MOST_SAMPLES:
+        has = f"{len(picked):,} x {max(length, samples):,} once adapted"
+        refuse(has, f"frames of at most {MOST_SAMPLES:,} values", None)
     if length != samples and (rule := "pad" if length < samples else "crop") not in takes.adapt:
         after = " after resampling" if length != signals.samples else ""
         refuse(f"{length:,}{after}", f"{samples:,} samples", rule)

@@ -207,7 +207,7 @@ class Encoders:
         """Return the network of a stored run without its last layer."""
         if run_id not in self._models:
             content = self._read_model(run_id)
-            self._models[run_id] = content, facts_in(content)
+            self._models[run_id] = content, facts_in(content, f"model of run {run_id}")
         content, facts = self._models[run_id]
         if facts.network not in NETWORKS:
             raise UsageError(
@@ -232,7 +232,10 @@ class Encoders:
         )
         seen = facts.seen
         if facts.encoder is not None:  # frames are adapted to the encoder below, like those of the run
-            encoder = self._found(facts.encoder)
+            try:
+                encoder = self._found(facts.encoder)
+            except RecursionError:
+                raise UsageError(f"encoder {name!r}: its stored models take features of each other") from None
             below, seen = encoder.takes, seen | encoder.seen
             takes = replace(
                 takes,

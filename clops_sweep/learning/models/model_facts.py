@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, TypeAdapter
+from pydantic_core import from_json
 
+from clops_sweep.data.catalog import Normalization
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.records import MOST_SAMPLES
 from clops_sweep.data.scenarios import LossKind, Scenario
 from clops_sweep.data.scenarios.leaks import Seen
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import Rank, RunConfig
 
 FACTS: Final = "clops_sweep"
 """Key of the file metadata with the `ModelFacts` as JSON."""
+
+_Size = Annotated[int, Field(ge=1, le=MOST_SAMPLES)]
+_Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -57,17 +64,17 @@ class ModelFacts:
     network: str
     network_options: Mapping[str, Any]
     kind: LossKind
-    classes: tuple[str, ...]
-    channels: tuple[str, ...]
-    samples: int
-    sampling_rate: float | None
-    normalize: str
+    classes: _Names
+    channels: _Names
+    samples: _Size
+    sampling_rate: Annotated[float, Field(gt=1e-10, lt=1e10)] | None
+    normalize: Normalization
     unit: str
     people: tuple[str, ...]
     encoder: str | None = None
     encoder_hash: str | None = None
-    features: tuple[int, int] | None = None
-    lora_rank: int = 0
+    features: tuple[_Size, _Size] | None = None
+    lora_rank: Rank = 0
     signals: str = field(default="", repr=False)
 
     @property
@@ -78,8 +85,7 @@ class ModelFacts:
     @property
     def seen(self) -> Seen:
         """What the network was trained on, without what its encoder has seen."""
-        digests = np.frombuffer(base64.b64decode(self.signals), "<u8")
-        return Seen(frozenset(self.people), ((self.dataset, digests),))
+        return Seen(frozenset(self.people), ((self.dataset, _digests(self.signals)),))
 
     @classmethod
     def of(cls, config: RunConfig, frames: FrameSet, scenario: Scenario, trained: int, seen: Seen) -> ModelFacts:
@@ -110,20 +116,24 @@ class ModelFacts:
         )
 
 
-def facts_in(content: bytes) -> ModelFacts:
-    """Return the facts in a file of `model_bytes`.
+def facts_in(content: bytes, of: str = "the file") -> ModelFacts:
+    """Return the facts in a file of `model_bytes`; `of` names it in errors.
 
     Raises:
         UsageError: the file has another format.
     """
     try:
         size = int.from_bytes(content[:8], "little")
-        found = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][FACTS])
-        lists = {name: tuple(found[name]) for name in ("tasks", "classes", "channels", "people")}
-        features = found.get("features")
-        return ModelFacts(**found | lists | {"features": None if features is None else tuple(features)})
+        written = from_json(content[8 : 8 + size])["__metadata__"][FACTS]
+        facts = TypeAdapter(ModelFacts).validate_json(written, strict=True)
+        _digests(facts.signals)
+        return facts
     except (ValueError, KeyError, TypeError):
-        raise UsageError("the file is not a model of clops-sweep; expected one stored by --keep models") from None
+        raise UsageError(f"{of}: is not a model of clops-sweep; expected one stored by --keep models") from None
+
+
+def _digests(written: str) -> NDArray[np.uint64]:
+    return np.frombuffer(base64.b64decode(written), "<u8")
 
 
 def _classes(frames: FrameSet, scenario: Scenario) -> tuple[str, ...]:

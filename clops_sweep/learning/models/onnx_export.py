@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import sys
 import warnings
 from dataclasses import asdict
 
@@ -36,8 +38,9 @@ def onnx_bytes(model: TrainedModel) -> bytes:
     facts = model.facts
     frames = torch.randn(3, *model.input_shape, generator=torch.Generator().manual_seed(0))
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings about the exporter's own internals
+        # The exporter warns about its own internals, and some releases of onnxscript print to standard output.
+        with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
+            warnings.simplefilter("ignore")
             program = torch.onnx.export(
                 model,
                 (frames,),

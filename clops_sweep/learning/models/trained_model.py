@@ -96,18 +96,21 @@ def model_bytes(weights: Mapping[str, torch.Tensor], facts: ModelFacts) -> bytes
     return save({name: weights[name] for name in sorted(weights)}, {FACTS: json.dumps(asdict(facts))})
 
 
-def model_from(content: bytes, encoder_of: Callable[[ModelFacts], UsedEncoder] | None = None) -> TrainedModel:
+def model_from(
+    content: bytes, encoder_of: Callable[[ModelFacts], UsedEncoder] | None = None, of: str = "the file"
+) -> TrainedModel:
     """Return the model in a file of `model_bytes`. Nothing in the file is executed.
 
     Args:
         content: content of the file.
         encoder_of: returns the encoder of a model on features.
+        of: names the file in errors.
 
     Raises:
         UsageError: the file has another format, its network is not declared, the weights do not fit, or its encoder has
             changed.
     """
-    facts = facts_in(content)
+    facts = facts_in(content, of)
     if facts.network not in NETWORKS:
         raise UsageError(
             f"run {facts.run_id}: network {facts.network!r} is not declared; import the file that declares it first"
@@ -118,7 +121,7 @@ def model_from(content: bytes, encoder_of: Callable[[ModelFacts], UsedEncoder] |
             raise UsageError(f"run {facts.run_id}: its network takes features of encoder {facts.encoder!r}")
         encoder = encoder_of(facts)
     outputs = len(facts.classes)
-    options = dict(facts.network_options)
+    options = {**facts.network_options, "encoder": None}
     if encoder is not None and facts.lora_rank:
         module = encoder.module
         options["encoder"] = TunedEncoder(str(facts.encoder), lambda: module, str(facts.encoder_hash), facts.lora_rank)

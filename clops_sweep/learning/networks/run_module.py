@@ -71,8 +71,8 @@ def made(
             if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
                 with torch.no_grad():
                     module.eval()(torch.zeros(2, *shape))
-        if isinstance(module, nn.Module):
-            module = _with_other_head(name, module, shape, outputs, options)
+            if isinstance(module, nn.Module):
+                module = _with_other_head(name, module, shape, outputs, options)
         if encoder is not None and tuned is not None:
             try:
                 encoder = lora(encoder, tuned.rank)

@@ -72,7 +72,6 @@ def searched(tmp_path_factory: pytest.TempPathFactory, generated: ModuleType) ->
             trial.complete([float(np.mean(values))])
         else:
             trial.fail(HOSTILE)
-    study.close()
     generated.write_given_runs(store, given)
     return store
 

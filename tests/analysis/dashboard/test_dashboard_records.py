@@ -700,7 +700,8 @@ def test_a_slice_has_the_label_that_was_chosen_last(tmp_path: Path, generated: M
 
 @pytest.mark.parametrize("group", [[], ["storage_fraction"]])
 def test_the_csv_has_every_row_in_full_precision(experiment: Experiment, group: list[str]) -> None:
-    found = pd.read_csv(StringIO(runs_csv(experiment, condition="auc > 0.75", group=group, sort="-auc")))
+    csv = StringIO(runs_csv(experiment, condition="auc > 0.75", group=group, sort="-auc"))
+    found = pd.read_csv(csv, converters={"auc": float, "test_bwt": float, "seconds": float})
     expected = finished(experiment).query("auc > 0.75")
     if group:
         means = expected.groupby(group)["auc"].agg(["mean", "std", "count"]).sort_values("mean", ascending=False)

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from clops_sweep.analysis.dashboard.figures import curves_figure
 from clops_sweep.analysis.drawing.style import as_png
-from clops_sweep.analysis.drawing.task_styles import natural_order, short_names
+from clops_sweep.analysis.drawing.task_styles import natural_order, short_names, task_styles
 from clops_sweep.analysis.figures.curves import (
     Block,
     LearningCurves,
@@ -130,3 +131,22 @@ def test_nothing_and_disagreement_end_in_a_sentence() -> None:
         learning_curves(pd.concat([rows("r1"), other]))
     with pytest.raises(UsageError, match="nothing to draw"):
         draw_learning_curves([])
+
+
+def test_a_run_that_stopped_early_keeps_its_last_value() -> None:
+    stopped, whole = rows("r1").assign(auc=0.9), rows("r2").assign(auc=0.5)
+    stopped = stopped[stopped["epoch"] != 2]
+    np.testing.assert_allclose(learning_curves(pd.concat([stopped, whole])).mean, np.full((2, 3), 0.7))
+
+
+def test_the_runs_of_a_patient_split_are_averaged_first() -> None:
+    table = pd.concat([rows(name).assign(auc=auc) for name, auc in [("r1", 0.2), ("r2", 0.4), ("r3", 0.9)]])
+    record = learning_curves(table.assign(unit=table["run_id"].map({"r1": "0", "r2": "0", "r3": "1"})))
+    assert record.n == 2
+    np.testing.assert_allclose(record.mean, np.full((2, 3), 0.6))
+
+
+def test_tasks_have_the_report_s_colours_in_the_dashboard() -> None:
+    record = learning_curves(rows("r1"))  # trained as B, A
+    lines = {line["name"]: line["line"]["color"] for line in curves_figure(record)["data"]}
+    assert lines == {task: style.colour for task, style in task_styles("AB").items()}

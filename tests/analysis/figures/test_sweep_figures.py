@@ -19,7 +19,7 @@ from clops_sweep.analysis.figures.cost import (
     frontier,
 )
 from clops_sweep.analysis.figures.differences import difference_heatmap
-from clops_sweep.analysis.figures.heatmaps import draw_heatmap
+from clops_sweep.analysis.figures.heatmaps import draw_heatmap, heatmap
 from clops_sweep.analysis.figures.importance import Importance, describe_importance, draw_importance, importance
 from clops_sweep.analysis.figures.profiles import describe_profile, draw_profile, profile
 from clops_sweep.analysis.figures.sweep_figures import sweep_figures
@@ -207,6 +207,15 @@ def test_differences_stand_at_their_place(tmp_path: Path, generated: ModuleType)
     of_splits = replace(experiment, runs=experiment.runs.assign(split_seed=experiment.runs["seed"] % 2))
     (panel,) = difference_heatmap(of_splits, comparisons(of_splits), "auc", ("storage_fraction", "mc_samples")).panels
     assert panel.n.tolist() == panel.asked.tolist() == [[2, 2], [2, 2]], "a split with all its seeds is one pair"
+
+
+def test_differences_name_all_axes_of_their_baseline(tmp_path: Path, generated: ModuleType) -> None:
+    axes = SPACE.axes | {"acquisition": ["bald_mcp", "balc_kld"]}
+    space = SearchSpace("two of words", RunConfig(), axes, seeds=range(2))
+    experiment = collected(tmp_path, generated, lambda c: c.storage_fraction + c.seed, space)
+    record = difference_heatmap(experiment, comparisons(experiment), "auc", ("storage_fraction", "mc_samples"))
+    plain = [panel.title for panel in heatmap(experiment, "auc", ("storage_fraction", "mc_samples")).panels]
+    assert [panel.title for panel in record.panels] == [f"{title} minus {plain[0]}" for title in plain[1:]]
 
 
 def test_strategies_are_compared_with_fine_tuning(tmp_path: Path, generated: ModuleType) -> None:

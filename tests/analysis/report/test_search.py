@@ -24,6 +24,7 @@ from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.search_trials import (
     best_trials,
     best_trials_text,
+    collect_with_searches,
     search_experiment,
     trials_csv,
 )
@@ -142,8 +143,15 @@ def filled(folder: Path, generated: ModuleType, space: SearchSpace) -> RunStore:
             means = {name: float(np.mean([given[name] for _, given in rows])) for name in rows[0][1]}
             means["storage_fraction"] = configs[0].storage_fraction
             trial.complete([means[name] for name in space.objectives])
-    study.close()
     return store
+
+
+def test_without_its_study_a_search_has_no_trials_among_the_runs(tmp_path: Path, generated: ModuleType) -> None:
+    space = search_space(3)
+    store = filled(tmp_path, generated, space)
+    (tmp_path / "optuna.journal").unlink()
+    ((experiment, study),) = collect_with_searches([space], store)
+    assert (len(experiment.runs), study) == (0, None)
 
 
 def test_the_best_trials_come_first_with_deviations_over_seeds(tmp_path: Path, generated: ModuleType) -> None:
@@ -251,7 +259,6 @@ def test_a_search_of_which_every_run_has_failed_says_why(tmp_path: Path, generat
         for config, run_id in zip(configs, run_ids, strict=True):
             generated.write_failed_run(store, config, run_id)
         trial.fail(f"run {run_ids[0]} has failed")
-    study.close()
     page = write_report([space], store, tmp_path / "report").index.read_text()
     assert "0 complete, 2 failed of 2 trials." in page
     assert "4 runs failed: 4 times ValueError: generated failure." in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from clops_sweep import Recordings
+from clops_sweep.cli.data import data
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.prepared_folder import is_to_be_made_again
 from clops_sweep.data.preparing.prepare import open_frames, prepare
@@ -243,6 +246,11 @@ def test_a_missing_sample_costs_its_window(kind: str, option: str, tmp_path: Pat
             prepare("own", **where)
     made = prepare("own", **where, on_error="skip" if option == "refuse" else "stop").manifest
     assert (made.frames, dict(made.dropped), made.skipped) == (2 * 34, {"missing samples": 4}, ())
+    printed = CliRunner().invoke(data, ["counts", "own", "--prepared-root", str(tmp_path / "prepared"), "--json"])
+    assert {channel["name"]: channel["missing"] for channel in json.loads(printed.output)["channels"]} == {
+        "a": 1,
+        "b": 1,
+    }
 
 
 @pytest.mark.parametrize("gain", [-0.5, 0.5])

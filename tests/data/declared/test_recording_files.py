@@ -190,6 +190,16 @@ def test_records_of_other_rates_need_one_to_resample_to(records: Path, tmp_path:
     assert _frames(tmp_path, call + ", resample_to=50)").frames.shape[1] == 100
 
 
+def test_a_record_of_another_rate_is_left_out_like_any_bad_one(records: Path, tmp_path: Path) -> None:
+    signal = np.rint(1000 * waves(1, 2, 900)[0])
+    write_wfdb(records / "b", "r07", signal, 250, ("II", "RESP"), "NU", ["Dx: N", "Person: p3"])
+    call = 'from_wfdb(data_root / "wfdb", label="#Dx", separator=",", window_seconds=2)'
+    with pytest.raises(UsageError, match=r"'r07' has 250 .* leave such records out .* --on-error skip"):
+        _frames(tmp_path, call)
+    where = {"prepared_root": tmp_path / "prepared", "data_root": tmp_path}
+    assert [name for name, _ in prepare("own", **where, on_error="skip", workers=1).manifest.skipped] == ["r07"]
+
+
 def test_a_record_that_is_cut_short_is_named_or_left_out(records: Path, tmp_path: Path) -> None:
     signal = records / "a" / "r04.dat"
     signal.write_bytes(signal.read_bytes()[:-100])

@@ -9,38 +9,57 @@ from pathlib import Path
 
 import pytest
 
+from clops_sweep.data.files.folder import appearing_folder, remove_leftovers
+
+WRITES = """
+import os, sys
+from pathlib import Path
 from clops_sweep.data.files.folder import appearing_folder
 
+os.getpid = lambda: 2**22 - 1  # as in a container of its own, whose numbers of processes mean nothing outside
+with appearing_folder(Path(sys.argv[1])) as staging:
+    (staging / "content").write_text("of another process")
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
 
-@pytest.fixture
-def gone() -> int:
-    """The id of a process that has ended."""
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
 
-
-def left(parent: Path, process: int, purpose: str) -> Path:
-    folder = parent / f".set.{socket.gethostname()}.{process}.0a1b2c3d.{purpose}"
+def left(parent: Path, purpose: str) -> None:
+    folder = parent / f".set.{socket.gethostname()}.0a1b2c3d.{purpose}"
     folder.mkdir()
     (folder / "content").write_text(purpose)
-    return folder
 
 
-def test_what_had_stepped_aside_is_not_lost_until_something_new_is_there(tmp_path: Path, gone: int) -> None:
-    left(tmp_path, gone, "replaced")
-    left(tmp_path, gone, "partial")
-    with pytest.raises(RuntimeError), appearing_folder(tmp_path / "set"):
-        raise RuntimeError("no new one, after all")
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_another_process_is_writing_stays_until_it_ends(tmp_path: Path, killed: bool) -> None:
+    command = [sys.executable, "-c", WRITES, tmp_path / "set"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    with appearing_folder(tmp_path / "set") as staging:
+        (staging / "content").write_text("of this process")
+    assert len([*tmp_path.glob(".set.*.partial")]) == 1
+    if killed:
+        process.kill()
+    process.communicate()
+    assert process.returncode == (-9 if killed else 0)
+    remove_leftovers(tmp_path / "set")
+    assert [path.name for path in tmp_path.iterdir()] == ["set"]
+    assert (tmp_path / "set" / "content").read_text() == f"of {'this' if killed else 'another'} process"
+
+
+def test_what_had_stepped_aside_is_not_lost_until_something_new_is_there(tmp_path: Path) -> None:
+    left(tmp_path, "replaced")
+    left(tmp_path, "partial")
+    remove_leftovers(tmp_path / "set")
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
     assert (tmp_path / "set" / "content").read_text() == "replaced"
 
 
-def test_of_two_the_one_in_place_stays(tmp_path: Path, gone: int) -> None:
+def test_of_two_the_one_in_place_stays(tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "content").write_text("in place")
-    left(tmp_path, gone, "replaced")
-    with pytest.raises(RuntimeError), appearing_folder(tmp_path / "set"):
-        raise RuntimeError("no new one, after all")
+    left(tmp_path, "replaced")
+    remove_leftovers(tmp_path / "set")
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
     assert (tmp_path / "set" / "content").read_text() == "in place"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.files.rhythm_segments import Segment, labelled_segments
 from clops_sweep.data.files.units import factor
+from clops_sweep.data.files.wfdb_header import summarize
 from clops_sweep.data.files.wfdb_records import leads_of, load_wfdb, read_in_units
 from clops_sweep.errors import UsageError
 
@@ -54,6 +55,7 @@ def test_missing_samples_are_nan(form: str, channels: int, tmp_path: Path) -> No
     path = _write(tmp_path, form, values)
     _same_as_package(path)
     assert np.isnan(read_in_units(path, [channels - 1]).values).sum() == 50
+    assert summarize(path.read_text()) == (("r.dat",), channels, (), BITS.get(form, 16) <= 16)
 
 
 @pytest.mark.parametrize("form", ["61", "160", "310", "311", "8"])
@@ -62,6 +64,7 @@ def test_formats_that_the_package_only_reads(form: str, tmp_path: Path) -> None:
     samples = int(240 / {"61": 2, "160": 2, "310": 4 / 3, "311": 4 / 3, "8": 1}[form])
     (tmp_path / "r.hea").write_text(f"r 1 100 {samples}\nr.dat {form} 50(3)/mV\n")
     expected = _package(tmp_path / "r.hea")
+    assert summarize((tmp_path / "r.hea").read_text()).narrow == (form != "8"), "8 holds differences"
     low = -(2 ** (BITS.get(form, 16) - 1))
     found = read_in_units(tmp_path / "r.hea", [0]).values
     stored = _package(tmp_path / "r.hea", physical=False).d_signal[:, 0]
@@ -92,6 +95,7 @@ def test_each_channel_keeps_its_samples_or_is_resampled_by_a_filter(form: str, t
             fmt=[form] * 3, adc_gain=[500.0] * 3, baseline=[0] * 3, samps_per_frame=list(per_frame),
             write_dir=str(tmp_path),
         )  # fmt: skip
+    assert not summarize((tmp_path / "r.hea").read_text()).narrow
     found = read_in_units(tmp_path / "r.hea", [0, 1, 2])
     assert (found.rate, found.per_frame, found.values.shape) == (400, 16, (3, seconds * 400))
     np.testing.assert_array_equal(found.values[2], np.rint(500 * sines[2]) / 500)
@@ -107,6 +111,9 @@ def test_segments_of_a_fixed_layout(tmp_path: Path) -> None:
     _write(tmp_path, "16", values[:200], "one")
     _write(tmp_path, "212", values[200:], "two")
     (tmp_path / "r.hea").write_text("r/3 2 100 350\none 200\n~ 50\ntwo 100\n")
+    segments = (("one", "200"), ("~", "50"), ("two", "100"))
+    assert summarize((tmp_path / "r.hea").read_text()) == ((), 2, segments, False)
+    assert summarize("# a comment\n\nr 2 100\n\na.dat 16\n# another\nb.dat what\n") == (("a.dat", "b.dat"), 2, (), True)
     expected = np.concatenate([values[:200], np.full((50, 2), np.nan), values[200:]])
     np.testing.assert_array_equal(read_in_units(tmp_path / "r.hea", [0, 1]).values, expected.T)
     (tmp_path / "r.hea").write_text("r/2 2 100 300\none 200\ntwo 100\n")

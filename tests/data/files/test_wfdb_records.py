@@ -72,6 +72,19 @@ def test_plain_records_are_read_as_by_the_package(form: str, samples: int, signa
         assert list(found.checksums) == [int(each) or None for each in stored.sum(0) % 2**16]
         np.testing.assert_array_equal(read_stored(found), stored)
         _assert_alike(found, read_stored(found), _by_the_package(header))
+    _assert_complete(header)
+
+
+def _assert_complete(header: Path) -> None:
+    """Check that the signal file has exactly the bytes that its header promises: with one byte less, it is refused."""
+    file = header.with_suffix(".dat")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    with pytest.raises(
+        UsageError, match=f"truncated, {len(whole) - 1:,} bytes where its header promises {len(whole):,};"
+    ):
+        read_header(header, lenient=True)
+    file.write_bytes(whole)
 
 
 def test_samples_behind_other_bytes_are_found(tmp_path: Path) -> None:
@@ -79,8 +92,8 @@ def test_samples_behind_other_bytes_are_found(tmp_path: Path) -> None:
     header = _write(tmp_path, RECORDS[0], SIGNALS[0].replace(" {} 200", " {}+24 200"), "16", stored)
     data = (tmp_path / "r.dat").read_bytes()
     (tmp_path / "r.dat").write_bytes(b"\1" * 24 + data)
-    found = read_header(header, lenient=True)
-    np.testing.assert_array_equal(read_stored(found), stored)
+    np.testing.assert_array_equal(read_stored(read_header(header, lenient=True)), stored)
+    _assert_complete(header)
     (tmp_path / "r.dat").write_bytes(b"\1" * 24 + data[:-2] + b"\0\0")
     with pytest.raises(UsageError, match=r"r\.dat: lead MLII does not have the checksum that r\.hea gives"):
         read_stored(read_header(header))
@@ -100,6 +113,7 @@ def test_other_records_are_left_to_the_package(form: str, date: str, tmp_path: P
     header.write_text(header.read_text().replace("r 2 100 50", f"r 2 100 50{date}"))
     found, wide = read_header(header), form in ("24", "32")
     np.testing.assert_array_equal(read_stored(found, wide), stored)
+    assert read_stored(found, wide).dtype == (np.int64 if wide else np.int16)
     np.testing.assert_array_equal(wfdb_records._by_the_package(found, wide), stored)
     _assert_alike(found, read_stored(found, wide), _by_the_package(header))
 
@@ -110,8 +124,11 @@ def test_other_records_are_left_to_the_package(form: str, date: str, tmp_path: P
         ("16x1", "16x2", None),
         ("16x1", "16:3", None),
         ("360", "360/120(3)", None),
+        ("360", "0.5", None),
         ("100\n", "100 what\n", None),
         ("16x1 ", "x ", "line 2: format 'x', expected a number such as 16 or 212"),
+        ("200 ", "x ", r"line 2: gain 'x', expected a number such as 1000\(0\)/mV"),
+        ("200 ", "1e999 ", "line 2: gain '1e999', expected a number"),
         ("200 ", "2e2 ", None),
         ("200", "200/\u00b5V", None),
         (" MLII", "", None),
@@ -125,10 +142,21 @@ def test_fields_that_are_rare(old: str, new: str, says: str | None, tmp_path: Pa
     (tmp_path / "r.dat").write_bytes(bytes(400))
     header.write_text(text.replace(old, new, 1), encoding="utf-8")
     if says is None:
-        assert (read_header(header, lenient=True).rate, read_header(header, lenient=True).gain[0]) == (360, 200)
+        found = read_header(header, lenient=True)
+        assert (found.rate, found.gain[0]) == (0.5 if new == "0.5" else 360, 200)
         return
     with pytest.raises(UsageError, match=says):
         read_header(header, lenient=True)
+
+
+@pytest.mark.parametrize("fields", range(1, 8))
+def test_lines_of_signals_that_end_early(fields: int, tmp_path: Path) -> None:
+    (tmp_path / "r.dat").write_bytes(bytes(400))
+    line = " ".join(("200", "11", "5", "0", "7", "0", "MLII")[:fields])
+    (tmp_path / "r.hea").write_text(f"r 1 360 200\nr.dat 16 {line}\n", encoding="utf-8")
+    found, package = read_header(tmp_path / "r.hea"), load_wfdb().rdheader(str(tmp_path / "r"))
+    assert (found.baseline.tolist(), list(found.checksums)) == (package.baseline, package.checksum)
+    assert found.leads == ("MLII" if fields == 7 else "lead 1",)
 
 
 @pytest.mark.parametrize("line", ["r 1", "r 1 250", "r 1 250/10"])
@@ -139,6 +167,11 @@ def test_the_length_of_a_header_without_one_is_that_of_the_file(line: str, tmp_p
     assert (found.rate, found.samples) == (250, 200)
     with pytest.raises(UsageError, match="promises no samples"):
         read_header(tmp_path / "r.hea")
+    several = "r.dat 16+40\nr.dat 16x2+40\nother.dat 16\n"  # 40 other bytes, then frames of three samples
+    (tmp_path / "other.dat").write_bytes(bytes(120))
+    (tmp_path / "r.hea").write_text(f"{line.replace('r 1', 'r 3')}\n{several}", encoding="utf-8")
+    assert read_header(tmp_path / "r.hea", lenient=True).samples == 60
+    (tmp_path / "r.hea").write_text(f"{line}\nr.dat 16 200 11 0 0 0 0 MLII\n", encoding="utf-8")
     (tmp_path / "r.dat").write_bytes(b"")
     with pytest.raises(UsageError, match=r"r\.dat: the signal file has no samples"):
         read_header(tmp_path / "r.hea", lenient=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,7 @@ def run(
     """Run `clops-sweep data COMMAND NAME` on a data root of this test."""
     monkeypatch.setenv("CLOPS_DATA_ROOT", str(tmp_path / "data"))
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(tmp_path / "prepared"))
-    monkeypatch.setattr(downloads, "_PAUSES", (0.01,))
+    monkeypatch.setattr(downloads, "_RETRIES", 0)
 
     def run(*arguments: str) -> Said:
         status = 0
@@ -87,7 +88,7 @@ def _state(name: str, shown: str) -> str:
     return next(line.split()[1] for line in shown.splitlines() if line.split()[:1] == [name])
 
 
-@pytest.mark.parametrize("name", downloads.DOWNLOADS)
+@pytest.mark.parametrize("name", EVERYTHING)
 def test_from_nothing_to_prepared_frames(
     name: str, physionet: PhysioNet, published: Path, tmp_path: Path, run: Run
 ) -> None:
@@ -104,11 +105,10 @@ def test_from_nothing_to_prepared_frames(
     printed = json.loads(run("download", name, "--json").out)
     assert set(printed) == documented("data download")
     assert printed["folders"] == [str(root / folder) for folder in EVERYTHING[name]]
-    assert physionet.fetched() == {}
+    assert physionet.fetched() == set()
 
     cut, gone, other, longer = sorted(path for path in root.rglob("*") if path.suffix in (".dat", ".mat"))[-4:]
-    begin = cut.stat().st_size // 3
-    cut.write_bytes(cut.read_bytes()[:begin])
+    cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 3])
     gone.unlink()
     other.write_bytes(other.read_bytes()[:-1] + bytes([other.read_bytes()[-1] ^ 1]))
     longer.write_bytes(longer.read_bytes() + b"\0")
@@ -118,9 +118,8 @@ def test_from_nothing_to_prepared_frames(
     assert f"{other}: its SHA-256 is not the publisher's; download it again" in said.err
     assert run("download", name).status == 0
     assert _files(root) == expected
-    fetched = {Path(file).name: span for file, span in physionet.fetched().items()}
-    assert fetched.keys() == {cut.name, gone.name, other.name, longer.name}
-    assert fetched[cut.name] == f"bytes={begin}-"
+    assert {Path(file).name for file in physionet.fetched()} == {cut.name, gone.name, other.name, longer.name}
+    assert stat.filemode(cut.stat().st_mode) == "-rw-r--r--"
 
     assert _state(name, run("list").out) == "raw"
     prepared = run("prepare", name)
@@ -148,12 +147,11 @@ def test_vfdb_alone(physionet: PhysioNet, published: Path, tmp_path: Path, run: 
         said = run(command, "vfdb")
         assert said.status == 2
         assert {"prepare": "as part of the data set 'mitbih_vfdb'", "verify": f"{signal}: "}[command] in said.err
-    physionet.fetched()
     assert run("download", "mitbih_vfdb").status == 0
     assert _files(tmp_path / "data") == expected
 
 
-@pytest.mark.parametrize("name", downloads.DOWNLOADS)
+@pytest.mark.parametrize("name", EVERYTHING)
 def test_a_server_that_dies_is_one_sentence_and_the_next_call_goes_on(
     name: str, physionet: PhysioNet, published: Path, tmp_path: Path, run: Run
 ) -> None:
@@ -177,11 +175,11 @@ def test_a_server_that_dies_is_one_sentence_and_the_next_call_goes_on(
     physionet.fetched()
     assert run("download", name).status == 0
     assert _files(tmp_path / "data") == expected
-    again = physionet.fetched().keys() & {f"{PROJECTS[file.split('/')[0]]}/{file.split('/', 1)[1]}" for file in there}
+    again = physionet.fetched() & {f"{PROJECTS[file.split('/')[0]]}/{file.split('/', 1)[1]}" for file in there}
     assert not again
 
 
-@pytest.mark.parametrize("name", downloads.DOWNLOADS)
+@pytest.mark.parametrize("name", EVERYTHING)
 def test_without_a_network_one_sentence(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in PROXIES:
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
@@ -190,19 +188,16 @@ def test_without_a_network_one_sentence(name: str, run: Run, tmp_path: Path, mon
     assert re.fullmatch(
         r"clops-sweep: physionet\.org cannot be reached \(\w+\); check .* goes on where it stopped\n", said.err
     )
-    assert not (tmp_path / "data").exists()
 
 
 def test_a_project_that_is_not_there_any_more(physionet: PhysioNet, run: Run, tmp_path: Path) -> None:
     physionet.root = tmp_path / "elsewhere"
-    (tmp_path / "data" / "mitdb").mkdir(parents=True)
     said = run("download", "mitbih_vfdb")
     assert said.status == 2
     assert said.err == (
         "clops-sweep: physionet.org does not have mitdb/1.0.0/SHA256SUMS.txt; see "
         "https://physionet.org/content/mitdb/1.0.0/ for where it is\n"
     )
-    assert [*(tmp_path / "data").rglob("*")] == [tmp_path / "data" / "mitdb"]
 
 
 def test_a_server_that_sends_something_else(physionet: PhysioNet, tmp_path: Path, run: Run) -> None:
@@ -228,7 +223,7 @@ def test_a_server_that_falls_silent(physionet: PhysioNet, run: Run, monkeypatch:
     with physionet.lock:  # requests get no answer while it is held
         said = run("download", "mitbih")
     assert said.status == 2
-    assert "physionet.org has sent no file for 0.2 seconds" in said.err
+    assert "physionet.org cannot be reached (ReadTimeout)" in said.err
     assert said.err.count("\n") == 1
 
 

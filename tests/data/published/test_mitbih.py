@@ -14,6 +14,7 @@ from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.annotation_end import require_end
 from clops_sweep.data.files.rhythm_segments import Segment
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.prepared.counts import class_rows
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.published.mitbih import GRID, RULES, place_windows, window_class
@@ -35,8 +36,8 @@ def _prepare(root: Path, **options: Any) -> PreparedSet:
 def test_all_classes_of_small_records(small_root: Path) -> None:
     manifest = _prepare(small_root).manifest
     # 12 s hold two windows of 5 s; four records each
-    assert {name: sum(parts.values()) for name, parts in manifest.counts.items()} == dict.fromkeys(manifest.classes, 8)
     frames = open_frames("mitbih", prepared_root=small_root.parent / "prepared")
+    assert {row.name: sum(row.frames) for row in class_rows(frames)} == dict.fromkeys(manifest.classes, 8)
     scenario = build_scenario(frames, "class_il")
     titles = ["AFIB / APB", "BIGEMINY / NSR", "LBBB / RBBB", "PACED / PVC"]
     assert [task.title for task in scenario.tasks] == titles
@@ -303,9 +304,8 @@ def test_real_counts_per_class(mitbih: PreparedSet) -> None:
     manifest = mitbih.manifest
     assert len(manifest.patient_names) == 47
     assert "202" not in manifest.patient_names
-    totals = {name: sum(parts.values()) for name, parts in manifest.counts.items()}
-    assert all(200 <= total <= 420 for total in totals.values())
-    assert all(count > 0 for parts in manifest.counts.values() for count in parts.values())
+    rows = class_rows(open_frames("mitbih", prepared_root=mitbih.folder.parent))
+    assert all(200 <= sum(row.frames) <= 420 and min(row.frames) > 0 for row in rows)
     assert manifest.notes == ()
 
 

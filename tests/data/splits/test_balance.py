@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clops_sweep.data.published.mitbih import keep_evenly
 from clops_sweep.data.records import Index
-from clops_sweep.data.splits.balance import keep_evenly
 
 rows = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=80)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from forked_worker import PLACE
 from launching import (
     TABLES,
     Beginning,
@@ -32,7 +33,6 @@ from preloaded import SWEEPS, Preloaded, new_tag
 from pyarrow import fs
 from s3_server import CREDENTIALS, serving_s3
 
-from clops_sweep.execution.cluster.forked_worker import PLACE
 from clops_sweep.store.run_store import RunStore
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

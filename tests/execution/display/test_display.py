@@ -199,7 +199,7 @@ with SweepDisplay() as display:
     for job in jobs:
         display.started(job)
     display.stops_in_order = True
-    display.report(jobs[1], Finished({"auc": (0.7, 0.8, 0.9), "bwt": (0.1, 0.1, 0.1)}))
+    display.report(jobs[1], Finished({"auc": (0.7, 0.8, 0.9), "bwt": (0.1, 0.1, 0.1)}, 60.0))
     display.report(jobs[0], Resumed(2, 6, 3, 40))
     display.report(jobs[0], Running(2, 6, 4, 40))
     Path("ready").touch()

@@ -93,7 +93,7 @@ def test_a_launch_removes_what_a_killed_one_left_and_leaves_nothing(
     if rest == "ends by itself":  # but for Ray's agents: they report to a server that has ended as well
         wait_for(lambda: all("Agent" in title for title in killed.processes().values()), "the end of Ray")
     kill_all(killed.tag)
-    assert list(short.glob("clops-*/session_*"))
+    assert list(short.glob("clops-*/ray/session_*"))
     last = launch(*command, "--where", "strategy == 'finetune'", "--seeds", "1", script=forked, changes=changes)
     assert last.wait() == 0, last.errors
     assert list(short.iterdir()) == []

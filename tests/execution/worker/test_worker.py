@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -315,12 +314,6 @@ def test_the_checkpoint_of_another_run_is_not_used(actor: Actor, other_actor: Ac
     assert isinstance(actor.train(), Finished)
     assert list(actor.checkpoints.iterdir()) == []
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="workers are forked on Linux alone")
-def test_workers_of_a_ray_of_its_own_begin_with_pytorch_imported(cluster: Any) -> None:
-    there = cluster.remote(num_cpus=0)(lambda: "torch" in __import__("sys").modules)
-    assert cluster.get(there.remote(), timeout=250)
 
 
 def test_a_trial_that_no_machine_can_hold_is_refused(cluster: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from clops_sweep import ContinualRun, FloatOption, Memory, Reservoir, Strategy, 
 from clops_sweep.errors import Diverged, UsageError
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.learning import streams
+from clops_sweep.learning.global_streams import seed_of
 from clops_sweep.learning.networks.dropout import PaperDropout
 from clops_sweep.learning.networks.network import PaperNetwork
 from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
@@ -211,6 +213,7 @@ LOSSES: dict[str, tuple[Any, str]] = {
     "unlike shapes": (lambda self, b: self.criterion(self.model(b.x), b.y[:1]), r"criterion got logits .* and targets"),
     "an unknown option": (lambda self, b: self.options.my_own, r"self.options.my_own: it lists no such option"),
     "an empty memory": (lambda self, b: Memory(3).sample(2), "memory: sampled while it is empty"),
+    "a task before it": (lambda self, b: self.instances(-1), "task -1 has not begun; expected one from 0 to 0"),
     "a later task": (lambda self, b: self.instances(1), "task 1 has not begun; expected one from 0 to 0"),
     "columns of another length": (offered(a=lambda b: b.x[1:]), r"memory: a is a tensor .*; expected a row"),
     "a name of the batch's": (offered(x=lambda b: b.x), r"memory: x=... is a reserved name"),
@@ -224,6 +227,39 @@ def test_losses_that_are_refused(name: str, own: Any) -> None:
     with pytest.raises(UsageError, match=sentence) as raised:
         own(loss).advance()
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "turn", [lambda g: None, lambda g: g[1:], lambda g: g.double()], ids=["none", "short", "double"]
+)
+def test_directions_that_are_refused(turn: Any) -> None:
+    class Turned(Plain):
+        def direction(self, gradient: torch.Tensor) -> Any:
+            return turn(gradient)
+
+    with (
+        STRATEGIES.temporarily("turned", Turned),
+        pytest.raises(UsageError, match=r"^strategy 'turned': direction\(\) did not return a float32 tensor \[\d+\]$"),
+    ):
+        ContinualRun(tiny_config("class_il", strategy="turned"), tiny_frames("class_il")).advance()
+
+
+def test_random_numbers_are_those_of_the_run_s_streams(own: Any) -> None:
+    drawn: list[tuple[float, float]] = []
+    ended: list[float] = []
+
+    def loss(self: Any, batch: Any) -> torch.Tensor:
+        drawn.append((self.rng.random(), random.random()))
+        return self.model(batch.x).mean()
+
+    run = own(loss, end=lambda self, task: ended.append(self.rng.random()), batch_size=64)
+    run.run()
+    (seed,) = run._training.seeds
+    epochs = [(task, epoch) for task in range(3) for epoch in range(run.configs[0].epochs_per_task)]
+    assert [each for each, _ in drawn] == [streams.generator(seed, "loss", task, 2, it).random() for task, it in epochs]
+    assert ended == [streams.generator(seed, "loss", task, 1).random() for task in range(3)]
+    keys = [streams.key(seed, "global generators", *it).tolist() for it in epochs]
+    assert [each for _, each in drawn] == [random.Random(seed_of((one, two), 0)).random() for one, two in keys]
 
 
 def test_a_loss_that_is_no_number_ends_the_run(own: Any) -> None:
@@ -282,6 +318,11 @@ def test_state_that_cannot_be_kept_is_refused_after_the_first_step(name: str, ow
     with pytest.raises(UsageError, match=f"^strategy 'own': {sentence}"):
         own(loss, setup=lambda self: None).advance()
     assert len(steps) == 1
+
+
+def test_no_task_has_begun_before_the_first(own: Any) -> None:
+    with pytest.raises(UsageError, match="task 0 has not begun"):
+        own(setup=lambda self: self.instances(0))
 
 
 def test_a_memory_has_no_attributes_that_a_checkpoint_would_lose(own: Any) -> None:

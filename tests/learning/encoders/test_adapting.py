@@ -71,6 +71,8 @@ def test_channels_are_selected_by_name_and_one_is_repeated() -> None:
             "takes 1,001 samples, and frames of 'd' have 1,000; allow it with adapt=[\"pad\"]",
         ),
         (taking("resample", sampling_rate=200.0, samples=1000), {}, "have 2,000 after resampling"),
+        (taking("resample", sampling_rate=1e9), {}, "have 3 x 10,000,000,000 once adapted; use another encoder"),
+        (taking("pad", samples=2**26), {}, "takes frames of at most 67,108,864 values"),
         (taking(normalize="zscore"), {}, "set normalize = 'zscore'"),
         (taking(unit="g"), {}, "takes signals in g, and frames of 'd' have the unit mV"),
     ],

@@ -111,13 +111,12 @@ def test_a_killed_computation_starts_again(place: Place) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     done = subprocess.run([sys.executable, "-c", KILLED, folder], env=environment, capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    left = list((folder / "prepared" / "small" / "features").iterdir())
-    assert [path.name.endswith(".partial") for path in left] == [True]
+    (left,) = (folder / "prepared" / "small" / "features").glob("*.partial")
     again = Place(folder)
     assert again.data().data_hash(config("plain").data_key) is None
     frames = again.frames(config("plain"))
     assert frames.data_hash == place.frames(config("plain")).data_hash
-    assert not left[0].exists()
+    assert not left.exists()
 
 
 def run_id(place: Place, of: RunConfig) -> str:

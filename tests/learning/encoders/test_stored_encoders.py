@@ -21,7 +21,7 @@ from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.networks.head import features_of, head_of
 from clops_sweep.learning.result import RunResult
 from tests.learning.encoders.place import FILE, Place, config
-from tests.learning.models.test_trained_model import with_all_kinds_of_tensors
+from tests.learning.models.test_trained_model import forged, with_all_kinds_of_tensors
 
 
 def kept(place: Place, of: RunConfig, frames: FrameSet | None = None) -> tuple[str, bytes, RunResult]:
@@ -195,3 +195,11 @@ def test_figures_show_the_signals_that_features_came_from(place: Place) -> None:
     assert (shown.data_hash, shown.samples, shown.unit) == (frames.data_hash, 128, "mV")
     (place.folder / "plain.pth").unlink()
     assert place.data().of_prepared([of.data_key]) == []
+
+
+def test_a_stored_encoder_that_takes_its_own_features_is_refused(place: Place) -> None:
+    run_id, content, _ = pretrained(place)
+    own = forged(content, encoder=f"run:{run_id}", encoder_hash="", features=[1, 5])
+    place.store.models.write(run_id, {2: own}, "last")
+    with pytest.raises(UsageError, match=f"encoder 'run:{run_id}': its stored models take features of each other"):
+        place.frames(config(f"run:{run_id}", dataset="other"))

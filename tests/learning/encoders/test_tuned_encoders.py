@@ -12,7 +12,6 @@ from safetensors.torch import load
 from torch import nn
 
 from clops_sweep import ContinualRun, RunConfig, UsageError
-from clops_sweep.execution.devices.speed import measure, speed_key
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.networks.on_features import TunedEncoder, network_options
@@ -108,12 +107,6 @@ def test_a_worker_makes_the_encoder_that_was_launched_or_none(place: Place) -> N
     place.weights.write_bytes(place.weights.read_bytes() + b"\0")
     with pytest.raises(UsageError, match="encoder 'plain': its code, weights or declaration changed after the launch"):
         module()
-
-
-def test_the_speed_on_a_device_is_that_of_encoder_and_head(place: Place) -> None:
-    cached, tuned = (config("plain", lora_rank=rank) for rank in (0, 2))
-    assert len({speed_key(of, place.frames(of)) for of in (cached, tuned, tuned.replace(lora_rank=3))}) == 3
-    assert measure(tuned, place.frames(tuned), "cpu").cpu > 0
 
 
 def test_what_needs_fixed_features_or_signals_is_refused(place: Place) -> None:

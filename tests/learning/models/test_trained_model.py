@@ -76,6 +76,13 @@ def kept(which: Any = "all", *, tasks: int = 3, **settings: Any) -> tuple[FrameS
     return frames, result, config.run_id(frames.data_hash)
 
 
+@pytest.fixture(scope="module")
+def model() -> bytes:
+    """A stored model."""
+    _, result, run_id = kept("last")
+    return result.models[run_id][3]
+
+
 def predicted(content: bytes, frames: FrameSet, instances: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     x = torch.from_numpy(frames.signal(instances)).view(len(instances), frames.channels, -1)
     with torch.no_grad():
@@ -198,3 +205,44 @@ def test_a_file_that_is_no_model_is_refused(change: Any, sentence: str) -> None:
     assert json.dumps("clops_cnn")[1:-1].encode() in content
     with pytest.raises(UsageError, match=sentence):
         model_from(change(content))
+
+
+DEEP = "[" * 100_000
+
+
+def forged(content: bytes, **changes: Any) -> bytes:
+    """Return a model with other facts."""
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    facts = json.loads(header["__metadata__"]["clops_sweep"]) | changes
+    header["__metadata__"]["clops_sweep"] = json.dumps(facts).replace(f'"{DEEP}"', DEEP)
+    written = json.dumps(header).encode()
+    return len(written).to_bytes(8, "little") + written + content[8 + size :]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({name: DEEP} for name in ("run_id", "network_options", "signals")),
+        *({"samples": value} for value in (0, -1, 1.5, True, "128", 10**30, [1], None)),
+        *({"sampling_rate": value} for value in (5e-324, 1e300, float("nan"), "50", [])),
+        *({name: value} for name in ("classes", "channels") for value in ([], "ab", [1], {"a": 1}, [["a"]])),
+        *({name: [1]} for name in ("tasks", "people", "network", "kind", "normalize", "encoder", "network_options")),
+        *({"features": value} for value in ([], [1], [1, 2, 3], [1, 10**12], "ab")),
+        *({"signals": value} for value in ("abc", "AAAA", "\u00e4", 5, None)),
+        {"lora_rank": 10**9},
+    ],
+    ids=lambda changes: ascii(changes)[:40],
+)
+def test_forged_facts_are_refused(model: bytes, changes: dict[str, Any]) -> None:
+    content = forged(model, **changes)
+    with pytest.raises(UsageError, match="model of run x: is not a model of clops-sweep"):
+        model_from(content, of="model of run x")
+
+
+@pytest.mark.parametrize(
+    "options", [{"projection": "abc"}, {"projection": 10**18}, {"scales": 1}, {"encoder": 5, "own": 1}], ids=str
+)
+def test_forged_options_of_a_network_are_refused(model: bytes, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="network 'linear': raises when made for "):
+        model_from(forged(model, network="linear", network_options=options))

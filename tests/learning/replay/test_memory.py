@@ -75,6 +75,7 @@ def test_what_belongs_to_an_instance_goes_where_it_goes() -> None:
     assert len(memory) == 0
     first = torch.tensor([[0, 1, 3], [2, 1, 0]])
     memory.add(first, logits=first[:, :, None] * torch.tensor([1.0, 10.0]), factor=first.float())
+    assert memory.of_task(1).tolist() == [[4, 5, 6]] * 2
     second = memory.of_task(1)[:, :2]
     memory.add(second, logits=second[:, :, None] * torch.tensor([1.0, 10.0]), factor=second.float())
     memory.keep(torch.tensor([[0, 2, 4], [1, 2, 3]]))
@@ -95,11 +96,14 @@ def test_what_belongs_to_an_instance_goes_where_it_goes() -> None:
 
 def test_what_is_replayed_is_counted_and_known_after_it_is_lost() -> None:
     memory = LockstepMemory(tasks())
-    memory.add(torch.tensor([[0, 4, 6], [1, 5, 2]]))
+    memory.add(torch.tensor([[0], [1]]))
+    memory.add(torch.tensor([[4, 6], [5, 2]]), logits=torch.ones(2, 2))
+    assert memory.carried == {}, "a column has a row for every instance, or is not carried"
     replayed = memory.replay(torch.tensor([[0, 2, 2], [1, 0, 2]]))
     assert replayed.rows.tolist() == [[100, 152, 152], [151, 101, 102]]
     assert torch.equal(replayed.targets, replayed.rows[:, :, None] + torch.tensor([0.25, 0.5]))
     memory.keep(torch.tensor([[0], [1]]))
+    assert memory.stored(0).dtype == torch.bool
     assert memory.stored(0).tolist() == [[True, False, False, False], [False, False, False, False]]
     assert memory.stored(1).tolist() == [[False, False, False], [False, True, False]]
     assert memory.times_replayed(0).tolist() == [[1, 0, 0, 0], [0, 1, 1, 0]]

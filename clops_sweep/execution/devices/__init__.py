@@ -1,1 +1,0 @@
-"""The choice between CPU and GPU for a launch."""

@@ -1,0 +1,134 @@
+"""What a launch computes on, on pretended machines: their GPUs are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from clops_sweep import RunConfig, SearchSpace, native
+from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.errors import UsageError
+from clops_sweep.execution import devices
+from clops_sweep.execution.devices import choose
+from clops_sweep.execution.jobs import Resources
+from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.machine import Gpu
+from clops_sweep.planning.request import Request
+from clops_sweep.store.run_store import RunStore
+from tests.stores import write_finished
+
+Tables = Callable[..., dict[str, pa.Table]]
+
+
+class Machine:
+    """A pretended machine.
+
+    Attributes:
+        gpus: that PyTorch can use.
+        hidden: further GPUs, which it cannot use.
+    """
+
+    def __init__(self, root: Path, base: Path) -> None:
+        self.gpus: list[Gpu] = [Gpu("pretended", 2**36)] * 8
+        self.hidden = 0
+        self.base, self._root = base, root
+
+    def asked(self, *changes: dict[str, object], seeds: int = 640) -> Request:
+        base = RunConfig(strategy="finetune")
+        spaces = [
+            SearchSpace(f"space {number}", base.replace(**change), seeds=range(seeds))
+            for number, change in enumerate(changes or ({},))
+        ]
+        return Request(Selection.of(spaces), PreparedData.found(self._root), RunStore(self.base / "results"))
+
+
+@pytest.fixture
+def machine(prepared_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    root = tmp_path / "prepared"
+    root.mkdir()
+    (root / "synthetic").symlink_to(prepared_root / "synthetic")
+    made = Machine(root, tmp_path)
+    monkeypatch.setattr(devices, "usable_gpus", lambda: tuple(made.gpus))
+    monkeypatch.setattr(devices, "gpus_of_driver", lambda: len(made.gpus) + made.hidden)
+    monkeypatch.setattr(native, "available", lambda: ("avx2",))
+    return made
+
+
+def test_the_papers_network_is_computed_on_cpus(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = choose(machine.asked(), Resources(), (), 640)
+    assert found.resources == Resources()
+    said = "cpu; 8 GPUs stay idle: clops_cnn has native kernels for CPUs; override with --device gpu"
+    assert found.words == said
+    for changes in ({"network": "mlp"}, {"precision": "bfloat16"}):
+        assert choose(machine.asked({}, changes), Resources(), (), 640).words.startswith("gpu; a trial takes 1 GPU")
+    monkeypatch.setattr(devices, "_LARGEST_NATIVE", 2499)  # frames of the synthetic data have 2,500 values
+    assert choose(machine.asked(), Resources(), (), 640).words.startswith("gpu; ")
+    monkeypatch.undo()
+    monkeypatch.setattr(devices, "usable_gpus", lambda: tuple(machine.gpus))
+    monkeypatch.setattr(native, "available", lambda: ())
+    assert choose(machine.asked(), Resources(), (), 640).words.startswith("gpu; ")
+
+
+def test_a_lockstep_has_the_runs_of_a_gpu(machine: Machine) -> None:
+    for runs, no_ray, size in ((640, False, 40), (20, False, 2), (20, True, 20), (1, False, 1)):
+        found = choose(machine.asked(), Resources(device="gpu", no_ray=no_ray), (), runs)
+        assert (found.resources.gpus_per_trial, found.resources.lockstep) == (1, size)
+    found = choose(machine.asked(), Resources(gpus_per_trial=0.25, lockstep=3), (), 640)
+    assert (found.resources.gpus_per_trial, found.resources.lockstep) == (0.25, 3)
+    assert found.words == "gpu, as requested; a trial takes 0.25 GPU and up to 3 runs in lockstep"
+
+
+def test_a_device_that_is_asked_for_is_taken(machine: Machine) -> None:
+    asked = machine.asked({"network": "mlp"})
+    assert choose(asked, Resources(device="cpu"), (), 1).words == "cpu, as requested; 8 GPUs stay idle"
+    assert choose(asked, Resources(device="gpu"), (), 1).words.startswith("gpu, as requested; a trial takes 1 GPU")
+
+
+def test_without_a_gpu_runs_are_computed_on_cpus(machine: Machine) -> None:
+    machine.gpus, asked = [], machine.asked({"network": "mlp"})
+    assert choose(asked, Resources(), (), 1).words == "cpu; this machine has no GPU"
+    machine.hidden = 2
+    assert choose(asked, Resources(), (), 1).words.startswith("cpu; 2 GPUs stay idle: PyTorch ")
+    elsewhere = choose(asked, Resources(address="auto", device="gpu"), (), 99)  # its GPUs may come later
+    assert (elsewhere.resources.gpus_per_trial, elsewhere.resources.lockstep) == (1, 40)
+
+
+def test_one_kind_of_device_per_search_space(machine: Machine, finished_tables: Tables) -> None:
+    asked, ids = machine.asked(), {}
+    for number, device in enumerate(("cpu", "cuda", None)):
+        config = asked.selection.configs[number]
+        tables = finished_tables(f"{number}", config)
+        place = tables["runs"].schema.get_field_index("device")
+        field = tables["runs"].schema.field(place)
+        tables["runs"] = tables["runs"].set_column(place, field, pa.array([device], pa.string()))
+        write_finished(asked.store, f"{number}", tables)  # type: ignore[arg-type]
+        ids[device] = [f"{number}"]
+    assert choose(asked, Resources(), ids["cpu"], 1).words == "cpu, like the finished runs; 8 GPUs stay idle"
+    assert choose(asked, Resources(), ids[None], 1).words.startswith("cpu, like the")  # written by an early version
+    assert choose(asked, Resources(), ids["cuda"], 640).words.startswith("gpu, like the finished runs; a trial takes")
+    for resources, before in ((Resources(device="gpu"), "cpu"), (Resources(gpus_per_trial=1), "cpu")):
+        with pytest.raises(UsageError, match="computed on CPUs; expected --device cpu or auto, or other --results"):
+            choose(asked, resources, ids[before], 1)
+    with pytest.raises(UsageError, match="computed on GPUs; expected --device gpu or auto, or other --results"):
+        choose(asked, Resources(device="cpu"), ids["cuda"], 1)
+    machine.gpus = []
+    with pytest.raises(UsageError, match=r"computed on GPUs, and PyTorch .* cannot use a GPU here"):
+        choose(asked, Resources(), ids["cuda"], 1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"device": "tpu"},
+        {"device": "cpu", "gpus_per_trial": 1},
+        {"nice": 20},
+        {"nice": 5, "no_ray": True},
+        {"nice": 5, "address": "auto"},
+    ],
+)
+def test_wrong_devices_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        Resources(**wrong)  # type: ignore[arg-type]
