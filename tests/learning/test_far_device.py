@@ -10,6 +10,8 @@ from preloaded import Preloaded
 from torch.utils import backend_registration
 
 from clops_sweep import native
+from clops_sweep.experiment.plugins.registry import STRATEGIES
+from tests.learning.methods import one_kind
 
 pytestmark = pytest.mark.skipif(
     not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
@@ -20,14 +22,9 @@ CASES = [
     ("clops", "bald_mcd", "class_il", "clops_cnn"),
     ("clops", "balc_kld", "time_il", "clops_cnn"),
     ("clops", "bald_mcp", "domain_il", "clops_cnn"),
-    ("replay", "random", "class_il", "clops_cnn"),
-    ("finetune", "random", "time_il", "clops_cnn"),
     ("multitask", "random", "domain_il", "clops_cnn"),
-    ("gem", "random", "class_il", "clops_cnn"),
     ("mir", "random", "domain_il", "clops_cnn"),
-    ("derpp", "random", "class_il", "clops_cnn"),
-    ("agem", "random", "class_il", "clops_cnn"),
-    ("si", "random", "class_il", "clops_cnn"),
+    *((name, "random", one_kind(name), "clops_cnn") for name in STRATEGIES if name != "clops"),
     ("clops", "bald_mcd", "class_il", "own"),
     ("er", "random", "class_il", "own"),
     *((name, "random", "class_il", "own") for name in ("my_derpp", "my_ewc", "my_lwf", "my_replay")),

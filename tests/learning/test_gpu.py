@@ -14,6 +14,7 @@ from clops_sweep import ContinualRun, Memory, RunConfig, Strategy, native
 from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK, STRATEGIES
 from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.learners.stacked_learner import can_be_stacked
+from clops_sweep.learning.lockstep import computed_alone
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import saved_and_loaded
@@ -31,18 +32,18 @@ def run(configs: RunConfig | list[RunConfig], device: str) -> RunResult:
 def test_auc_is_that_of_a_cpu(strategy: str) -> None:
     config = tiny_config(one_kind(strategy), strategy=strategy, epochs_per_task=1)
     cpu, gpu = run(config, "cpu"), run(config, "cuda")
-    assert gpu.runs["backend"].tolist() == ["torch-stacked"]
+    assert gpu.runs["backend"].tolist() == ["torch-module" if computed_alone(strategy) else "torch-stacked"]
     np.testing.assert_allclose(gpu.curves["auc"], cpu.curves["auc"], atol=1e-3)
     np.testing.assert_allclose(gpu.curves["loss"], cpu.curves["loss"], rtol=1e-3)
 
 
-@pytest.mark.parametrize("strategy", list(STRATEGIES))
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if not computed_alone(name)])
 def test_a_run_does_not_depend_on_what_it_is_stacked_with(strategy: str) -> None:
     configs = [tiny_config(one_kind(strategy), strategy=strategy, seed=seed) for seed in range(4)]
     together, alone = run(configs, "cuda"), run(configs[2], "cuda")
     part = together.curves[together.curves["run_id"] == alone.curves["run_id"][0]]
     np.testing.assert_allclose(part["auc"], alone.curves["auc"], atol=1e-5)
-    np.testing.assert_allclose(part["loss"], alone.curves["loss"], rtol=1e-4)
+    np.testing.assert_allclose(part["loss"], alone.curves["loss"], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")

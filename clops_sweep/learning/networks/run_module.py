@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal
@@ -151,7 +152,12 @@ class RunModule:
         self._mode: Mode | None = None
 
     def live_in(self, parameters: dict[str, torch.Tensor], gradients: dict[str, torch.Tensor]) -> None:
-        """Move parameters, with their values, and gradients into other memory, given by parameter name."""
+        """Move parameters, with their values, and gradients into other memory, given by parameter name.
+
+        On a GPU, cuDNN copies the weights of recurrent layers together in every pass, since they lie in one vector with
+        all others; its warning is ignored.
+        """
+        warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk", UserWarning)
         for name, parameter in trained(self.module).items():
             parameters[name].copy_(parameter.data)
             parameter.data = parameters[name]

@@ -58,7 +58,8 @@ class IncrementalClassifier(FixedMemory):
         del task, epoch
         if not len(self.memory):
             return None
-        instances = self.memory.replay(torch.arange(len(self.memory)).expand(len(self.training.seeds), -1))
+        places = torch.arange(len(self.memory), device=self.memory.instances.device)
+        instances = self.memory.replay(places.expand(len(self.training.seeds), -1))
         return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
 
     def train_epoch(
