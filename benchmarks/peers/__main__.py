@@ -2,7 +2,8 @@
 
 It needs ``pip install -e '.[peers]'`` and the frames of ``clops-sweep data prepare synthetic_paper``. Runs are computed
 one after another, each in a separate process on one core. A finished run is a line of results.csv and is not computed
-again. The report is printed from this table; if no run is missing, Avalanche need not be installed.
+again. The report is printed from this table, and written to docs/results/peers.md; if no run is missing, Avalanche
+need not be installed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,16 @@ import sys
 from pathlib import Path
 
 from benchmarks.peers import outcome, report, settings
+
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "peers.md"
+TEXT = """# Avalanche: scores and seconds
+
+`python -m benchmarks.peers` made this page from `benchmarks/peers/results.csv`. [Comparison with
+other tools](../peers.md#scores-and-speed-against-avalanche) describes the runs. Means ± standard
+deviations over the seeds in the last column; seconds are CPU time, with wall-clock time in
+brackets.
+
+"""
 
 ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -45,9 +56,12 @@ def main() -> None:
         print(line.strip(), flush=True)
         if not arguments.table.exists():
             arguments.table.write_text(outcome.HEADER + "\n")
-        with arguments.table.open("a") as table:
-            table.write(line)
-    print(report.table_of(outcome.read(arguments.table)))
+        with arguments.table.open("a") as file:
+            file.write(line)
+    table = report.table_of(outcome.read(arguments.table))
+    print(table)
+    if arguments.table == parser.get_default("table"):
+        PAGE.write_text(TEXT + table.rstrip() + "\n")
 
 
 if __name__ == "__main__":
