@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from clops_sweep.errors import UsageError
@@ -180,6 +181,11 @@ class Declared:
     fingerprint: str = ""
     recording: Mapping[str, Any] = field(default_factory=dict)
     rules: Rules | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The default data root: the folder of the file that declares it, or of the notebook."""
+        return Path(self.place).parent
 
 
 class Catalog(Mapping[str, DatasetInfo]):

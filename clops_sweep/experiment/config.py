@@ -316,7 +316,7 @@ class RunConfig(BaseModel):
         if self.scenario == "class_il" and len(sizes) > 1:
             raise ValueError(
                 f"class_il has one output per position in a task, but task_classes has groups of {min(sizes)} and of "
-                f"{max(sizes)} classes; use groups of one size, or class_il_union"
+                f"{max(sizes)} classes; use groups of one size, or scenario = 'class_il_union'"
             )
         if isinstance(self.task_order, tuple) and sorted(self.task_order) != list(range(len(self.task_order))):
             raise ValueError(f"task_order {shown(list(self.task_order))} is not a permutation of 0..N-1")

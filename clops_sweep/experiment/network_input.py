@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
+from clops_sweep.data.scenarios.class_incremental import groups_of
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK
@@ -15,11 +18,11 @@ def is_tried(config: RunConfig) -> bool:
 
 
 def check_frames(config: RunConfig, frames: FrameSet) -> None:
-    """Check that frames fit the network and the encoder of a config.
+    """Check that frames fit the encoder, the scenario and the network of a config.
 
     Raises:
-        UsageError: the network is the paper's and the frames are not 1 x 2,500, or the frames are not features of the
-            config's encoder.
+        UsageError: the frames are not features of the config's encoder; or, all in one message that ends with the
+            config to use, the scenario cannot group the classes and the network takes other frames.
     """
     encoded = frames.encoded
     encoder, adapted = (None, False) if encoded is None else (encoded.encoder, encoded.module is not None)
@@ -28,16 +31,33 @@ def check_frames(config: RunConfig, frames: FrameSet) -> None:
         how = "open_frames" if config.encoder is None else "encode(config)"
         with_adapters = f", lora_rank = {config.lora_rank}" * (config.lora_rank > 0)
         raise UsageError(f"encoder = {config.encoder!r}{with_adapters}: the frames are {what}; open them with {how}")
-    if config.network != PAPER_NETWORK or ((frames.channels, frames.samples) == (1, FRAME_LENGTH) and not adapted):
-        return
+    fits = config.network != PAPER_NETWORK or (frames.channels, frames.samples) == (1, FRAME_LENGTH)
     if config.encoder is not None:
+        if fits and not (adapted and config.network == PAPER_NETWORK):
+            return
         size = "" if adapted else f" of {frames.channels} x {frames.samples:,}"
         raise UsageError(
             f"network {PAPER_NETWORK!r} takes signals, and those of encoder {config.encoder!r} are features{size}; set "
             "network = 'linear', 'mlp' or one of your own"
         )
-    one = ", or leads = 'single'" if frames.channels > 1 and frames.samples == FRAME_LENGTH else ""
-    raise UsageError(
-        f"network {PAPER_NETWORK!r} takes frames of 1 x {FRAME_LENGTH:,} samples, and those of {config.dataset!r} are "
-        f"{frames.channels} x {frames.samples:,}; set network = 'resnet1d_wang' or one of your own{one}"
-    )
+    wrong: list[str] = []
+    remedy: dict[str, object] = {"dataset": config.dataset}
+    count = len(frames.classes)
+    if config.scenario in ("class_il", "class_il_union") and frames.multi_label:
+        wrong.append(
+            f"{config.scenario} needs one label per instance, and instances of {config.dataset!r} have several"
+        )
+        remedy["scenario"] = "subject_il"
+    elif config.scenario in ("class_il", "class_il_union") and config.task_classes is None and count % 2:
+        wrong.append(f"{config.scenario} pairs classes, and {config.dataset!r} has {count}")
+        remedy |= {"scenario": "class_il_union", "task_classes": groups_of(count)}
+    if not fits:
+        one = " (a single lead with leads='single')" if frames.samples == FRAME_LENGTH else ""
+        wrong.append(
+            f"network {PAPER_NETWORK!r} takes frames of 1 x {FRAME_LENGTH:,} samples, and those of {config.dataset!r} "
+            f"are {frames.channels} x {frames.samples:,}{one}"
+        )
+        remedy["network"] = "small_cnn"
+    if wrong:
+        line = ", ".join(f"{name}={json.dumps(value)}" for name, value in remedy.items())
+        raise UsageError(f"{'; '.join(wrong)}; use RunConfig({line})")

@@ -84,8 +84,8 @@ class Request:
             ): c
             for c in configs
         }
-        for config in tasks.values():
-            scenario_of(config, frames[config.data_key])
         for config in configs:
             check_frames(config, frames[config.data_key])
+        for config in tasks.values():
+            scenario_of(config, frames[config.data_key])
         return frames

@@ -48,7 +48,7 @@ def _own() -> Iterator[None]:
         ({"task_classes": [[0, 1], [1, 2]]}, "class 1 is there twice; expected every class in one task"),
         (
             {"task_classes": [[0, 1], [2, 3, 4]]},
-            "groups of 2 and of 3 classes; use groups of one size, or class_il_u",
+            "groups of 2 and of 3 classes; use groups of one size, or scenario = 'class_il_u",
         ),
         (
             {"scenario": "domain_il", "leads": "all"},

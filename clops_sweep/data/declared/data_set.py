@@ -53,6 +53,7 @@ class DataSet:
         sampling_rate: sampling rate of the frames in Hz, if known.
         frame_seconds: duration of a frame, known once records are read.
         parallel: whether several processes may read records.
+        root: the data root of a custom data set, known once its files are looked for.
 
     Raises:
         UsageError: no such data set, or no such option.
@@ -78,7 +79,7 @@ class DataSet:
         self._member = declared.member if declared else None
         self._parts: dict[str, int | None] = {}
         self._first: tuple[str, int, float] | None = None
-        self._root: Path | None = None
+        self.root: Path | None = None
         self._tables: tuple[Path, ...] = ()
         if self.built_in and declared:
             said = declared.recording
@@ -98,8 +99,9 @@ class DataSet:
         """Return source files other than records: tables of labels and declared files."""
         if self.built_in:
             return self._tables
-        self._root = data_root
-        return tuple(declared_files(self.name, _declaration(self.name).files, data_root).values())
+        declared = _declaration(self.name)
+        self.root = data_root or declared.folder
+        return tuple(declared_files(self.name, declared.files, self.root).values())
 
     def find(self, data_root: Path | None) -> Iterable[Source]:
         """Return the records under `data_root` in a fixed order: a list, unless in memory; UsageError without any."""
@@ -109,7 +111,7 @@ class DataSet:
             self._tables = tuple(dict.fromkeys(table for source in found for table in source.tables))
             return found
         self.look(data_root)
-        self.common, sources = _recordings_of(self.name, self._root)
+        self.common, sources = _recordings_of(self.name, self.root)
         reference = DATASETS[self.name].reference_lead
         if reference is not None and reference not in self.common.channels:
             known = ", ".join(self.common.channels)
@@ -151,7 +153,7 @@ class DataSet:
         if self.built_in:
             return file.name
         path = os.path.abspath(file)  # links are not resolved: a name under the root counts as under it
-        root = None if self._root is None else os.path.join(os.path.abspath(self._root), "")
+        root = None if self.root is None else os.path.join(os.path.abspath(self.root), "")
         return path[len(root) :].replace(os.sep, "/") if root is not None and path.startswith(root) else path
 
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:

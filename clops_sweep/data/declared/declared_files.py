@@ -10,18 +10,12 @@ from clops_sweep.data.files.folder import one_sentence, shorten, visible
 from clops_sweep.errors import AbsentData, UsageError, one_line
 
 
-def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -> dict[str, Path]:
+def declared_files(name: str, patterns: Sequence[str], data_root: Path) -> dict[str, Path]:
     """Return the declared files by path under the data root, sorted; folders with all their visible files.
 
     Raises:
-        AbsentData: no data root is given, or a pattern matches nothing.
+        AbsentData: a pattern matches nothing.
     """
-    if not patterns:
-        return {}
-    if data_root is None:
-        raise AbsentData(
-            f"dataset {name!r} needs the folder that holds {' and '.join(patterns)}; give it with --data-root DIR"
-        )
     found: dict[str, Path] = {}
     with one_sentence(data_root):
         for pattern in patterns:
@@ -34,7 +28,7 @@ def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -
             if not files:
                 raise AbsentData(
                     f"dataset {name!r}: files: data root {shorten(data_root)} has no {pattern}; look at the path, or "
-                    "give another data root"
+                    "give the folder that holds it with --data-root DIR"
                 )
             found |= {file.relative_to(data_root).as_posix(): file for file in files}
     return dict(sorted(found.items()))

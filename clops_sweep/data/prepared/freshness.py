@@ -64,15 +64,15 @@ def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
     try:
         remembered = read_json(folder / FILES, METADATA_LIMIT)
         known: dict[str, State] = remembered["files"]
-        root = data_root or (Path(remembered["root"]) if remembered["root"] else None)
+        root = data_root or Path(remembered["root"] or declared.folder)
     except (OSError, ValueError, KeyError, TypeError):
-        known, root = {}, data_root
+        known, root = {}, data_root or declared.folder
     sums = manifest.sources
     try:
         declared_now = declared_files(manifest.name, declared.files, root)
     except AbsentData:
         declared_now = {}
-    now = {key: (root / key if root is not None else Path(key)) for key in sums} | declared_now
+    now = {key: root / key for key in sums} | declared_now
     states = states_of(now)
     if not states or states == known:
         return True

@@ -73,7 +73,7 @@ def make_prepared_folder(
         columns.write(staging / INDEX, data.common.classes, data.common.channels)
         write_file(staging / MANIFEST, _manifest(data, staging, columns, sums, made, problems).to_json())
         if not data.built_in:
-            remember(staging, data_root, _unchanged(data, before, {key: keyed[key] for key in sums}))
+            remember(staging, data.root, _unchanged(data, before, {key: keyed[key] for key in sums}))
 
 
 @dataclass

@@ -34,7 +34,7 @@ def class_il(frames: FrameSet, *, task_classes: TaskClasses | None = None) -> Sc
     if len(sizes) > 1:
         raise UsageError(
             f"class_il has one output per position in a task, but task_classes has groups of {min(sizes)} and of "
-            f"{max(sizes)} classes; use groups of one size, or class_il_union"
+            f"{max(sizes)} classes; use groups of one size, or scenario = 'class_il_union'"
         )
     size = sizes.pop()
     position = np.zeros(len(frames.classes), np.int64)
@@ -87,6 +87,12 @@ def _tasks(
     ]
 
 
+def groups_of(count: int) -> list[list[int]]:
+    """Return consecutive pairs of classes; with an odd number of classes, the first group has three."""
+    first = 2 + count % 2
+    return [list(range(first)), *([low, low + 1] for low in range(first, count, 2))]
+
+
 def _groups(scenario: str, frames: FrameSet, task_classes: TaskClasses | None) -> list[tuple[int, ...]]:
     """Return the classes of each task by number."""
     if frames.multi_label:
@@ -96,9 +102,9 @@ def _groups(scenario: str, frames: FrameSet, task_classes: TaskClasses | None) -
         if count < 2 or count % 2:
             raise UsageError(
                 f"{scenario} needs an even number of classes to pair them, but {frames.name!r} has {count}; "
-                "list the classes of each task in task_classes, as in [[0, 1, 2], [3, 4]]"
+                f"set scenario = 'class_il_union' and task_classes = {groups_of(count)}"
             )
-        return [(first, first + 1) for first in range(0, count, 2)]
+        return [tuple(group) for group in groups_of(count)]
     groups = [tuple(_number(it, frames) for it in group) for group in task_classes]
     seen = [number for group in groups for number in group]
     for number in seen:

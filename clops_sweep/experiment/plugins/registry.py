@@ -246,6 +246,7 @@ NETWORKS = Registry(
         "linear": ("clops_sweep.learning.networks.shallow:linear", NOTHING),
         "mlp": ("clops_sweep.learning.networks.shallow:mlp", declarations.MLP),
         "inception_time": ("clops_sweep.learning.networks.inception_time:InceptionTime", NOTHING),
+        "small_cnn": ("clops_sweep.learning.networks.small_cnn:SmallCNN", NOTHING),
         "resnet1d_wang": ("clops_sweep.learning.networks.resnet1d_wang:ResNet1dWang", NOTHING),
     },
     expected="a function (channels, samples, outputs) that makes a torch.nn.Module",

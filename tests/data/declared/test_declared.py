@@ -360,12 +360,25 @@ def test_configs_take_the_defaults_that_are_declared(tmp_path: Path) -> None:
 
 def test_files_that_are_not_there_are_named(root: Path, tmp_path: Path) -> None:
     declare(tmp_path / "space.py", WEARABLE)
-    with pytest.raises(UsageError, match=r"needs the folder that holds wearable.npz; give it with --data-root"):
+    with pytest.raises(UsageError, match=r"has no wearable.npz; look at the path, or give .* with --data-root DIR"):
         prepare("wearable", prepared_root=tmp_path / "prepared", data_root=None)
     (root / "wearable.npz").unlink()
     with pytest.raises(UsageError, match=r"files: data root .* has no wearable.npz"):
         _prepare(root)
     assert state("wearable", prepared_root=tmp_path / "prepared", data_root=root) == "absent"
+
+
+def test_files_lie_beside_the_declaring_file_by_default(root: Path, tmp_path: Path) -> None:
+    declare(root / "space.py", WEARABLE)
+    prepared = tmp_path / "prepared"
+    before = prepare("wearable", prepared_root=prepared, data_root=None)
+    assert list(before.manifest.sources) == ["wearable.npz"]
+    assert state("wearable", prepared_root=prepared, data_root=None) == "prepared"
+    _save(root, y=np.arange(80)[::-1] % 4)
+    assert state("wearable", prepared_root=prepared, data_root=None) == "raw"
+    assert prepare("wearable", prepared_root=prepared, data_root=None).manifest.content_hash != (
+        before.manifest.content_hash
+    )
 
 
 def test_files_behind_a_link_are_those_of_the_data_root(root: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from clops_sweep import ContinualRun
+from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, NETWORKS
@@ -351,12 +351,12 @@ def test_the_network_is_part_of_what_a_run_is() -> None:
 
 def test_the_papers_network_says_which_frames_it_takes(frames: FrameSet) -> None:
     sentence = (
-        r"^network 'clops_cnn' takes frames of 1 x 2,500 samples, and those of 'synthetic' are 2 x 80; set "
-        r"network = 'resnet1d_wang' or one of your own$"
+        r"^network 'clops_cnn' takes frames of 1 x 2,500 samples, and those of 'synthetic' are 2 x 80; use "
+        r"RunConfig\(dataset=\"synthetic\", network=\"small_cnn\"\)$"
     )
     with pytest.raises(UsageError, match=sentence):
         ContinualRun(tiny_config("class_il"), frames)
-    with pytest.raises(UsageError, match=r"are 3 x 2,500; set .* of your own, or leads = 'single'$"):
+    with pytest.raises(UsageError, match=r"are 3 x 2,500 \(a single lead with leads='single'\); use .*$"):
         ContinualRun(tiny_config("class_il"), of_shape(tiny_frames("class_il", tasks=2), 3, 2500))
 
 
@@ -369,7 +369,26 @@ def test_all_channels_of_what_has_one_are_what_it_is_without() -> None:
     assert FrameBank(of_shape(single, 1, 2499), CPU).shape == (2499,)
 
 
-@pytest.mark.parametrize("network", ["resnet1d_wang", "inception_time"])
+def test_everything_wrong_with_own_data_is_one_message_whose_config_runs() -> None:
+    """A data set of five classes and three channels with the default scenario and network."""
+    frames = of_shape(tiny_frames("class_il", tasks=1, group=5), 3, 128)
+    with pytest.raises(UsageError, match=r"^class_il pairs classes, .*; network .*; use RunConfig\(.*\)$") as refused:
+        ContinualRun(tiny_config("class_il", strategy="finetune", epochs_per_task=1), frames)
+    line = str(refused.value).rpartition("use ")[2]
+    config: RunConfig = eval(line, {"RunConfig": RunConfig})
+    assert config.task_classes == ((0, 1, 2), (3, 4))
+    result = ContinualRun(config.replace(strategy="finetune", epochs_per_task=1), frames).run()
+    assert result.runs["auc"].between(0, 1).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 128), (12, 5_000), (64, 300), (1_000, 40)])
+def test_the_small_network_takes_frames_of_any_shape(shape: tuple[int, int]) -> None:
+    network = NETWORKS["small_cnn"](*shape, 100)
+    assert network(torch.zeros(2, *shape)).shape == (2, 100)
+    assert sum(parameter.numel() for parameter in network.parameters()) <= 30_000
+
+
+@pytest.mark.parametrize("network", ["resnet1d_wang", "inception_time", "small_cnn"])
 def test_built_in_networks(network: str) -> None:
     frames = of_shape(tiny_frames("domain_il", tasks=2), 2, 48)
     config = tiny_config("domain_il", network=network, strategy="replay", epochs_per_task=1, domain="site")
@@ -387,6 +406,7 @@ PARAMETERS = {
         + 128 * 128 * (8 + 5 + 3) + 3 * 256
         + 128 * o + o
     ),
+    "small_cnn": lambda c, o: (c * 16 * 7 + 32 + 16 * 32 * 5 + 64 + 32 * 64 * 3 + 128 + 64 * o + o),
     "inception_time": lambda c, o: (
         c * 32 + 32 * 32 * (40 + 20 + 10) + c * 32 + 256  # bottleneck, three kernels, convolution after pooling, norm
         + 5 * (128 * 32 + 32 * 32 * (40 + 20 + 10) + 128 * 32 + 256)
