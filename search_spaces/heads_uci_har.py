@@ -1,4 +1,4 @@
-"""Closed-form heads and replay on UCI-HAR, with batch norm and layer norm: see docs/closed_form.md.
+"""Closed-form heads and replay on UCI-HAR, with batch norm and layer norm: see docs/training.md.
 
 Six activities in three tasks of two, one output per activity, and a memory of 5 %. The network has four blocks of
 convolution, norm, ReLU, pooling and dropout, as in the benchmark of Qiao et al. (KDD 2024). The data do not identify

@@ -100,8 +100,7 @@ class RunConfig(BaseModel):
     has the paper's value for the scenario and data set, which is part of the run's identity like any other value.
 
     Options of the plug-ins that it names are fields, too (see `plugins`): ``RunConfig(network="mine", width=32).width``
-    is 32. An option that no plug-in uses is kept if the plug-in is only the default, because such a config may be the
-    base of others.
+    is 32. A config that names no strategy may hold options of any strategy, as the base of a search space does.
 
     Raises:
         UsageError: an unknown key (the most similar known key is named), a value out of bounds, or an option that the
@@ -110,9 +109,9 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=False)
 
-    scenario: ScenarioName = "class_il"
-    dataset: str = "synthetic"
-    strategy: str = "clops"
+    scenario: ScenarioName = Field("class_il", description="rule that divides the data into tasks")
+    dataset: str = Field("synthetic", description="built-in or declared data set")
+    strategy: str = Field("clops", description="method")
 
     task_classes: tuple[tuple[int | str, ...], ...] | None = Field(
         None, description="class_il, class_il_union: the classes of each task, by number or name; by default pairs"
@@ -149,20 +148,26 @@ class RunConfig(BaseModel):
         default_factory=lambda data: (
             _epochs_per_task(data["dataset"], data["scenario"]) if data.keys() >= {"dataset", "scenario"} else 1
         ),
-        description="tau",
+        description="tau: epochs on each task",
     )
     batch_size: PositiveInt = Field(
-        default_factory=lambda data: DATASETS[data["dataset"]].batch_size if "dataset" in data else 1
+        default_factory=lambda data: DATASETS[data["dataset"]].batch_size if "dataset" in data else 1,
+        description="instances of a batch",
     )
     learning_rate: PositiveFloat = Field(
-        default_factory=lambda data: DATASETS[data["dataset"]].learning_rate if "dataset" in data else 1.0
+        default_factory=lambda data: DATASETS[data["dataset"]].learning_rate if "dataset" in data else 1.0,
+        description="learning rate of the network",
     )
-    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
+    optimizer: Literal["adam", "adamw", "sgd"] = Field(
+        "adam", description="sgd has no momentum; the state of adam and adamw is kept across tasks"
+    )
     weight_decay: NonNegativeFloat = Field(
         0.0, description="adds weight_decay * x to the gradient by x; adamw subtracts learning_rate * weight_decay * x"
     )
     schedule: Literal["constant", "cosine", "step"] = Field(
-        "constant", description="learning rate over the epochs of each task"
+        "constant",
+        description="factor of the learning rate in epoch e of tau: cosine (1 + cos(pi e / tau)) / 2; step 0.1 from "
+        "tau / 2 on, 0.01 from 3 tau / 4 on",
     )
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="precision of training; bfloat16 computes matrix products and convolutions in 16 bits"
@@ -172,7 +177,8 @@ class RunConfig(BaseModel):
         description="patience: epochs without a lower validation loss, after which a task ends with its best epoch",
     )
     normalize: Normalization = Field(
-        default_factory=lambda data: DATASETS[data["dataset"]].normalize if "dataset" in data else "none"
+        default_factory=lambda data: DATASETS[data["dataset"]].normalize if "dataset" in data else "none",
+        description="scaling of each frame",
     )
     leads: Leads = Field(
         default_factory=lambda data: _leads(
@@ -186,16 +192,18 @@ class RunConfig(BaseModel):
     lora_rank: Rank = Field(
         0, description="rank of trainable adapters on the encoder, which then runs in every step; 0 for none"
     )
-    network: str = PAPER_NETWORK
+    network: str = Field(PAPER_NETWORK, description="network that is trained")
     norm: Literal["batch", "layer", "group", "none"] = Field(
-        "batch", description="replacement of the network's batch norm layers; batch keeps them"
+        "batch",
+        description="replacement of the network's batch norm layers: layer norm over channels and samples, group norm "
+        "over at most 8 groups, or nothing; batch keeps them",
     )
     head: Literal["linear", "cosine", "per_class"] = Field(
         "linear",
         description="cosine: cosines to class vectors with a learned scale; per_class: one sigmoid for each class",
     )
-    split_seed: Seed = 0
-    seed: Seed = 0
+    split_seed: Seed = Field(0, description="seed of the split into training, validation and test people")
+    seed: Seed = Field(0, description="seed of everything else: weights, batch order, dropout, storage, replay")
     class_weights: Literal["balanced"] | None = Field(
         None, description="balanced: a loss is weighted by n / (C n_c), n_c training instances of its class in its task"
     )

@@ -1,4 +1,4 @@
-"""A study on UCI-HAR of why layer norm helps replay in only some benchmarks: see docs/closed_form.md.
+"""A study on UCI-HAR of why layer norm helps replay in only some benchmarks: see docs/training.md.
 
 The task's batch and the replayed batch share a forward pass, or have one each, as in many benchmarks. With two passes,
 batch norm uses separate statistics. The memory is balanced by class.

@@ -119,23 +119,52 @@ def _perturbation_std(config: Any) -> float:
 
 
 SHARED: Mapping[str, Option] = {
-    "storage_fraction": FloatOption(0.25, gt=0, le=1),  # b: share of a task's instances that is stored
-    "acquisition_fraction": FloatOption(0.5, gt=0, le=1),  # a: share of a task's buffer that is replayed
-    "mc_samples": IntOption(20, ge=1, le=LARGEST),  # T: stochastic forward passes behind an acquisition score
-    "acquisition": PluginOption("bald_mcd", "acquisition"),
-    "acquire_every": IntOption(1, ge=1, le=LARGEST),  # epochs between two acquisitions
-    "storage_function": PluginOption("area", "storage_function"),
-    "storage_order": ChoiceOption("top", choices=("top", "bottom", "random")),
-    "weight_replay": BoolOption(False),  # whether a replayed loss is multiplied by its final beta
-    "replay_ratio": FloatOption(1.0, gt=0),  # instances replayed for each instance of the current batch
-    "beta_learning_rate": FloatOption(1e-4, gt=0),  # eta
-    "beta_penalty": FloatOption(10.0, ge=0),  # lambda
-    "perturbation_std": FloatOption(_perturbation_std, gt=0),  # sigma, in the unit of the frames
-    "memory_fraction": FloatOption(0.25, gt=0, le=1),  # share of the training instances of all tasks
-    "memory_size": IntOption(None, ge=1, le=LARGEST),  # number of instances, instead of memory_fraction
-    "projection_size": IntOption(1000, ge=1, le=100_000),  # M: number of random features of a head without gradients
-    "acil_ridge": FloatOption(0.1, gt=0, log=True),  # gamma: ridge penalty
-    "memory_division": ChoiceOption("reservoir", choices=("reservoir", "task_balanced", "class_balanced")),
+    "storage_fraction": FloatOption(
+        0.25, gt=0, le=1, description="b: share of each task's training instances that is stored"
+    ),
+    "acquisition_fraction": FloatOption(
+        0.5,
+        gt=0,
+        le=1,
+        description="a: share of each task's stored instances that is replayed (`mir`: drawn as candidates)",
+    ),
+    "mc_samples": IntOption(
+        20, ge=1, le=LARGEST, description="T: stochastic forward passes behind an acquisition score"
+    ),
+    "acquisition": PluginOption(
+        "bald_mcd", "acquisition", description="acquisition function: scores stored instances, the highest are replayed"
+    ),
+    "acquire_every": IntOption(1, ge=1, le=LARGEST, description="epochs between two acquisitions"),
+    "storage_function": PluginOption(
+        "area", "storage_function", description="computes s of an instance from the trajectory of its beta"
+    ),
+    "storage_order": ChoiceOption(
+        "top",
+        choices=("top", "bottom", "random"),
+        description="stores the instances with the highest or lowest s, or random ones",
+    ),
+    "weight_replay": BoolOption(False, description="multiplies a replayed loss by the instance's final beta"),
+    "replay_ratio": FloatOption(1.0, gt=0, description="instances replayed for each instance of the current batch"),
+    "beta_learning_rate": FloatOption(1e-4, gt=0, description="eta: learning rate of beta"),
+    "beta_penalty": FloatOption(10.0, ge=0, description="lambda: weight of (beta - 1)² in the loss"),
+    "perturbation_std": FloatOption(
+        _perturbation_std,
+        gt=0,
+        description="standard deviation of the noise on perturbed inputs, in the unit of the frames",
+    ),
+    "memory_fraction": FloatOption(
+        0.25, gt=0, le=1, description="size of the memory, as a share of the training instances of all tasks together"
+    ),
+    "memory_size": IntOption(
+        None, ge=1, le=LARGEST, description="size of the memory in instances, instead of `memory_fraction`"
+    ),
+    "projection_size": IntOption(1000, ge=1, le=100_000, description="M: random features that the head sees"),
+    "acil_ridge": FloatOption(0.1, gt=0, log=True, description="gamma: ridge penalty"),
+    "memory_division": ChoiceOption(
+        "reservoir",
+        choices=("reservoir", "task_balanced", "class_balanced"),
+        description="a uniform sample of all instances so far, or equal shares of tasks or classes",
+    ),
 }
 """Options shared by several built-in plug-ins. Defaults are those of the paper (CLOPS)."""
 
@@ -211,28 +240,59 @@ STRATEGIES: Mapping[str, Declaration] = {
     "joint": Declaration(),
     "ewc": Declaration(
         {
-            "ewc_strength": FloatOption(400.0, ge=0, log=True),
-            "ewc_online": BoolOption(False),
-            "ewc_decay": FloatOption(0.95, ge=0, le=1),
+            "ewc_strength": FloatOption(
+                400.0,
+                ge=0,
+                log=True,
+                description="lambda: weight of half the squared distance to past parameters, by Fisher information",
+            ),
+            "ewc_online": BoolOption(
+                False, description="one penalty around the latest task's parameters, instead of one for each task"
+            ),
+            "ewc_decay": FloatOption(
+                0.95, ge=0, le=1, description="with `ewc_online`: factor on past Fisher information after each task"
+            ),
         },
         lockstep=("ewc_strength", "ewc_decay"),
         canonical=_ewc,
     ),
     "si": Declaration(
-        {"si_strength": FloatOption(1.0, ge=0, log=True), "si_damping": FloatOption(1e-3, gt=0, log=True)},
+        {
+            "si_strength": FloatOption(1.0, ge=0, log=True, description="c: weight of the penalty"),
+            "si_damping": FloatOption(1e-3, gt=0, log=True, description="xi: damping of the importance"),
+        },
         lockstep=("si_strength", "si_damping"),
     ),
-    "mas": Declaration({"mas_strength": FloatOption(1.0, ge=0, log=True)}, lockstep=("mas_strength",)),
+    "mas": Declaration(
+        {"mas_strength": FloatOption(1.0, ge=0, log=True, description="lambda: weight of the penalty")},
+        lockstep=("mas_strength",),
+    ),
     "lwf": Declaration(
-        {"lwf_strength": FloatOption(1.0, ge=0, log=True), "lwf_temperature": FloatOption(2.0, gt=0, log=True)},
+        {
+            "lwf_strength": FloatOption(1.0, ge=0, log=True, description="weight of the distillation loss"),
+            "lwf_temperature": FloatOption(
+                2.0, gt=0, log=True, description="divides both logits in the distillation loss"
+            ),
+        },
         lockstep=("lwf_strength", "lwf_temperature"),
     ),
     "er": Declaration(
         _using("memory_fraction", "memory_size", "memory_division", "replay_ratio")
         | {
-            "er_storage_order": ChoiceOption("random", choices=("random", "top", "bottom")),
-            "er_acquire": BoolOption(False),
-            "er_flip_strength": FloatOption(None, gt=0),
+            "er_storage_order": ChoiceOption(
+                "random",
+                choices=("random", "top", "bottom"),
+                description="`top`, `bottom`: keep the highest or lowest s of CLOPS, whose beta weights the loss",
+            ),
+            "er_acquire": BoolOption(
+                False,
+                description="replays only the share `acquisition_fraction` with the highest scores by `acquisition`",
+            ),
+            "er_flip_strength": FloatOption(
+                None,
+                gt=0,
+                description="weight of the distance to the logits before the task, where they were right",
+            ),
         }
         | _using(*_BETA, "acquisition", "acquisition_fraction", "acquire_every"),
         online=True,
@@ -247,26 +307,60 @@ STRATEGIES: Mapping[str, Declaration] = {
     "aser": Declaration(
         _using("memory_fraction", "memory_size", "replay_ratio")
         | {
-            "aser_neighbours": IntOption(3, ge=1, le=LARGEST),
-            "aser_candidates": IntOption(100, ge=1, le=LARGEST),
-            "aser_per_class": IntOption(2, ge=1, le=LARGEST),
+            "aser_neighbours": IntOption(
+                3, ge=1, le=LARGEST, description="K: neighbours of the classifier that the Shapley values are about"
+            ),
+            "aser_candidates": IntOption(
+                100,
+                ge=1,
+                le=LARGEST,
+                description="stored instances that are valued in each step; at most so many are replayed",
+            ),
+            "aser_per_class": IntOption(
+                2, ge=1, le=LARGEST, description="instances per class for which candidates are valued"
+            ),
         },
         per_class_outputs=True,
     ),
     "derpp": Declaration(
         _using("memory_fraction", "memory_size", "replay_ratio")
-        | {"derpp_alpha": FloatOption(0.1, ge=0), "derpp_beta": FloatOption(0.5, ge=0)},
+        | {
+            "derpp_alpha": FloatOption(0.1, ge=0, description="weight of the distance to the stored logits"),
+            "derpp_beta": FloatOption(0.5, ge=0, description="weight of the loss on stored targets"),
+        },
         online=True,
     ),
     "agem": Declaration(
-        _using("memory_fraction", "memory_size") | {"agem_batch_size": IntOption(256, ge=1)}, online=True
+        _using("memory_fraction", "memory_size")
+        | {
+            "agem_batch_size": IntOption(
+                256, ge=1, description="stored instances behind the reference gradient of a step"
+            )
+        },
+        online=True,
     ),
     "gdumb": Declaration(_using("memory_fraction", "memory_size")),
     "icarl": _with_own_head(_using("memory_fraction", "memory_size"), fixed_features=False, unused=("class_weights",)),
     "ncm": _with_own_head({}),
-    "slda": _with_own_head({"slda_shrinkage": FloatOption(1e-4, gt=0, le=1, log=True)}, online=True),
+    "slda": _with_own_head(
+        {
+            "slda_shrinkage": FloatOption(
+                1e-4, gt=0, le=1, log=True, description="epsilon: weight of the identity in the shrunk covariance"
+            )
+        },
+        online=True,
+    ),
     "ranpac": _with_own_head(
-        _using("projection_size") | {"ranpac_ridge": FloatOption(0.01, gt=0, log=True)}, online=True
+        _using("projection_size")
+        | {
+            "ranpac_ridge": FloatOption(
+                0.01,
+                gt=0,
+                log=True,
+                description="lambda, as a share of the mean square of a random feature, summed over instances",
+            )
+        },
+        online=True,
     ),
     "acil": _with_own_head(_using("projection_size", "acil_ridge"), revision=1),  # the projection is uniform
     "ts_acl": _with_own_head(_using("projection_size", "acil_ridge"), revision=1),
@@ -277,7 +371,16 @@ The decay of online EWC is a common choice.
 """
 
 BY_LOSS: Mapping[str, Declaration] = {
-    "flip_penalty": Declaration({"flip_strength": FloatOption(1.0, ge=0, log=True)}),
+    "flip_penalty": Declaration(
+        {
+            "flip_strength": FloatOption(
+                1.0,
+                ge=0,
+                log=True,
+                description="weight of the distance to the logits before the task, where they were right",
+            )
+        }
+    ),
 }
 """Declarations of the built-in strategies that are written as a loss and compute one run at a time."""
 
@@ -303,13 +406,22 @@ SCENARIOS: Mapping[str, Declaration] = {
     ),
 }
 
-MLP = Declaration({"mlp_width": IntOption(256, ge=1, le=100_000)})
+MLP = Declaration({"mlp_width": IntOption(256, ge=1, le=100_000, description="units of the hidden layer")})
 
 AUGMENTATIONS: Mapping[str, Declaration] = {
-    "jitter": Declaration({"jitter_std": FloatOption(0.05, gt=0)}),
-    "scaling": Declaration({"scaling_std": FloatOption(0.1, gt=0)}),
-    "time_warp": Declaration({"time_warp_std": FloatOption(0.2, gt=0), "time_warp_knots": IntOption(4, ge=1, le=1000)}),
-    "lead_dropout": Declaration({"lead_dropout_probability": FloatOption(0.2, gt=0, lt=1)}),
+    "jitter": Declaration(
+        {"jitter_std": FloatOption(0.05, gt=0, description="sigma, in standard deviations of the channel")}
+    ),
+    "scaling": Declaration({"scaling_std": FloatOption(0.1, gt=0, description="sigma of a channel's factor")}),
+    "time_warp": Declaration(
+        {
+            "time_warp_std": FloatOption(0.2, gt=0, description="sigma of the speed of time"),
+            "time_warp_knots": IntOption(4, ge=1, le=1000, description="knots of the spline through the speeds"),
+        }
+    ),
+    "lead_dropout": Declaration(
+        {"lead_dropout_probability": FloatOption(0.2, gt=0, lt=1, description="probability that a channel is 0")}
+    ),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clops_sweep.errors import UsageError, listed, shown
@@ -28,16 +28,18 @@ class Option(ABC):
 
     Attributes:
         default: default value, or a function of the config's fields except the seeds.
+        description: its meaning, for documentation.
         kind: type of the stored value.
     """
 
     default: Any
+    description: str = field(default="", kw_only=True, compare=False)
     kind: ClassVar[type] = str
 
     def __str__(self) -> str:
         """Return the definition without omitted arguments."""
-        given = {it.name: getattr(self, it.name) for it in fields(self)}
-        written = [f"{name}={value!r}" for name, value in given.items() if value is not None and value is not False]
+        pairs = ((it.name, getattr(self, it.name)) for it in fields(self) if it.compare)
+        written = [f"{name}={value!r}" for name, value in pairs if value is not None and value is not False]
         return f"{type(self).__name__}({', '.join(written)})"
 
     @abstractmethod
@@ -413,8 +415,10 @@ class DeclaredOptions(Mapping[str, Option]):
         if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
             raise UsageError(f"{owner}: option {shown(name)}: expected a name of letters, digits and underscores")
         if not isinstance(option, Option):
-            kinds = "FloatOption, IntOption, BoolOption or ChoiceOption"
-            raise UsageError(f"{owner}: option {name!r}: expected {kinds}, not {shown(option)}")
+            raise UsageError(
+                f"{owner}: option {name!r}: expected FloatOption, IntOption, BoolOption or ChoiceOption, not "
+                f"{shown(option)}"
+            )
         self._check_reserved(owner, name)
         others = self._owners.get(name, set()) - {owner}
         if others and self._options[name] != option:

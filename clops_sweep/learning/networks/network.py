@@ -24,7 +24,7 @@ FEATURES, HIDDEN = 320, 100
 
 
 class PaperNetwork(nn.Module):
-    """The paper's network without native kernels, for GPUs and for machines without a C++ compiler.
+    """The paper's network as a module, for GPUs and for machines without its native kernels.
 
     Its initial parameters and dropout masks are those of the native kernels (see `draw` and `dropout.PaperDropout`), so
     runs agree up to rounding.

@@ -21,7 +21,7 @@ class AnalyticLearning(ClosedForm):
 
     P is uniform on +-1 / sqrt(F), as in the authors' code. They train the first task with a linear layer on f, and add
     P afterwards, with 8,192 rows; here P is part of the network from the start, with 1,000 rows by default. See
-    docs/closed_form.md for the difference.
+    docs/training.md for the difference.
     """
 
     def begin(self, classes: int, features: int) -> Statistics:

@@ -14,7 +14,7 @@ class RandomProjections(ClosedForm):
 
     lambda is `ranpac_ridge` times the mean of G's diagonal, so that it follows the scale of features and the number of
     instances. The authors choose lambda from 1e-8 ... 1e8 for each task, by the squared error on a fifth of its data,
-    and add P after the first task; here P is part of the network from the start. See docs/closed_form.md for the
+    and add P after the first task; here P is part of the network from the start. See docs/training.md for the
     difference.
     """
 

@@ -412,8 +412,10 @@ def test_what_stands_in_for_a_plugin_has_its_options() -> None:
 
 
 def test_the_example_of_the_documentation() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "options.md").read_text()
-    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    page = (Path(__file__).parents[3] / "docs" / "own_method.md").read_text()
+    (example,) = (
+        it for it in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S) if "@acquisition_function" in it
+    )
     exec(example, {})
     assert RunConfig(acquisition="least_confident", power=2).options["power"] == 2.0
     check_acquisition_function(ACQUISITION_FUNCTIONS["least_confident"])

@@ -1,0 +1,198 @@
+"""Write config.md beside this file: fields of RunConfig, the options of built-in plug-ins, and these plug-ins.
+
+``python docs/reference/generate.py``
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from clops_sweep import RunConfig
+from clops_sweep.experiment.plugins.options import (
+    LARGEST,
+    OPTIONS,
+    BoolOption,
+    ChoiceOption,
+    IntOption,
+    Option,
+    PluginOption,
+)
+from clops_sweep.experiment.plugins.registry import BUILT_IN, REGISTRIES
+
+PAGE = Path(__file__).with_name("config.md")
+KINDS = {
+    "strategy": "Methods",
+    "scenario": "Scenarios",
+    "acquisition": "Acquisition functions",
+    "storage_function": "Storage functions",
+    "network": "Networks",
+    "augment": "Augmentations",
+}
+CITE = {
+    "clops": ["kiyasseh2021clinical"],
+    "replay": ["rolnick2019replay"],
+    "er": ["chaudhry2019er"],
+    "er_ace": ["caccia2022erace"],
+    "derpp": ["buzzega2020der"],
+    "aser": ["shim2021aser", "jia2019knnshapley"],
+    "mir": ["aljundi2019mir"],
+    "gdumb": ["prabhu2020gdumb"],
+    "icarl": ["rebuffi2017icarl"],
+    "gem": ["lopezpaz2017gem"],
+    "agem": ["chaudhry2019agem"],
+    "ewc": ["kirkpatrick2017ewc", "schwarz2018progress"],
+    "si": ["zenke2017si"],
+    "mas": ["aljundi2018mas"],
+    "lwf": ["li2018lwf"],
+    "flip_penalty": ["yan2021positive"],
+    "ncm": ["mensink2013ncm"],
+    "slda": ["hayes2020slda"],
+    "ranpac": ["mcdonnell2023ranpac"],
+    "acil": ["zhuang2022acil"],
+    "ts_acl": ["fan2024tsacl"],
+    "class_il_union": ["vandeven2019scenarios"],
+    "bald_mcd": ["houlsby2011bald", "gal2016dropout"],
+    "bald_mcp": ["kiyasseh2020alps"],
+    "balc_kld": ["kiyasseh2020alps"],
+    "entropy": ["gal2017active"],
+    "variation_ratio": ["gal2017active"],
+    "resnet1d_wang": ["wang2017scratch"],
+    "inception_time": ["ismailfawaz2020inceptiontime"],
+    "jitter": ["iwana2021augmentation"],
+    "scaling": ["iwana2021augmentation"],
+    "time_warp": ["um2017augmentation"],
+    "lead_dropout": ["iwana2021augmentation"],
+}
+"""Keys of references.bib by plug-in; schwarz2018progress goes with `ewc_online`."""
+
+ENTRY = re.compile(r"^@\w+\{(\w+),\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+ADDRESSES = {
+    key: f"https://doi.org/{doi[1]}"
+    if (doi := re.search(r"\bdoi = \{(.*?)\}", text))
+    else f"https://arxiv.org/abs/{arxiv[1]}"
+    for key, text in ENTRY.findall((PAGE.parents[1] / "references.bib").read_text("utf-8"))
+    if (arxiv := re.search(r"\beprint = \{(.*?)\}", text)) or "doi =" in text
+}
+
+TEXT = """# Fields, options and plug-ins
+
+`python docs/reference/generate.py` made this page from the declarations in the code.
+
+A field or option is a keyword of `RunConfig`, an axis of a search space, a value of `--set` and
+`--where`, and a column of `runs`. A field without a default here takes the value of the CLOPS paper
+for the data set and scenario. [Training](../training.md) and [Options](../own_method.md#options)
+have examples.
+"""
+
+
+def values_of(annotation: Any, metadata: Any = ()) -> str:
+    """Describe the values that a field takes."""
+    if get_origin(annotation) is Annotated:
+        annotation, *metadata = get_args(annotation)
+    if metadata:
+        return bounds_of(metadata[0].func.__self__)
+    if get_origin(annotation) is Literal:
+        return ", ".join(f"`{it}`" for it in get_args(annotation))
+    if get_origin(annotation) is tuple:
+        inner = get_args(annotation)[0]
+        return "list of lists" if get_origin(inner) is tuple else "list of positions"
+    given = [it for it in get_args(annotation) if it is not NoneType]
+    return ", ".join(map(values_of, given)) if given else {str: "name"}.get(annotation, annotation.__name__)
+
+
+def bounds_of(option: Option) -> str:
+    """Describe the values that an option takes."""
+    if isinstance(option, BoolOption):
+        return "true, false"
+    if isinstance(option, ChoiceOption):
+        return ", ".join(f"`{it}`" for it in option.choices)
+    if isinstance(option, PluginOption):
+        return "name"
+    limits = {"> ": option.gt, "≥ ": option.ge, "< ": option.lt, "≤ ": option.le}  # type: ignore[attr-defined]
+    said = [f"{sign}{limit:g}" for sign, limit in limits.items() if limit is not None and limit < LARGEST]
+    return f"{'whole number' if isinstance(option, IntOption) else 'number'} {', '.join(said)}"
+
+
+def default_of(value: Any) -> str:
+    """Describe a default value."""
+    if value is None or callable(value) or repr(value).startswith("PydanticUndefined"):
+        return ""
+    return f"`{str(value).lower() if isinstance(value, bool) else f'{value:g}' if isinstance(value, float) else value}`"
+
+
+def users_of(name: str) -> str:
+    """Name the built-in plug-ins that use an option."""
+    return ", ".join(f"`{owner.split()[1][1:-1]}`" for owner in sorted(OPTIONS.owners(name)))
+
+
+def options_in(options: Iterable[str]) -> str:
+    """Name options."""
+    return ", ".join(f"`{it}`" for it in options)
+
+
+def idea_of(kind: str, member: Any) -> str:
+    """Return what a plug-in does: the first line about its file for methods, about itself for others."""
+    described = sys.modules[member.__module__] if kind == "strategy" else member
+    said = (inspect.getdoc(described) or "").split("\n")[0].removeprefix("Return ")
+    return in_page(said)
+
+
+def sources_of(name: str) -> str:
+    """Return links to the papers of a plug-in, by their keys in references.bib."""
+    return ", ".join(f"[{key}]({ADDRESSES[key]})" for key in CITE.get(name, ()))
+
+
+def in_page(text: str) -> str:
+    """Return text as a cell of a table."""
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+
+
+def table(header: str, rows: Iterable[Iterable[str]]) -> str:
+    """Return a Markdown table."""
+    names = header.split(", ")
+    lines = [names, ["---"] * len(names), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def page() -> str:
+    """Return the text of the page."""
+    fields = (
+        (
+            f"`{name}`",
+            default_of(field.default),
+            values_of(field.annotation, field.metadata),
+            in_page(field.description or ""),
+        )
+        for name, field in RunConfig.model_fields.items()
+    )
+    options = (
+        (f"`{name}`", default_of(it.default), bounds_of(it), users_of(name), in_page(it.description))
+        for name, it in sorted(OPTIONS.items())
+        if name in BUILT_IN
+    )
+    parts = [TEXT, "## Fields\n", table("field, default, values, meaning", fields)]
+    parts += ["## Built-in options\n", table("option, default, values, used by, meaning", options)]
+    for kind, title in KINDS.items():
+        registry = REGISTRIES[kind]
+        members = [
+            [
+                f"`{name}`",
+                idea_of(kind, registry[name]),
+                sources_of(name),
+                options_in(registry.declaration(name).options),
+            ]
+            for name in registry
+            if name not in registry.added
+        ]
+        parts += [f"## {title}\n", table(f"`{kind}`, idea, cite, options", members)]
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")

@@ -1,0 +1,16 @@
+"""The generated reference of fields and options is that of the code."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import BUILT_IN
+
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+
+
+def test_the_page_is_fresh_and_every_option_has_a_meaning() -> None:
+    assert (FOLDER / "config.md").read_text("utf-8") == runpy.run_path(str(FOLDER / "generate.py"))["page"]()
+    assert [name for name in BUILT_IN if not OPTIONS[name].description] == []
