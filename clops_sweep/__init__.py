@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     )
     from clops_sweep.experiment.plugins.options import BoolOption, ChoiceOption, FloatOption, IntOption
     from clops_sweep.experiment.spaces.claims import Claim, Contrast, Side
-    from clops_sweep.experiment.spaces.grid_search import GridSearch
     from clops_sweep.experiment.spaces.optuna_search import OptunaSearch, SuccessiveHalving
     from clops_sweep.experiment.spaces.search_space import SearchSpace
     from clops_sweep.experiment.spaces.tuning import TuneOn
@@ -97,7 +96,6 @@ __all__ = [
     "FrameBatch",
     "FrameSet",
     "Frozen",
-    "GridSearch",
     "InstanceRecord",
     "Instances",
     "IntDistribution",
@@ -189,7 +187,6 @@ _LAZY = {
     "UsageError": "clops_sweep.errors",
     "Buffer": "clops_sweep.learning.replay.buffer",
     "ContinualRun": "clops_sweep.learning.run",
-    "GridSearch": "clops_sweep.experiment.spaces.grid_search",
     "TuneOn": "clops_sweep.experiment.spaces.tuning",
     "Criteria": "clops_sweep.analysis.update.criteria",
     "FixedMemory": "clops_sweep.learning.strategies.fixed_memory",

@@ -1,11 +1,10 @@
 """All built-in methods on the MIT-BIH Arrhythmia Database, and experience replay with parts of CLOPS.
 
 Each method's main option is tuned over three values on three patient splits. The chosen configurations are then run on
-ten other splits, some of them also with other memory sizes. `docs/methods.md` has the results. To run only the tuning:
---where "split_seed >= 10".
+ten other splits, some of them also with other memory sizes. `docs/methods.md` has the results.
 """
 
-from clops_sweep import GridSearch, RunConfig, SearchSpace, TuneOn
+from clops_sweep import OptunaSearch, RunConfig, SearchSpace, TuneOn
 
 METHODS = {
     "Fine-tuning": {"strategy": "finetune"},
@@ -54,7 +53,8 @@ def memory(share):
 
 def tuned(methods, tune_on, **objectives):
     """Return the search over each method's main option."""
-    return GridSearch(
+    return OptunaSearch(
+        sampler="grid",
         methods={name: settings | OPTIONS.get(name, {}) for name, settings in methods.items()},
         tune_on=tune_on,
         objectives=objectives,

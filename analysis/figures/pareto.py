@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.optuna_search import Direction
-from clops_sweep.search.records import StudyRecord, not_dominated
+from clops_sweep.search.records import StudyRecord
 
 from ..drawing.style import GRID, colour, new_figure, styled
 from ..metrics import metric_named
@@ -49,9 +49,8 @@ def pareto_front(record: StudyRecord) -> ParetoFront:
         raise UsageError(f"search {record.name!r} has no complete trial yet")
     values = np.array([trial.values for trial in complete], dtype=float)
     directions = tuple(record.objectives.values())
-    losses = values * [1.0 if direction == "minimize" else -1.0 for direction in directions]
     numbers = np.array([trial.number for trial in complete], dtype=np.int64)
-    return ParetoFront(tuple(record.objectives), directions, numbers, values, not_dominated(losses))
+    return ParetoFront(tuple(record.objectives), directions, numbers, values, np.isin(numbers, record.best_numbers))
 
 
 @styled

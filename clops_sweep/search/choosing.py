@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from math import isfinite
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.spaces.grid_search import GridSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
-from clops_sweep.experiment.spaces.tuning import label_of
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.planning.curriculum import BY_DIFFICULTY
 from clops_sweep.planning.request import Request
@@ -71,13 +67,7 @@ def tuned(asked: Request) -> list[Tuned]:
     """
     spaces = asked.selection.tuned
     studies = {standing.space.name: standing for standing in standings(asked)} if spaces else {}
-    return [
-        Tuned(
-            space,
-            tuple(_of_grid(asked, space) if isinstance(space.search, GridSearch) else _of_studies(space, studies)),
-        )
-        for space in spaces
-    ]
+    return [Tuned(space, tuple(_of_studies(space, studies))) for space in spaces]
 
 
 def with_reported(asked: Request) -> Request:
@@ -86,35 +76,6 @@ def with_reported(asked: Request) -> Request:
         return asked
     reported = tuple(it.reported for it in tuned(asked) if it.reported is not None)
     return replace(asked, selection=replace(asked.selection, reported=reported))
-
-
-def _of_grid(asked: Request, space: SearchSpace) -> list[Choice]:
-    """Return the choices of a grid: the best mean over runs that are all finished, the first of equal ones."""
-    ((column, direction),) = space.objectives.items()
-    ids: dict[str, list[str]] = {}
-    for request in (it for phase in space.phases for it in phase.requests()):
-        content = asked.data_hash(request.config)
-        run_id = request.config.run_id(content) if content is not None else ""
-        ids.setdefault(str(next(iter(request.labels.values()))), []).append(run_id)
-    asked_for = {run_id for of in ids.values() for run_id in of}
-    statuses = {run_id: it for run_id, it in asked.store.statuses().items() if run_id in asked_for}
-    finished = sorted(run_id for run_id, status in statuses.items() if status == "finished")
-    rows = asked.store.rows("runs", ["run_id", column], finished) if finished else []
-    values = {row["run_id"]: float("nan") if row[column] is None else float(row[column]) for row in rows}
-    sign, choices = 1 if direction == "maximize" else -1, []
-    for method, candidates in space.candidates().items():
-        if len(candidates) == 1:
-            choices.append(Choice(method, next(iter(candidates.values()))))
-            continue
-        runs = {words: tuple(ids[label_of(method, words)]) for words in candidates}
-        every = tuple(dict.fromkeys(run_id for of in runs.values() for run_id in of))
-        means = {words: fmean(values.get(run_id, float("nan")) for run_id in of) for words, of in runs.items()}
-        ranked = sorted((it for it in means if isfinite(means[it])), key=lambda it: -sign * means[it])
-        choice = Choice(method, None, trials=len(candidates), run_ids=every)
-        if ranked and statuses.keys() >= set(every):
-            choice = replace(choice, chosen=candidates[ranked[0]], words=ranked[0], best=runs[ranked[0]])
-        choices.append(choice)
-    return choices
 
 
 def _of_studies(space: SearchSpace, studies: Mapping[str, Standing]) -> list[Choice]:

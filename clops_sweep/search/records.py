@@ -7,9 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.store.run_store import RunStore
@@ -57,7 +54,7 @@ class TrialRecord:
 
 @dataclass(frozen=True)
 class StudyRecord:
-    """A study: its objectives and its trials by number.
+    """A study: its objectives, its trials by number, and the numbers of its best ones (Optuna's `best_trials`).
 
     Failed trials that were retried under another number are left out.
     """
@@ -65,6 +62,7 @@ class StudyRecord:
     name: str
     objectives: Mapping[str, Direction] = field(hash=False)
     trials: tuple[TrialRecord, ...]
+    best_numbers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for trial in self.of("complete"):
@@ -78,26 +76,5 @@ class StudyRecord:
     @property
     def best(self) -> list[TrialRecord]:
         """The best trial (the first if several are equal); with several objectives, the Pareto front."""
-        complete = self.of("complete")
-        if not complete:
-            return []
-        losses = np.array([trial.values for trial in complete], dtype=float)
-        losses *= [1 if direction == "minimize" else -1 for direction in self.objectives.values()]
-        if losses.shape[1] == 1:
-            return [complete[int(losses.argmin())]]
-        return [trial for trial, kept in zip(complete, not_dominated(losses), strict=True) if kept]
-
-
-def not_dominated(losses: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Return which points are not dominated by another point that is nowhere worse and somewhere better.
-
-    Args:
-        losses: (points, objectives), to be minimised.
-
-    Returns:
-        (points,). Equal points have equal results.
-    """
-    no_worse = (losses[:, None, :] <= losses[None, :, :]).all(axis=2)
-    better = (losses[:, None, :] < losses[None, :, :]).any(axis=2)
-    dominated = np.asarray((no_worse & better).any(axis=0), dtype=np.bool_)
-    return ~dominated
+        best = [trial for trial in self.trials if trial.number in self.best_numbers]
+        return best[: 1 if len(self.objectives) == 1 else None]

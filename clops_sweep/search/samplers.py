@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
@@ -82,48 +82,11 @@ def make_sampler(search: OptunaSearch) -> SeededByTrial:
             warnings.simplefilter("ignore")  # about experimental features
             make(0)
     except Exception as error:  # samplers report invalid options by different exceptions
-        raise _refused(search, error) from None
+        raise refused(search, error) from None
     return SeededByTrial(make, search.sampler_seed)
 
 
-_MOST_TRIED = 100
-"""Number of startup trials when the options of a sampler are tried."""
-
-
-def try_sampler(search: OptunaSearch) -> None:
-    """Let the sampler suggest trials of a study in memory, since some options fail only when they are used.
-
-    Raises:
-        UsageError: the sampler raises, or its options are invalid.
-    """
-    sampler = make_sampler(search)
-    if not search.sampler_options:
-        return  # Optuna's defaults are valid
-    directions = list(search.objectives.values()) or ["maximize"]
-    values = np.random.default_rng(0).random((_MOST_TRIED, len(directions)))
-    distributions: dict[str, BaseDistribution] = {  # samplers do not depend on the values of choices
-        name: CategoricalDistribution(range(len(it))) if isinstance(it, tuple) else it
-        for name, it in search.distributions.items()
-    }
-    verbosity = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            study = optuna.create_study(directions=directions, sampler=optuna.samplers.RandomSampler(seed=0))
-            for of_trial in values[: min(search.n_trials - 1, _MOST_TRIED)]:
-                study.tell(study.ask(distributions), list(of_trial))
-            study.sampler = sampler
-            for of_trial in values[:2]:
-                study.tell(study.ask(distributions), list(of_trial))
-    except BaseException as error:  # options may contain functions of the user
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        raise _refused(search, error) from None
-    finally:
-        optuna.logging.set_verbosity(verbosity)
-
-
-def _refused(search: OptunaSearch, error: BaseException) -> UsageError:
+def refused(search: OptunaSearch, error: BaseException) -> UsageError:
+    """Return an error of a sampler, which may come from functions of the user, in one sentence."""
     given = f" ({listed(search.sampler_options)})" if search.sampler_options else ""
     return UsageError(f"sampler_options of {search.sampler!r}{given}: {reason(error)}")

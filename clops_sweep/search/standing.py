@@ -41,14 +41,14 @@ def check_samplers(asked: Request) -> None:
     """Check the samplers of all searches with Optuna.
 
     Raises:
-        UsageError: invalid options, or options with which a sampler cannot suggest a trial.
+        UsageError: invalid options.
     """
     for space in asked.selection.searches:
-        from clops_sweep.search.samplers import try_sampler
+        from clops_sweep.search.samplers import make_sampler
 
         assert isinstance(space.search, OptunaSearch)
         try:
-            try_sampler(space.search)
+            make_sampler(space.search)
         except UsageError as error:
             raise UsageError(f"search space {space.name!r}: {error}") from None
 

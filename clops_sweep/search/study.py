@@ -22,7 +22,7 @@ from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.records import TrialState as State
-from clops_sweep.search.samplers import make_sampler
+from clops_sweep.search.samplers import make_sampler, refused
 from clops_sweep.search.storage import existing_journal, open_journal, place, quiet, reading, upload
 from clops_sweep.store.run_store import RunStore
 
@@ -122,6 +122,10 @@ class SearchStudy:
             if DEFINITION not in self._study.user_attrs:
                 self._study.set_metric_names(list(space.objectives))
                 self._study.set_user_attr(DEFINITION, definition(space, data_hashes))
+            there = len(self._study.get_trials(deepcopy=False))
+            for point in search.points() if there < search.n_trials else ():
+                labels = {name: _encoded(label) for name, label in point.items()}
+                self._study.enqueue_trial(labels, skip_if_exists=bool(there))  # comparing takes quadratic time
 
     @property
     def to_ask(self) -> int:
@@ -152,9 +156,18 @@ class SearchStudy:
             return [self._open(optuna.Trial(self._study, trial_id)) for trial_id in ids]
 
     def ask(self) -> OpenTrial:
-        """Return a new trial, suggested from all results so far."""
-        with quiet():
-            return self._open(self._study.ask())
+        """Return a new trial, suggested from all results so far.
+
+        Raises:
+            UsageError: the sampler cannot suggest one with its options.
+        """
+        try:
+            with quiet():
+                return self._open(self._study.ask())
+        except (OSError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # options may contain functions of the user
+            raise refused(self._search, error) from None
 
     def retry_failed(self) -> int:
         """Enqueue the parameters of failed trials again; return their number."""
@@ -192,6 +205,7 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
             _record(trial, {n: _decoded(search, n, trial.params[n]) for n in search.parameters if n in trial.params})
             for trial in current_trials(study.get_trials(deepcopy=False))
         ]
+        best = tuple(trial.number for trial in study.best_trials)
     replicates = len(space.replicates())
     for record in records:
         if record.run_ids and (absent := search.parameters.keys() - record.labels.keys()):
@@ -199,7 +213,7 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
         if len(record.run_ids) not in (0, replicates):
             runs = several(len(record.run_ids), "run")
             raise DamagedStore(f"study {space.name!r}, trial {record.number}: has {runs}; expected {replicates}")
-    return StudyRecord(space.name, space.objectives, tuple(records))
+    return StudyRecord(space.name, space.objectives, tuple(records), best)
 
 
 def current_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
@@ -346,4 +360,5 @@ def _as_recorded(study: optuna.Study) -> StudyRecord:
         study.study_name,
         dict(zip(names, directions, strict=True)),
         tuple(_record(trial, dict(trial.params)) for trial in trials),
+        tuple(trial.number for trial in study.best_trials),
     )

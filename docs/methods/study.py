@@ -35,7 +35,7 @@ from clops_sweep.analysis.statistics import (
 )
 from clops_sweep.analysis.tables.strategies import draw_difference
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.search_space import in_words, load_spaces, shipped_space
 
 FOLDER = Path(__file__).parent
 RUNS, SECONDS, FIGURE, PROFILES = (
@@ -95,12 +95,14 @@ def collected(results: Path) -> pd.DataFrame:
     rows = []
     experiments = [it for file in FILES for it in open_sweep(shipped_space(file), results)]
     # The tuning of `memory` shares its runs with another experiment.
-    for experiment in (it for it in experiments if it.name != f"{FILES[0]}_memory_selection"):
+    for experiment in (it for it in experiments if not it.name.startswith(f"{FILES[0]}_memory_selection")):
+        space, selection, tuned = experiment.name.partition("_selection")
         finished = experiment.runs[experiment.runs["status"] == "finished"]
         cells = [experiment.cells[cell] for cell in finished["cell"]]
-        method, memory = [it.labels["method"] for it in cells], [it.config.storage_fraction for it in cells]
+        memory = [it.config.storage_fraction for it in cells]
+        method = [f"{tuned[1:]}, {in_words(it.labels)}" if tuned else it.labels["method"] for it in cells]
         found = finished[columns].assign(test_forgetting=finished["run_id"].map(lost))
-        rows.append(found.assign(space=experiment.name, method=method, memory=memory))
+        rows.append(found.assign(space=space + selection, method=method, memory=memory))
     return pd.concat(rows, ignore_index=True)
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import STRATEGIES
-from clops_sweep.experiment.spaces.search_space import SearchSpace, load_spaces, names_in, shipped_space
-from clops_sweep.search.choosing import tuned
+from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words, load_spaces, names_in, shipped_space
 
 LATER = {"acil", "aser", "icarl", "ncm", "ranpac", "slda", "ts_acl", "flip_penalty"}
 """Built-in strategies that the study does not have."""
@@ -37,36 +36,25 @@ def spaces_of(study: ModuleType) -> dict[str, SearchSpace]:
     return {space.name: space for file in study.FILES for space in load_spaces(shipped_space(file))}
 
 
-@pytest.fixture(scope="module")
-def stored(runs: pd.DataFrame) -> dict[str, Any]:
-    """The data and the store that the runs of the study would be found in."""
+def test_the_search_spaces_ask_for_the_runs_of_the_study(study: ModuleType, runs: pd.DataFrame) -> None:
     hashes = {}
     for space, split, content in zip(runs["space"], runs["split_seed"], runs["data_hash"], strict=True):
         hashes[next(it for it in ("mitbih", "cinc2017", "uci_har") if it in space), split] = content
-    rows = runs.set_index("run_id", drop=False).to_dict("index")
-    store = SimpleNamespace(
-        statuses=lambda: dict.fromkeys(rows, "finished"),
-        rows=lambda table, columns, ids: [{name: rows[it][name] for name in columns} for it in ids],
-    )
-    return {"store": store, "data_hash": lambda config: hashes[config.dataset, config.split_seed]}
 
+    def run_id(config: RunConfig) -> str:
+        return config.run_id(hashes[config.dataset, config.split_seed])
 
-def test_the_search_spaces_choose_what_the_study_chose_and_ask_for_its_runs(
-    study: ModuleType, runs: pd.DataFrame, stored: dict[str, Any]
-) -> None:
     asked = []
-    for space in spaces_of(study).values():
-        request: Any = SimpleNamespace(**stored, selection=SimpleNamespace(tuned=[space], searches=[]))
-        (found,) = tuned(request)
-        chosen = study.chosen(runs, space.name.removesuffix("_memory"))
-        choices = {it.method: it.chosen for it in found.choices if it.words}
-        assert choices == {method: it for method, it in chosen.items() if method in choices}
-        assert len(choices) == (len(chosen) if not space.name.endswith("_memory") else 4)
-        assert found.reported is not None
-        phases = [] if space.name.endswith("_memory") else space.phases  # those of the same tuning
-        for phase in (*phases, found.reported):
-            ids = [(it.labels["method"], it.config.run_id(stored["data_hash"](it.config))) for it in phase.requests()]
-            asked += [(phase.name, *it) for it in ids]
+    for name, space in spaces_of(study).items():
+        chosen = study.chosen(runs, name.removesuffix("_memory"))
+        for phase in () if name.endswith("_memory") else space.phases:  # that of memory is the same tuning
+            assert phase.search is not None
+            for point in phase.search.points():
+                base = phase.base.replace(**phase.search.settings(point))
+                label = f"{phase.name.partition('_selection_')[2]}, {in_words(point)}"
+                asked += [(f"{name}_selection", label, run_id(base.replace(**it))) for it in phase.replicates()]
+        reported = space.reported({it.name: chosen.get(it.name, {}) for it in space.methods})
+        asked += [(name, it.labels["method"], run_id(it.config)) for it in reported.requests()]
     there = list(runs[["space", "method", "run_id"]].itertuples(index=False, name=None))
     assert sorted(there) == sorted(asked)
     for file in (study.RUNS, study.SECONDS):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from clops_sweep import FloatDistribution, GridSearch, OptunaSearch, RunConfig, SearchSpace, TuneOn
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn
 from clops_sweep.analysis.statistics import paired_difference, partitions
 from clops_sweep.analysis.tables.tuning import TunedMethod, tuned_methods, tuning_as_data, tuning_in_words, tuning_text
 from clops_sweep.data.catalog import DataKey
@@ -35,7 +35,7 @@ class AnyData(PreparedData):
 
 def grid(**changes: Any) -> SearchSpace:
     methods = {"er": {"replay_ratio": VALUES}, "finetune": {}, "top": {"like": "er", "er_storage_order": "top"}}
-    search = GridSearch(**{"methods": methods, "tune_on": OTHER_SPLITS, **changes})
+    search = OptunaSearch(sampler="grid", **{"methods": methods, "tune_on": OTHER_SPLITS, **changes})
     return SearchSpace("it", RunConfig(), {"split_seed": range(3)}, seeds=range(2), search=search)
 
 
@@ -59,12 +59,16 @@ def worth(world: Any, config: RunConfig) -> float:
 @pytest.mark.parametrize(("direction", "best"), [("maximize", max), ("minimize", min)])
 def test_a_grid_reports_the_best_mean_and_computes_nothing_twice(world: Any, direction: str, best: Any) -> None:
     space = grid(objectives={"auc": direction})
-    tries = pending(request(world, space))
-    assert len(tries) == 3 * 2 * 2
-    run(world, tries[:-1])  # and then the driver is killed
-    assert pending(request(world, space)) == tries[-1:]
+    (study,) = request(world, space).selection.searches
+    world.data = data_hashes(request(world, space), study)
+    feed, _ = world.driver(study)
+    jobs = [feed.next_job(12) for _ in range(12)]
+    tries = [config for job in jobs for config in job.configs]
+    for job in jobs[:-1]:
+        feed.report(job, world.work(job))
+    assert feed.next_job(12) is None  # and then the driver is killed
     assert tuned(request(world, space))[0].choices[0].chosen is None
-    run(world, tries[-1:])  # and once more, between the phases
+    world.finish(study)
     means = {
         value: fmean(worth(world, it) for it in tries if it.replay_ratio == value) for value in VALUES
     }  # brute force
@@ -84,11 +88,12 @@ def test_a_grid_reports_the_best_mean_and_computes_nothing_twice(world: Any, dir
 
 def test_of_equal_ones_the_first_is_chosen_and_a_failed_one_never(world: Any) -> None:
     space = grid(objectives={"accuracy": "maximize"})  # all are 0 there
-    tries = pending(request(world, space))
-    run(world, [it for it in tries if it.replay_ratio != 0.25])
-    assert tuned(request(world, space))[0].reported is None
-    for config in (it for it in tries if it.replay_ratio == 0.25):
-        world.fail(config)
+    (study,) = request(world, space).selection.searches
+    world.data = data_hashes(request(world, space), study)
+    for split in (7, 8):
+        world.fail(study.base.replace(replay_ratio=0.25, split_seed=split, seed=0))
+    said = world.finish(study)
+    assert [line.split(":")[0] for line in said.lines] == ["trial 0 failed", "trial 1 complete", "trial 2 complete"]
     assert tuned(request(world, space))[0].choices[0].chosen == {"replay_ratio": 0.5}
 
 
@@ -127,8 +132,10 @@ def test_every_method_of_optuna_has_its_trials_before_anything_is_reported(world
 
 def rows(world: Any, space: SearchSpace, root: Path) -> tuple[TunedMethod, Choice]:
     """Everything done, and the row of the first method with what it is a row of."""
-    for _ in range(2):
-        run(world, pending(request(world, space)))
+    (study,) = request(world, space).selection.searches
+    world.data = data_hashes(request(world, space), study)
+    world.finish(study)
+    run(world, pending(request(world, space)))
     asked = request(world, space, root)
     return tuned_methods(tuned(asked), asked)[0], tuned(asked)[0].choices[0]
 
@@ -166,12 +173,3 @@ def test_optimism_is_the_score_while_tuning_minus_the_reported_one(
     assert space.name in tuning_in_words(row)
     assert tuning_text([row], "t").rows[0][1].text == row.chosen
     assert tuning_as_data(row)["chosen"] == row.chosen
-
-
-def test_the_tuning_alone_can_be_asked_for(world: Any) -> None:
-    where = {"where": "split_seed >= 7"}
-    run(world, pending(request(world, grid(), **where)))
-    asked = request(world, grid(), **where)
-    assert pending(asked) == []
-    assert asked.selection.reported
-    assert len(pending(request(world, grid()))) == 18

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from clops_sweep import (
-    GridSearch,
     OptunaSearch,
     Recordings,
     RunConfig,
@@ -51,7 +50,7 @@ def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Launches a space; raises `Starting` where workers would start."""
     monkeypatch.setattr(launch, "_check_start", _start)
 
-    def run(dataset: str, search: OptunaSearch | GridSearch | None = None, **settings: Any) -> None:
+    def run(dataset: str, search: OptunaSearch | None = None, **settings: Any) -> None:
         space = SearchSpace("it", RunConfig(dataset=dataset, **settings), search=search)
         sweep(space, tmp_path / "results", prepared_root=tmp_path / "prepared")
 
@@ -102,7 +101,7 @@ def test_a_search_does_not_choose_on_test_data(launched: Any, objective: str, pr
     ],
 )
 def test_tuning_on_what_is_reported_is_refused(launched: Any, tune_on: TuneOn, sentence: str | None) -> None:
-    grid = GridSearch({"learning_rate": [1e-4, 1e-3]}, tune_on=tune_on)
+    grid = OptunaSearch({"learning_rate": [1e-4, 1e-3]}, sampler="grid", tune_on=tune_on)
     optuna = OptunaSearch({"learning_rate": [1e-4, 1e-3]}, n_trials=2, tune_on=tune_on)
     expected = None if sentence is None else f"^search space 'it': .*{sentence}"
     for search in (grid, optuna):
@@ -111,7 +110,7 @@ def test_tuning_on_what_is_reported_is_refused(launched: Any, tune_on: TuneOn, s
 
 
 def test_a_choice_needs_a_validation_set(launched: Any) -> None:
-    grid = GridSearch({"learning_rate": [1e-4, 1e-3]}, tune_on=TuneOn(tasks=1))
+    grid = OptunaSearch({"learning_rate": [1e-4, 1e-3]}, sampler="grid", tune_on=TuneOn(tasks=1))
     with pytest.raises(UsageError, match="'two_parts' has no validation set"):
         launched("two_parts", grid)
 

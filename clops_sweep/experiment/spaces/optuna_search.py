@@ -17,6 +17,7 @@ from clops_sweep.experiment.plugins.options import OPTIONS, IntOption
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, length
 from clops_sweep.experiment.spaces.tuning import (
     NOT_COMPARABLE,
+    OF_A_PHASE,
     Method,
     TuningSet,
     check_tune_on,
@@ -34,6 +35,7 @@ SAMPLERS: Mapping[str, str] = {
     "gp": "GPSampler",
     "nsga2": "NSGAIISampler",
     "nsga3": "NSGAIIISampler",
+    "grid": "RandomSampler",  # all its points are enqueued: `GridSampler` would repeat points of concurrent trials
 }
 """Samplers by name, with their class in `optuna.samplers`.
 
@@ -109,10 +111,11 @@ class OptunaSearch:
     Args:
         parameters: name of a config field to an Optuna distribution or a list of values, or a free name to named
             variants, each of which sets any number of fields. None means the default distribution of an option.
-        n_trials: total number of trials of the study, including failed and pruned ones.
+        n_trials: total number of trials of the study, including failed and pruned ones; by default all of a grid.
         objectives: numeric columns of the table `runs` to "maximize" or "minimize", but none of the test set; by
             default the first headline metric of the scenario, maximized.
-        sampler: tpe, random, gp, nsga2 or nsga3.
+        sampler: tpe, random, gp, nsga2, nsga3, or grid for every combination of lists and variants, the last parameter
+            varying fastest.
         sampler_seed: seed of the suggestions. A suggestion depends only on it, the trial's number and the trials known
             at that time.
         sampler_options: further arguments of the sampler's class in `optuna.samplers`.
@@ -125,7 +128,7 @@ class OptunaSearch:
         methods: instead of `parameters`, label of a method to config fields; each method is tuned in its own study.
             Lists, mappings and distributions are tuned, other values are fixed. ``like`` names another method whose
             settings and choice are reused.
-        trials_each: number of trials of each method, instead of `n_trials`.
+        trials_each: number of trials of each method, instead of `n_trials`; by default all of a grid.
 
     Raises:
         UsageError: there is nothing to vary or optimise, a column or sampler is unknown, the number of trials is
@@ -152,10 +155,8 @@ class OptunaSearch:
             raise UsageError(
                 f"OptunaSearch: trials_each = {shown(self.trials_each)} without methods; expected n_trials, or methods"
             )
-        if self.methods and (self.n_trials or self.trials_each is None):
+        if self.methods and (self.n_trials or (self.trials_each is None and self.sampler != "grid")):
             raise UsageError("OptunaSearch: methods take trials_each, the trials of each of them, and no n_trials")
-        counted = "trials_each" if self.methods else "n_trials"
-        check_limits(self, {counted: IntOption(1, ge=1), **_LIMITS}, "OptunaSearch: ")
         for name, value in (
             ("parameters", self.parameters),
             ("objectives", self.objectives),
@@ -166,8 +167,12 @@ class OptunaSearch:
         for name in self.parameters:
             if not name.strip():
                 raise UsageError(f"OptunaSearch: parameter {shown(name)}: expected text")
-        methods_of("OptunaSearch", self.methods, self.parameters)
+        methods = methods_of("OptunaSearch", self.methods, self.parameters)
         object.__setattr__(self, "parameters", {name: _parameter(name, it) for name, it in self.parameters.items()})
+        if self.sampler == "grid":
+            self._check_grid(methods)
+        counted = "trials_each" if self.methods else "n_trials"
+        check_limits(self, {counted: IntOption(1, ge=1), **_LIMITS}, "OptunaSearch: ")
         check_objectives(self.objectives, self.tune_on)
         if not isinstance(self.sampler, str) or self.sampler not in SAMPLERS:
             raise UsageError(f"sampler = {shown(self.sampler)}: not known{nearest_or_all(str(self.sampler), SAMPLERS)}")
@@ -180,13 +185,27 @@ class OptunaSearch:
                 f"one of {', '.join(MEASURES)} to maximize, or no pruning"
             )
 
+    def _check_grid(self, methods: Sequence[Method]) -> None:
+        """Check that a grid has no ranges, and let it try every combination unless a number of trials is given."""
+        for name, it in ((name, _parameter(name, it)) for method in methods for name, it in method.parameters.items()):
+            if not isinstance(it, Mapping | tuple):
+                raise UsageError(f"parameter {name!r}: {it}: expected a list of values or named variants in a grid")
+        if not (self.methods or self.n_trials):
+            object.__setattr__(self, "n_trials", math.prod(len(self._labels(name)) for name in self.parameters))
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        """Return the combinations of a grid as labels by parameter; nothing for other samplers."""
+        labels = (self._labels(name) for name in self.parameters)
+        if self.sampler == "grid":
+            yield from (dict(zip(self.parameters, point, strict=True)) for point in itertools.product(*labels))
+
     def of(self, method: Method) -> OptunaSearch:
         """Return the search over the parameters of one method, which runs on its base config without further choice."""
         return replace(
             self,
             parameters=method.parameters,
             n_trials=self.trials_each or self.n_trials,
-            tune_on="same",
+            tune_on=OF_A_PHASE,
             methods={},
             trials_each=None,
         )

@@ -21,19 +21,16 @@ from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice,
 from clops_sweep.experiment.spaces.claims import Claim, check_claims
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.grid import OfAnySeed
-from clops_sweep.experiment.spaces.grid_search import GridSearch, combinations
 from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.spaces.tuning import (
-    CANDIDATE,
     METHOD,
     SPLIT_AXES,
     Method,
+    TuneOn,
     fields_set,
-    label_of,
     methods_of,
     setting_while_tuning,
-    settings_of,
 )
 
 _LONGEST_NAME = 100  # file names, limited to 255 bytes, consist of it and of names of figures and tables
@@ -79,9 +76,8 @@ class SearchSpace:
     Order of the runs: seeds vary slowest (seed 0 of every cell before seed 1 of any), then the axes in their order, the
     last one fastest. A search determines its runs while it proceeds (see `OptunaSearch`).
 
-    A search that chooses a configuration (`GridSearch`, or an `OptunaSearch` with `tune_on` or `methods`) goes through
-    two phases. `phases` are the spaces that choose; `reported` is the space of the chosen configuration, over the axes
-    and seeds.
+    A search that chooses a configuration (an `OptunaSearch` with `tune_on` or `methods`) goes through two phases.
+    `phases` are the spaces that choose; `reported` is the space of the chosen configuration, over the axes and seeds.
 
     Args:
         name: name of the experiment in reports and logs.
@@ -104,7 +100,7 @@ class SearchSpace:
     seeds: Sequence[int] = range(5)
     where: Callable[[RunConfig], bool] | None = None
     resolve: Callable[[RunConfig], RunConfig] | None = None
-    search: OptunaSearch | GridSearch | None = None
+    search: OptunaSearch | None = None
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -133,7 +129,7 @@ class SearchSpace:
         if self.is_tuned:
             self._check_tuned()
             return
-        of_search = self.search.fields if isinstance(self.search, OptunaSearch) else ()
+        of_search = self.search.fields if self.search is not None else ()
         of_axes = (key for _, settings in self._cells() for key in settings)
         given = self.base.explicit
         of_base = (name for name in given if may_use(name, given))  # others are copied by `replace`
@@ -180,11 +176,11 @@ class SearchSpace:
             variants[name] = {key: as_python(value) for key, value in settings.items()}
         return variants
 
-    def _check_search(self, search: OptunaSearch | GridSearch) -> None:
+    def _check_search(self, search: OptunaSearch) -> None:
         where = f"search space {self.name!r}"
-        if not isinstance(search, OptunaSearch | GridSearch):
-            raise UsageError(f"{where}: search: expected an OptunaSearch or a GridSearch")
-        if isinstance(search, OptunaSearch) and not self.is_tuned:
+        if not isinstance(search, OptunaSearch):
+            raise UsageError(f"{where}: search: expected an OptunaSearch")
+        if not self.is_tuned:
             self._check_trials(search)
         scenario = self.base.scenario
         for name in search.objectives:
@@ -259,7 +255,7 @@ class SearchSpace:
         """
         if self.is_tuned:
             return set().union(*(space.used_options(base) for space in (*self.phases, *self.at_bounds())))
-        if not isinstance(self.search, OptunaSearch):
+        if self.search is None:
             settings = [settings for _, settings in self._cells()]
         else:
             settings = [self.search.settings(corner) for corner in self.search.corners()]
@@ -279,34 +275,22 @@ class SearchSpace:
     def is_tuned(self) -> bool:
         """Whether the search chooses a configuration, which is then reported."""
         it = self.search
-        return isinstance(it, GridSearch) or (it is not None and (bool(it.methods) or it.tune_on != "same"))
+        return it is not None and (bool(it.methods) or isinstance(it.tune_on, TuneOn))
 
     @cached_property
     def methods(self) -> list[Method]:
         """The tuned methods; a single one without a name if the search has parameters."""
         assert self.search is not None
-        return methods_of(type(self.search).__name__, self.search.methods, self.search.parameters)
+        return methods_of("OptunaSearch", self.search.methods, self.search.parameters)
 
     @cached_property
     def phases(self) -> list[SearchSpace]:
-        """The spaces that choose: a grid, or a study for each method; the space itself if nothing is chosen."""
+        """The spaces that choose, a study for each method; the space itself if nothing is chosen."""
         if self.search is None or not self.is_tuned:
             return [self]
         base, axes, seeds = setting_while_tuning(self.search.tune_on, self.base, self.axes, self.seeds)
         tuned = partial(replace, self, seeds=seeds, where=None, resolve=None)
         name = f"{self.name}_selection"
-        if isinstance(self.search, GridSearch):
-            tried, fixed = self.candidates(), {it.name: it.fixed for it in self.methods}
-            variants = {
-                label_of(method, words): {**fixed[method], **settings}
-                for method, of in tried.items()
-                for words, settings in (of.items() if len(of) > 1 else ())
-            }
-            used = {name for settings in variants.values() for name in base.replace(**settings).options}
-            given = {name: it for name, it in base.explicit.items() if name not in OPTIONS or name in used}
-            base = RunConfig.of(given)  # without options of methods that have nothing to choose
-            axis = METHOD if self.methods[0].name else CANDIDATE
-            return [tuned(name=name, base=base, axes={axis: variants, **axes}, search=None)] if variants else []
         return [
             tuned(
                 name="_".join(filter(None, (name, method.name))),
@@ -317,17 +301,6 @@ class SearchSpace:
             for method in self.methods
             if method.parameters
         ]
-
-    def candidates(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Return the config fields of each combination that a grid tries, by method and name of the combination."""
-        found = {it.name: (it.parameters, list(combinations(it))) for it in self.methods if not it.like}
-        return {
-            method: {
-                ", ".join(f"{name} {label}" for name, label in labels.items()): settings_of(parameters, labels)
-                for labels in tried
-            }
-            for method, (parameters, tried) in found.items()
-        }
 
     def reported(self, chosen: Mapping[str, Mapping[str, Any]], seeds: Sequence[int] | None = None) -> SearchSpace:
         """Return the space of the chosen configurations, whose runs are ordinary runs.
@@ -346,11 +319,12 @@ class SearchSpace:
         """Yield spaces of the first seed that may be reported; together they cover all data and tasks of a choice."""
         bounds: dict[str, list[Mapping[str, Any]]] = {}
         for method in self.methods:
-            if isinstance(self.search, OptunaSearch) and method.parameters:
+            if method.parameters:
+                assert self.search is not None
                 search = self.search.of(method)
                 bounds[method.name] = [search.settings(corner) for corner in search.corners()]
             elif not method.like:
-                bounds[method.name] = [settings_of(method.parameters, it) for it in combinations(method)]
+                bounds[method.name] = [{}]
         for place in range(max(map(len, bounds.values()))):
             chosen = {name: of[min(place, len(of) - 1)] for name, of in bounds.items()}
             yield self.reported(chosen, self.seeds[:1])

@@ -16,8 +16,8 @@ from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice,
 SPLIT_AXES = ("split_seed", "split")
 """Axes over patient splits."""
 
-METHOD, CANDIDATE = "method", "candidate"
-"""Axis of a tuned space over its methods, and axis of a grid over the combinations that it tries."""
+METHOD = "method"
+"""Axis of a tuned space over its methods."""
 
 LIKE = "like"
 """Key in a method's settings. It names an earlier method whose settings and tuned choice are reused."""
@@ -80,12 +80,15 @@ class TuneOn:
         return f"TuneOn({', '.join(f'{name}={value!r}' for name, value in given if value is not None)})"
 
 
-TuningSet = TuneOn | Literal["same"]
+OF_A_PHASE: Literal["of a phase"] = "of a phase"
+"""`tune_on` of the search of a phase, which chooses nothing itself."""
+
+TuningSet = TuneOn | Literal["same", "of a phase"]
 
 
 def check_tune_on(where: str, tune_on: object) -> None:
     """Raise UsageError for anything that is neither "same" nor a TuneOn."""
-    if tune_on != "same" and not isinstance(tune_on, TuneOn):
+    if tune_on not in ("same", OF_A_PHASE) and not isinstance(tune_on, TuneOn):
         raise UsageError(f"{where}: tune_on = {shown(tune_on)}: expected 'same' or TuneOn(...)")
 
 
@@ -200,11 +203,6 @@ def setting_while_tuning(
     if both := [seed for seed in tuned_seeds if seed in seeds]:
         raise UsageError(f"{tune_on}: seed {both[0]} is reported too; expected other seeds")
     return base, splits, tuned_seeds
-
-
-def label_of(method: str, words: str) -> str:
-    """Return the label of a combination on the axis `CANDIDATE`: "er, replay_ratio 0.5"."""
-    return ", ".join(filter(None, (method, words)))
 
 
 def settings_of(parameters: Mapping[str, Any], labels: Mapping[str, Any]) -> dict[str, Any]:

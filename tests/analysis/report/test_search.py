@@ -9,7 +9,9 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import optuna
 import pytest
+from optuna.trial import TrialState
 
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
 from clops_sweep.analysis.drawing.style import as_png
@@ -53,7 +55,12 @@ def record(objectives: dict[str, Any], *values: tuple[float, ...] | None) -> Stu
         else TrialRecord(number, "pruned", {"storage_fraction": 0.5, "storage": "by beta"}, None, {1: 0.6, 2: 0.55})
         for number, value in enumerate(values)
     ]
-    return StudyRecord("tuned", objectives, tuple(trials))
+    directions = list(objectives.values())
+    study = optuna.create_study(directions=directions)
+    for value in values:
+        state = TrialState.PRUNED if value is None else TrialState.COMPLETE
+        study.add_trial(optuna.trial.create_trial(values=value, state=state))
+    return StudyRecord("tuned", objectives, tuple(trials), tuple(trial.number for trial in study.best_trials))
 
 
 def test_history_holds_the_best_up_to_each_trial() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clops_sweep import FloatDistribution, GridSearch, OptunaSearch, RunConfig, SearchSpace, TuneOn, UsageError
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn, UsageError
 from clops_sweep.experiment.columns import PREQUENTIAL, UNSEEN
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.selection import Selection
@@ -22,8 +22,9 @@ RATE = {"learning_rate": FloatDistribution(1e-4, 1e-2)}
 
 
 def grid(axes: dict[str, Any] | None = None, seeds: Any = range(2), **search: Any) -> SearchSpace:
-    given = {"methods": METHODS} if "parameters" not in search else {}
-    return SearchSpace("it", RunConfig(), axes or {}, seeds=seeds, search=GridSearch(**given, **search))
+    given = {} if "parameters" in search or "methods" in search else {"methods": METHODS}
+    grid = OptunaSearch(sampler="grid", **given, **search)
+    return SearchSpace("it", RunConfig(), axes or {}, seeds=seeds, search=grid)
 
 
 def optuna(axes: dict[str, Any] | None = None, **search: Any) -> SearchSpace:
@@ -32,12 +33,12 @@ def optuna(axes: dict[str, Any] | None = None, **search: Any) -> SearchSpace:
 
 def test_a_grid_tries_every_combination_of_each_method_and_reports_one_of_each() -> None:
     space = grid({"split_seed": range(3)}, tune_on=TuneOn(splits=(7, 8), seeds=[5]))
-    (tries,) = space.phases
-    assert (tries.name, tries.search) == ("it_selection", None)
-    asked = [(it.labels["method"], it.config.split_seed, it.config.seed) for it in tries.requests()]
-    combinations = [f"er, replay_ratio {ratio}, learning_rate {rate}" for ratio in (0.5, 1) for rate in (0.0001, 0.001)]
-    assert asked == [(name, split, 5) for name in combinations for split in (7, 8)]
-    assert {it.config.strategy for it in tries.requests()} == {"er"}
+    (study,) = space.phases
+    assert study.search is not None
+    assert (study.name, study.base.strategy, study.search.n_trials) == ("it_selection_er", "er", 4)
+    assert [(it["split_seed"], it["seed"]) for it in study.replicates()] == [(7, 5), (8, 5)]
+    points = [{"replay_ratio": ratio, "learning_rate": rate} for ratio in (0.5, 1) for rate in (0.0001, 0.001)]
+    assert list(study.search.points()) == points
     chosen = {"replay_ratio": 1, "learning_rate": 1e-3}
     reported = space.reported({"er": chosen, "plain": {}})
     ordinary = {
@@ -66,7 +67,8 @@ def test_a_grid_tries_every_combination_of_each_method_and_reports_one_of_each()
 )
 def test_what_is_tuned_on(tune_on: Any, splits: list[int], seeds: tuple[int, ...], changes: dict[str, Any]) -> None:
     space = grid({"split_seed": [0, 1]}, tune_on=tune_on)
-    configs = [it.config for it in space.phases[0].requests()]
+    (study,) = space.phases
+    configs = [study.base.replace(**it) for it in study.replicates()]
     assert {(it.split_seed, it.seed) for it in configs} == {(split, seed) for split in splits for seed in seeds}
     assert all(getattr(it, name) == value for it in configs for name, value in changes.items())
     others = {it.config.identity for it in space.reported({"er": {}, "plain": {}}).requests()}
@@ -87,24 +89,12 @@ def test_every_method_of_optuna_has_a_study_with_as_many_trials() -> None:
     assert (tuned.name, tuned.base.first_tasks) == ("it_selection", 1)
 
 
-def test_the_base_may_have_options_of_a_method_that_is_not_tuned() -> None:
-    methods: dict[str, Any] = {"er": {"replay_ratio": [0.5, 1]}, "clops": {}}
-    base = RunConfig(storage_fraction=0.5, memory_fraction=0.2)
-    space = SearchSpace("it", base, search=GridSearch(methods=methods))
-    assert {it.config.memory_fraction for it in space.phases[0].requests()} == {0.2}
-    assert {it.config.get("storage_fraction") for it in space.reported({"er": {}, "clops": {}}).requests()} == {
-        None,
-        0.5,
-    }
-    with pytest.raises(UsageError, match="no run of it uses 'derpp_alpha'"):
-        SearchSpace("it", base.replace(derpp_alpha=0.5), search=GridSearch(methods=methods))
-
-
 def test_options_change_both_phases() -> None:
     space = grid(tune_on=TuneOn(tasks=1)).overridden({"epochs_per_task": 3}).with_seeds(1)
     reported = space.reported({"er": {}, "plain": {}})
-    for phase in (*space.phases, reported):
-        assert {(it.config.epochs_per_task, it.config.seed) for it in phase.requests()} == {(3, 0)}
+    (study,) = space.phases
+    assert (study.base.epochs_per_task, [it["seed"] for it in study.replicates()]) == (3, [0])
+    assert {(it.config.epochs_per_task, it.config.seed) for it in reported.requests()} == {(3, 0)}
     with pytest.raises(UsageError, match="'replay_ratio'"):
         space.overridden({"replay_ratio": 1})
 
@@ -119,7 +109,7 @@ def test_options_change_both_phases() -> None:
         (lambda: TuneOn(splits=(-1,)), "TuneOn: splits = (-1,): "),
         (lambda: TuneOn(seeds=(1, 1)), "TuneOn: seeds = (1, 1): expected at least one, and none twice"),
         (lambda: TuneOn(dataset=3), "TuneOn: dataset = 3: expected the name of a data set"),  # type: ignore[arg-type]
-        (lambda: grid(tune_on="other"), "GridSearch: tune_on = 'other': expected 'same' or TuneOn(...)"),
+        (lambda: grid(tune_on="other"), "OptunaSearch: tune_on = 'other': expected 'same' or TuneOn(...)"),
         (lambda: grid(tune_on=TuneOn(splits=(0,))), "search space 'it': TuneOn(splits=(0,)): split seed 0 is reported"),
         (lambda: grid(tune_on=TuneOn(seeds=(1,))), "search space 'it': TuneOn(seeds=(1,)): seed 1 is reported"),
         (
@@ -129,19 +119,20 @@ def test_options_change_both_phases() -> None:
         (lambda: grid(tune_on=TuneOn(dataset="synthetics")), "search space 'it': dataset = 'synthetics': no data"),
         (lambda: grid({"method": {"A": {}}}), "search space 'it': axis 'method' is that of the search's methods"),
         (lambda: grid(objectives={"auc": "maximize", "bwt": "maximize"}), "search space 'it': tune_on and methods"),
-        (lambda: GridSearch(), "GridSearch: parameters is empty; expected at least one"),
-        (lambda: GridSearch({"mc_samples": [1]}, METHODS), "GridSearch has parameters and methods; expected one"),
-        (lambda: GridSearch(RATE), "parameter 'learning_rate': FloatDistribution("),  # type: ignore[arg-type]
-        (lambda: GridSearch({"split_seed": [1, 2]}), "GridSearch: 'split_seed' cannot be searched over"),
-        (lambda: GridSearch(methods={"er": {"dataset": "mitbih"}}), "GridSearch: method 'er': 'dataset' cannot be"),
+        (lambda: OptunaSearch(), "OptunaSearch: parameters is empty; expected at least one"),
+        (lambda: grid(parameters=RATE), "parameter 'learning_rate': FloatDistribution("),
+        (lambda: grid(parameters={"mc_samples": [1]}, methods=METHODS), "OptunaSearch has parameters and methods; "),
+        (lambda: grid(methods={"er": RATE}), "parameter 'learning_rate': FloatDistribution("),
+        (lambda: grid(parameters={"split_seed": [1, 2]}), "search space 'it': parameter 'split_seed': 'split_seed'"),
+        (lambda: grid(methods={"er": {"dataset": "mitbih"}}), "OptunaSearch: method 'er': 'dataset' cannot be"),
         (
-            lambda: GridSearch(methods={"er": {"replay_ratio": [1, 2]}, "finetun": {}}),
-            "GridSearch: method 'finetun': no strategy has this name (did you mean 'finetune'?); expected a setting",
+            lambda: grid(methods={"er": {"replay_ratio": [1, 2]}, "finetun": {}}),
+            "OptunaSearch: method 'finetun': no strategy has this name (did you mean 'finetune'?); expected a setting",
         ),
-        (lambda: GridSearch(methods={"A": {"like": "B"}}), "GridSearch: method 'A': like = 'B': no method before it"),
+        (lambda: grid(methods={"A": {"like": "B"}}), "OptunaSearch: method 'A': like = 'B': no method before it"),
         (
-            lambda: GridSearch(methods=METHODS | {"A": {"like": "er", "replay_ratio": [1, 2]}}),
-            "GridSearch: method 'A': it is like 'er', whose choice it takes; expected no list for 'replay_ratio'",
+            lambda: grid(methods=METHODS | {"A": {"like": "er", "replay_ratio": [1, 2]}}),
+            "OptunaSearch: method 'A': it is like 'er', whose choice it takes; expected no list for 'replay_ratio'",
         ),
         (lambda: optuna(parameters=RATE, n_trials=2, trials_each=3), "OptunaSearch: trials_each = 3 without methods"),
         (lambda: optuna(methods={"er": RATE}, n_trials=2), "OptunaSearch: methods take trials_each"),
@@ -181,5 +172,5 @@ def test_the_examples_of_the_page_are_tuned_spaces() -> None:
         spaces.append(names["SPACE"])
     assert [[phase.name for phase in space.phases] for space in spaces] == [
         [f"compared_selection_{method}" for method in ("er", "ewc", "finetune")],
-        ["tuned_selection"],
+        ["tuned_selection_ER"],
     ]
