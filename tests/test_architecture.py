@@ -170,10 +170,10 @@ def test_no_file_imports_one_that_imports_it(linked: Path) -> None:
 
 def test_a_package_that_imports_what_imports_it_is_seen(copied: Path) -> None:
     with open(copied / "clops_sweep" / "learning" / "metrics" / "auc.py", "a") as source:
-        source.write("\nfrom clops_sweep import RunConfig\n")
+        source.write("\nfrom clops_sweep.api import read\n")
     cycles = _cycles(copied)
     assert cycles
-    assert all("clops_sweep.learning.metrics.auc -> clops_sweep -> " in f"{way} -> " for way in cycles), cycles
+    assert all("clops_sweep.learning.metrics.auc -> clops_sweep.api -> " in f"{way} -> " for way in cycles), cycles
 
 
 @pytest.mark.parametrize("contract", LENIENT, ids=lambda contract: contract["name"])

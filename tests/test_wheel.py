@@ -86,7 +86,7 @@ def test_it_holds_every_source_and_nothing_else(shipped: set[str]) -> None:
     sources = {
         f"{place}/{path.relative_to(ROOT / folder).as_posix()}"
         for folder, place in FOLDERS.items()
-        for pattern in ("*.py", "py.typed", "*.jinja", "page.*", "dashboard.*", "recipes/*")
+        for pattern in ("*.py", "*.pyi", "py.typed", "*.jinja", "page.*", "dashboard.*", "recipes/*")
         for path in (ROOT / folder).rglob(pattern)
         if "__pycache__" not in path.parts
     }

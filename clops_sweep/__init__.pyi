@@ -1,0 +1,82 @@
+"""The public names: what `clops_sweep` offers, and the module that each is imported from on first use."""
+
+from .analysis.update.criteria import Criteria as Criteria
+from .analysis.update.report import UpdateReport as UpdateReport
+from .api import (
+    delete as delete,
+    encode as encode,
+    load_model as load_model,
+    merge as merge,
+    read as read,
+    sweep as sweep,
+    update_report as update_report,
+)
+from .data.declared.dataset import dataset as dataset
+from .data.declared.one_by_one import Recording as Recording
+from .data.declared.recordings import Recordings as Recordings
+from .data.frames import FrameSet as FrameSet
+from .data.preparing.prepare import data_hash as data_hash, open_frames as open_frames, prepare as prepare
+from .data.scenarios import ScenarioTasks as ScenarioTasks, TaskInstances as TaskInstances
+from .data.splits.fold_names import folds as folds
+from .errors import UsageError as UsageError
+from .experiment.config import RunConfig as RunConfig
+from .experiment.events import EpochEnd as EpochEnd, RunEnd as RunEnd, TaskEnd as TaskEnd
+from .experiment.plugins.decorators import (
+    acquisition_function as acquisition_function,
+    augmentation as augmentation,
+    encoder as encoder,
+    network as network,
+    observer as observer,
+    scenario as scenario,
+    storage_function as storage_function,
+    strategy as strategy,
+)
+from .experiment.plugins.options import (
+    BoolOption as BoolOption,
+    ChoiceOption as ChoiceOption,
+    FloatOption as FloatOption,
+    IntOption as IntOption,
+)
+from .experiment.spaces.claims import Claim as Claim, Contrast as Contrast, Side as Side
+from .experiment.spaces.distributions import (
+    CategoricalDistribution as CategoricalDistribution,
+    FloatDistribution as FloatDistribution,
+    IntDistribution as IntDistribution,
+)
+from .experiment.spaces.optuna_search import OptunaSearch as OptunaSearch, SuccessiveHalving as SuccessiveHalving
+from .experiment.spaces.search_space import SearchSpace as SearchSpace
+from .experiment.spaces.tuning import TuneOn as TuneOn
+from .learning import losses as losses, streams as streams
+from .learning.batches import (
+    Batch as Batch,
+    Epoch as Epoch,
+    EpochBatch as EpochBatch,
+    Instances as Instances,
+    Replay as Replay,
+)
+from .learning.by_loss.batch import FrameBatch as FrameBatch
+from .learning.by_loss.frozen import Frozen as Frozen
+from .learning.by_loss.memory import Memory as Memory, Reservoir as Reservoir
+from .learning.by_loss.strategy import Strategy as Strategy
+from .learning.learners.learner import Learner as Learner
+from .learning.learners.penalty import Penalty as Penalty
+from .learning.learners.run_networks import RunNetworks as RunNetworks
+from .learning.metrics import r_matrix as r_matrix
+from .learning.models.model_facts import ModelFacts as ModelFacts
+from .learning.models.trained_model import TrainedModel as TrainedModel
+from .learning.networks.lora import lora as lora
+from .learning.parameters import Parameters as Parameters
+from .learning.replay import acquisition as acquisition, division as division, storage as storage
+from .learning.replay.buffer import Buffer as Buffer
+from .learning.replay.memory import LockstepMemory as LockstepMemory
+from .learning.run import ContinualRun as ContinualRun
+from .learning.strategies.base import (
+    InstanceRecord as InstanceRecord,
+    LockstepStrategy as LockstepStrategy,
+    Training as Training,
+)
+from .learning.strategies.fixed_memory import FixedMemory as FixedMemory
+from .search.launch import Outcome as Outcome
+from .search.study import read_study as read_study
+
+__version__: str

@@ -1,0 +1,349 @@
+"""What a sweep, its store and its models offer from Python, as functions of `clops_sweep`."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.errors import UsageError, listed, shown
+from clops_sweep.execution.display.live import SweepDisplay
+from clops_sweep.execution.jobs import Resources
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.limits import Keep, seconds_in
+from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.planning.request import Request
+from clops_sweep.planning.shard import Shard
+from clops_sweep.search.launch import Outcome, launch
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from clops_sweep.analysis.update.criteria import Criteria
+    from clops_sweep.analysis.update.report import UpdateReport
+    from clops_sweep.data.frames import FrameSet
+    from clops_sweep.learning.encoders.encoders import Encoders
+    from clops_sweep.learning.models.trained_model import TrainedModel
+
+
+def sweep(
+    space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
+    results: str | PathLike[str] = "results",
+    *,
+    data_root: str | PathLike[str] | None = None,
+    prepared_root: str | PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seeds: int | None = None,
+    limit: int | None = None,
+    where: str | None = None,
+    address: str | None = None,
+    cpus_per_trial: float = 1,
+    gpus_per_trial: float = 0,
+    lockstep: int | Literal["auto"] = "auto",
+    max_retries: int = 2,
+    checkpoint_every: int = 0,
+    epoch_timeout: float | None = None,
+    retry_failed: bool = False,
+    keep: Sequence[Literal["predictions", "models", "models:all"]] = (),
+    observe: Sequence[str] = (),
+    shard: str | None = None,
+    no_ray: bool = False,
+    stop_after: str | float | None = None,
+    device: Literal["auto", "cpu", "gpu"] = "auto",
+    nice: int = 0,
+) -> Outcome:
+    """Compute the unfinished runs of a search space, as `clops-sweep SPACE.py` does.
+
+    An interrupt (Ctrl-C, or a notebook's stop button) checkpoints running trials and stops; the same call continues. In
+    a script, call it under ``if __name__ == "__main__":`` or at the end.
+
+    Args:
+        space: a search space, several, or the path of a search-space file.
+        results: the store, a folder or a URI such as ``s3://bucket/results``.
+        data_root: folder of the data sets as published; by default CLOPS_DATA_ROOT.
+        prepared_root: folder of the prepared frames; by default CLOPS_PREPARED_ROOT, else in the user's cache.
+        settings: values that override the base configs, by field.
+        seeds: number of seeds, from 0, instead of the seeds of the search space.
+        limit: maximum number of runs, or of trials of a search.
+        where: condition on the runs, such as ``"storage_fraction == 0.5"``.
+        address: address of a running Ray cluster (``auto`` or ``HOST:PORT``); by default, the cluster to which this
+            process is connected, else a new one on this machine.
+        cpus_per_trial: CPUs reserved for a trial, which computes on one.
+        gpus_per_trial: GPUs, or share of a GPU, reserved for a trial; 0 chooses them by the memory of the GPUs.
+        lockstep: number of runs that a trial computes in lockstep.
+        max_retries: number of retries of a run that raised an error or whose worker died.
+        checkpoint_every: epochs between checkpoints, in addition to those after each task; 0 for none.
+        epoch_timeout: time limit of an epoch in seconds, after which its run fails; None for no limit.
+        retry_failed: whether to run failed runs again.
+        keep: further results to store: ``"predictions"`` for every test instance after every task, ``"models"`` for the
+            network after the last task, ``"models:all"`` for the network after every task.
+        observe: experiment trackers and other observers, such as ``"tensorboard"`` or ``"mlflow:http://HOST:5000"``.
+        shard: part of the runs to compute, such as ``"3/16"``, so that processes can share a store; not for searches.
+        no_ray: whether to compute in this process without Ray, one run after another.
+        stop_after: seconds, or a duration such as ``"3h55m"``, after which to write checkpoints and stop.
+        device: ``"cpu"``, ``"gpu"``, or ``"auto"`` for the device of finished runs, else the faster one.
+        nice: niceness of the workers of a Ray cluster that is started here.
+
+    Returns:
+        The outcome: the state of all requested runs and searches. `Outcome.complete` is whether all are finished.
+
+    Raises:
+        UsageError: the request, the data, the store or the cluster is invalid. Nothing has been computed.
+    """
+    changes = {} if settings is None else settings
+    selection = Selection.of(space, settings=changes, seeds=seeds, limit=limit, where=where)
+    runs = None if isinstance(lockstep, str) and lockstep == "auto" else lockstep
+    resources = Resources(
+        *(address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe),
+        no_ray=no_ray,
+        device=device,
+        nice=nice,
+    )
+    part = None if shard is None else _parsed("shard", shard, Shard.parsed)
+    stop_at = None if stop_after is None else time.monotonic() + _parsed("stop_after", stop_after, seconds_in)
+    kept = [keep] if isinstance(keep, str) else keep
+    if not isinstance(kept, Collection) or any(it not in get_args(Keep) for it in kept):
+        raise UsageError(f"keep = {shown(keep)}: expected some of {list(get_args(Keep))}")
+    if not isinstance(retry_failed, bool):
+        raise UsageError(f"retry_failed = {shown(retry_failed)}: expected True or False")
+    for name, path in (("data_root", data_root), ("prepared_root", prepared_root)):
+        if path is not None:
+            _check_path(name, path)
+    _check_path("results", results)
+    store = RunStore.named(str(results), keep=kept)
+    asked = Request(selection, _data(store, data_root, prepared_root), store, part)
+    display = partial(SweepDisplay, store.command("status"), stop_at)
+    return launch(asked, resources, display, retry_failed=retry_failed, warn=warnings.warn)
+
+
+def read(
+    results: str | PathLike[str] = "results",
+    table: Literal["runs", "r_matrix", "curves", "instances", "predictions", "intervals", "people"] = "runs",
+    run_ids: str | Iterable[str] | None = None,
+    columns: str | Iterable[str] | None = None,
+) -> pd.DataFrame:
+    """Return a table of a store with each finished run once, also while a sweep writes to it.
+
+    Args:
+        results: the store, a folder or a URI.
+        table: name of the table; docs/store.md describes their rows. "intervals" and "people" are computed from
+            "predictions": see `clops_sweep.analysis.patient_bootstrap` and `clops_sweep.analysis.per_person`.
+        run_ids: one run or several to read; by default all.
+        columns: one column or several to read; by default all.
+
+    Raises:
+        UsageError: the store, table or column does not exist, or the store cannot be read.
+    """
+    known = (*SCHEMAS, "intervals", "people")
+    if not isinstance(table, str) or table not in known:
+        raise UsageError(f"table {shown(table)}: not known; known: {listed(known)}")
+    if table == "intervals" or table == "people":
+        return _computed(table, _existing(results), run_ids, columns)
+    return _existing(results).read(table, run_ids, columns)
+
+
+def _computed(
+    table: str, store: RunStore, run_ids: str | Iterable[str] | None, columns: str | Iterable[str] | None
+) -> pd.DataFrame:
+    """Return a table that is computed from predictions."""
+    from clops_sweep.analysis.people import patient_intervals, per_person
+
+    known, compute = {
+        "intervals": (patient_intervals.COLUMNS, patient_intervals.intervals),
+        "people": (per_person.COLUMNS, per_person.people),
+    }[table]
+    names = known if columns is None else [columns] if isinstance(columns, str) else list(columns)
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"table {table!r} has no column {shown(unknown[0])}; it has {listed(known)}")
+    return compute(store, [run_ids] if isinstance(run_ids, str) else run_ids)[names]
+
+
+def load_model(results: str | PathLike[str], run_id: str, task: int | None = None) -> TrainedModel:
+    """Load the network of a run, stored by ``--keep models`` or ``sweep(..., keep=["models"])``.
+
+    Example::
+
+        model = load_model("results", "3f2a")
+        model(frames)  # probabilities, float32 [B, outputs], of frames [B, channels, samples]
+
+    The file is verified against its SHA-256, and nothing in it is executed.
+
+    Args:
+        results: the store, a folder or a URI.
+        run_id: id of the run, or an unambiguous prefix.
+        task: number of tasks learned; by default the last model kept.
+
+    Raises:
+        UsageError: the run or model does not exist, the network or encoder is not declared, or its declaration no
+            longer matches the weights.
+        DamagedStore: the file was changed.
+    """
+    from clops_sweep.learning.models.trained_model import model_from
+
+    store = _existing(results)
+    found = store.find(run_id)
+    return model_from(store.models.read(found, task), _encoders(store).of_model, f"model of run {found}")
+
+
+def update_report(
+    results: str | PathLike[str],
+    run_id: str,
+    *,
+    against: str | None = None,
+    groups: Sequence[str] = (),
+    criteria: Criteria | None = None,
+    data_root: str | PathLike[str] | None = None,
+    prepared_root: str | PathLike[str] | None = None,
+) -> UpdateReport:
+    """Report what changes for which patients when the last model of a run replaces another model.
+
+    Example::
+
+        report = update_report("results", "3f2a", groups=["sex"], criteria=Criteria(max_flips=0.02))
+        report.holds
+        Path("update.html").write_text(report.html())
+
+    Args:
+        results: the store, a folder or a URI. Its runs need predictions (``--keep predictions``).
+        run_id: id of the run, or an unambiguous prefix.
+        against: id of the run whose last model is replaced. By default, it is the model of the same run before its last
+            task, and the instances of earlier tasks are compared.
+        groups: columns that define subgroups: those of ``Recordings(..., groups={...})``, or domains.
+        criteria: acceptance criteria.
+        data_root: folder of the data sets as published; by default CLOPS_DATA_ROOT.
+        prepared_root: folder of the prepared frames, which contain the subgroups; by default CLOPS_PREPARED_ROOT, else
+            in the user's cache.
+
+    Raises:
+        UsageError: the run does not exist or has no predictions, the two runs differ in data, instances or labels, a
+            column or class is unknown, or a column has more than 50 values.
+    """
+    from clops_sweep.analysis.update.criteria import Criteria
+    from clops_sweep.analysis.update.report import make_report
+
+    if not isinstance(criteria, Criteria | None):
+        raise UsageError(f"criteria = {shown(criteria)}: expected Criteria(...)")
+    names = [groups] if isinstance(groups, str) else groups
+    if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"groups = {shown(groups)}: expected names of columns")
+    store = _existing(results)
+    data = _data(store, data_root, prepared_root)
+    return make_report(store, run_id, against, [*names], criteria, data.groups)
+
+
+def encode(
+    config: RunConfig,
+    results: str | PathLike[str] = "results",
+    *,
+    data_root: str | PathLike[str] | None = None,
+    prepared_root: str | PathLike[str] | None = None,
+) -> FrameSet:
+    """Compute the features of a config's encoder on its data set, unless they are cached, and open them.
+
+    A launch does the same. `ContinualRun` runs a config on them::
+
+        config = RunConfig(dataset="synthetic", encoder="my_encoder", network="linear")
+        result = ContinualRun(config, encode(config)).run()
+
+    Args:
+        config: config with the data set, its settings, and the encoder.
+        results: the store that holds the model of ``encoder="run:RUN_ID"``.
+        data_root: folder of the data sets as published; by default CLOPS_DATA_ROOT.
+        prepared_root: folder of the prepared frames; by default CLOPS_PREPARED_ROOT, else in the user's cache.
+
+    Returns:
+        The features as frames [1, F] or [tokens, F], with the labels, patients and split of the data set.
+
+    Raises:
+        UsageError: the config names no encoder, its data cannot be prepared or adapted, its weights are missing, do not
+            match or would execute code, or the module is not a valid encoder.
+    """
+    if config.encoder is None:
+        raise UsageError("encoder = None: expected the name of an encoder, or run:RUN_ID")
+    data = _data(RunStore.named(str(results)), data_root, prepared_root)
+    data.prepare([config.data_key])
+    return data.frames(config.data_key)
+
+
+def delete(results: str | PathLike[str], where: str) -> int:
+    """Delete the runs of a store that meet a condition, from all its tables.
+
+    Each run is deleted from all tables or stays whole: after a kill, repeat the call. A sweep that requests deleted
+    runs computes them again.
+
+    Args:
+        results: the store, a folder or a URI.
+        where: a condition on the columns of `runs`, such as ``"strategy == 'clops' and status == 'failed'"``.
+
+    Returns:
+        The number of deleted runs.
+
+    Raises:
+        UsageError: no run meets the condition, it names an unknown column, or the store cannot be written to.
+    """
+    from clops_sweep.store.upkeep import delete_runs, matching
+
+    store = _existing(results)
+    return delete_runs(store, matching(store, where))
+
+
+def merge(results: str | PathLike[str], other: str | PathLike[str]) -> int:
+    """Copy the runs that another store has and this one lacks, with all their tables.
+
+    After a kill, repeat the call. The other store is not changed; either may be a folder or a URI.
+
+    Args:
+        results: the store to add to; created if missing.
+        other: the store to copy from.
+
+    Returns:
+        The number of copied runs.
+
+    Raises:
+        UsageError: a run has different numbers in the two stores, or a store cannot be read or written to.
+    """
+    from clops_sweep.store.upkeep import merge_runs
+
+    _check_path("results", results)
+    return merge_runs(RunStore.named(str(results)), _existing(other, "other"))
+
+
+def _existing(results: object, name: str = "results") -> RunStore:
+
+    _check_path(name, results)
+    store = RunStore.named(str(results))
+    store.files.check_is_there()
+    return store
+
+
+def _parsed(name: str, value: object, read: Callable[[object], Any]) -> Any:
+
+    try:
+        return read(value)
+    except ValueError as error:
+        raise UsageError(f"{name} = {shown(value)}: {error}") from None
+
+
+def _check_path(name: str, path: object) -> None:
+
+    if not isinstance(path, str | PathLike) or not str(path).strip() or "\0" in str(path):
+        raise UsageError(f"{name} = {shown(path)}: expected a path")
+
+
+def _encoders(store: RunStore, data_root: str | PathLike[str] | None = None) -> Encoders:
+    from clops_sweep.learning.encoders.encoders import Encoders
+
+    return Encoders(store.models.read, data_root)
+
+
+def _data(
+    store: RunStore, data_root: str | PathLike[str] | None, prepared_root: str | PathLike[str] | None
+) -> PreparedData:
+    return PreparedData.found(prepared_root, data_root, _encoders(store, data_root))
