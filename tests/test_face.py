@@ -38,6 +38,7 @@ print(json.dumps([
     outcome.complete, outcome.counts, outcome.ran, outcome.plan.places, str(outcome), again.ran, again.complete,
     [search.count("complete") for search in outcome.searches],
     sorted(runs["strategy"]), sorted(set(runs["batch_size"])), len(outcome.store.read("runs")), outcome.failures,
+    repr(outcome), outcome._repr_html_(), sorted(outcome.runs["strategy"]), bool(outcome.runs.isna().all().any()),
 ]))
 """
 
@@ -48,7 +49,10 @@ def test_a_sweep_from_python(tmp_path: Path, ray_at_hand: dict[str, str], driver
     lines = done.stdout.splitlines()
     assert any(line.startswith("[1/3] finished") for line in lines)  # the display that the command has
 
-    complete, counts, ran, places, said, again, still, trials, strategies, sizes, stored, failed = json.loads(lines[-1])
+    *found, shown, html, of_outcome, any_empty = json.loads(lines[-1])
+    complete, counts, ran, places, said, again, still, trials, strategies, sizes, stored, failed = found
+    assert (shown, of_outcome, any_empty) == (f"<Outcome: {said}>", strategies, False)
+    assert f"<caption>{said}</caption>".replace("'", "&#x27;") in html
     assert (complete, counts, ran, places) == (True, {"finished": 3, "pending": 0, "failed": 0}, True, 4)
     assert said == "3 runs asked for, 3 finished, 0 pending, 0 failed; search 'search': 1 trial complete"
     assert (again, still, trials) == (False, True, [1])

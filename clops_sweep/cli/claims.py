@@ -26,12 +26,13 @@ _WIDE = 120
 @request_options(required=False)
 @plugins_option
 @click.option("--runs", "conditions", is_flag=True, help="Print the condition on runs of each claim, for --where.")
+@click.option("--all", "every", is_flag=True, help="List undecided claims, too, if none is decided.")
 @click.option(
     "--seal", "to_seal", is_flag=True, help="Record the file's CLAIMS, runs and data in a seal, before the first run."
 )
 @click.option("--own-data", is_flag=True, help="Without a search-space file: include your own data sets.")
 @json_option
-def claims(asked: Request, conditions: bool, to_seal: bool, own_data: bool, as_json: bool) -> None:
+def claims(asked: Request, conditions: bool, every: bool, to_seal: bool, own_data: bool, as_json: bool) -> None:
     """Decide the CLAIMS of a search-space file, or else those of the CLOPS paper, on the finished runs.
 
     The sweep may be unfinished; missing runs are listed. Without a search-space file, all runs in the store count,
@@ -77,6 +78,13 @@ def claims(asked: Request, conditions: bool, to_seal: bool, own_data: bool, as_j
 
         claimed = claims_as_data(found)
         print_json({"results": asked.store.files.shown, "seal": standing or None, "claims": claimed})
+    elif found and not (every or conditions) and all(it.outcome == "undecided" for it in found):
+        said = [it.missing for it in found if it.weakest.n and it.missing]
+        without = sum(not it.weakest.n for it in found)
+        reasons = [f"{why} ({several(said.count(why), 'claim')})" for why in dict.fromkeys(said)]
+        reasons += [f"{several(without, 'claim')} without runs"] if without else []
+        click.echo(f"nothing can be decided: {'; '.join(reasons) or 'no difference is clear yet'}")
+        click.echo("--all lists the claims and what is missing")
     elif found:
         if standing:
             click.echo(f"claims of this file, {standing}")
@@ -121,7 +129,10 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
             about = "; ".join(filter(None, [verdict.claim.where, *notes]))
             claim = f"{verdict.claim.sentence} ({about})" if about else verdict.claim.sentence
             table.add_row(verdict.outcome, difference_in_words(verdict), units_in_words(verdict), claim)
-        console.print(f"{', '.join(data_in_words(group[0]).split(', ')[:2])}: {counts_in_words(group)}", style="bold")
+        compared = [verdict for verdict in group if verdict.weakest.n]
+        without = f", {len(group) - len(compared)} without runs" if len(compared) < len(group) else ""
+        about = ", ".join(data_in_words(group[0]).split(", ")[:2])
+        console.print(f"{about}: {counts_in_words(compared)}{without}", style="bold")
         if table.row_count:
             console.print(table)
         for missing, keys in lacking.items():

@@ -101,6 +101,12 @@ class FrameSet:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __repr__(self) -> str:
+        """One line: name, numbers of instances and people, shape of a frame, classes."""
+        people = f"{len(self.patient_names):,} people" if self.people_known else "unknown people"
+        shape = f"{self.channels} x {self.samples:,} samples"
+        return f"<FrameSet {self.name}: {len(self):,} instances of {shape}, {people}, {len(self.classes)} classes>"
+
     @property
     def people_known(self) -> bool:
         """Whether every instance names its person."""

@@ -6,8 +6,9 @@ import difflib
 import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from inspect import Parameter, Signature
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -33,6 +34,7 @@ from clops_sweep.data.catalog import (
 )
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_all, shown
+from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.identity import effective, identity_of, without_effect
 from clops_sweep.experiment.plugins.declarations import IN_PLACE_OF
 from clops_sweep.experiment.plugins.options import LARGEST, OPTIONS, FloatOption, IntOption, PluginOption
@@ -256,6 +258,28 @@ class RunConfig(BaseModel):
             if name not in OPTIONS:
                 raise
         return self._aside[name] if name in self._aside else self._default(name)
+
+    def __repr__(self) -> str:
+        """The call that makes an equal config."""
+        return f"RunConfig({', '.join(f'{name}={value!r}' for name, value in self.changed.items())})"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        return html_table("RunConfig: what differs from the defaults", self.changed.items())
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The given fields and options that differ from their defaults."""
+        fields = type(self).model_fields
+
+        def default(name: str) -> Any:
+            if name in fields:
+                return fields[name].get_default(call_default_factory=True, validated_data=self.__dict__)
+            return self._default(name)
+
+        given = [name for name in (*fields, *OPTIONS) if name in self.model_fields_set]
+        return {name: value for name in given if (value := getattr(self, name)) != default(name)}
 
     def __hash__(self) -> int:
         """Equal for equal configs."""
@@ -671,6 +695,30 @@ def _first_sentence(error: ValidationError) -> str:
         message = f"expected one of {names}, a seed (an integer from 0) or a permutation of the task positions"
     return f"{key} = {shown(first['input'])}: {message[0].lower()}{message[1:]}"
 
+
+class _ByContext:
+    """The default of a field that depends on the data set and scenario."""
+
+    def __repr__(self) -> str:
+        return "<by data set>"
+
+
+def _signature() -> Signature:
+    """Return the fields of a config with plain types and defaults, and that options are taken, too."""
+    kinds = get_type_hints(RunConfig)
+    fields = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=it.default if it.default_factory is None else _ByContext(),
+            annotation=kinds[name],
+        )
+        for name, it in RunConfig.model_fields.items()
+    ]
+    return Signature([*fields, Parameter("options", Parameter.VAR_KEYWORD)])
+
+
+RunConfig.__signature__ = _signature()
 
 OPTIONS.reserve(dir(BaseModel), "kept for what every config has")
 OPTIONS.reserve(dir(RunConfig), "kept for what every config has")

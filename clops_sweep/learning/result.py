@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, several
 from clops_sweep.experiment.columns import CONFIG, PHASES, PREQUENTIAL, RECORDED, RENAMED, RESULTS, STREAM, UNSEEN
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import MEASURES, METRICS, metrics_of
@@ -63,6 +63,12 @@ class RunResult:
     def __init__(self, columns: Mapping[str, Mapping[str, Columns]]) -> None:
         self.columns = columns
         self.models: Mapping[str, Mapping[int, bytes]] = {}
+
+    def __repr__(self) -> str:
+        """One line: the number of runs, and means of their metrics."""
+        means = {name: self.runs[name].mean() for name in ("auc", "bwt", "test_auc", "test_bwt") if name in self.runs}
+        shown = ", ".join(f"{name} {value:.3f}" for name, value in means.items() if np.isfinite(value))
+        return f"<RunResult of {several(len(self.columns), 'run')}: {shown}>"
 
     def of(self, run_id: str) -> RunResult:
         """Return the part of one run."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import DamagedStore, StoreError, UsageError, several
+from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
@@ -32,6 +33,8 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep import without_damage
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from clops_sweep.execution.display.live import Display
     from clops_sweep.execution.feeding.feed import Feed
     from clops_sweep.execution.feeding.retries import Retries
@@ -95,6 +98,20 @@ class Outcome:
         failed = [str(run.run_id) for run in self.plan.of("failed")]
         rows = self.store.rows("runs", ["run_id", "error"], failed) if failed else []
         return {row["run_id"]: failure_reason(row["error"]) for row in rows}
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """The rows of `runs` of the requested runs and trials, without columns that are empty in all of them."""
+        ids = {str(run.run_id) for run in self.plan.asked}
+        records = [it.record for it in self.searches if it.record is not None]
+        ids = ids.union(*(trial.run_ids for record in records for trial in record.trials))
+        return self.store.read("runs", sorted(ids)).dropna(axis=1, how="all")
+
+    def _repr_html_(self) -> str:
+        return html_table(str(self), self.failures.items())
+
+    def __repr__(self) -> str:
+        return f"<Outcome: {self}>"
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {state}" for state, count in self.counts.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -82,6 +83,29 @@ def test_it_says_what_selects_the_runs(folder: Path, prepared_root: Path) -> Non
         'class_il_constructive: scenario == "class_il" and dataset == "synthetic" and epochs_per_task == 2'
     )
     assert 'strategy == "clops"' in line
+
+
+def test_claims_without_runs_are_counted_apart_as_in_the_report(folder: Path, prepared_root: Path) -> None:
+    first, *_ = told("space.py", prepared_root=prepared_root).stdout.splitlines()
+    told_apart = re.fullmatch(r"class_il, synthetic: (.* undecided), (\d+) without runs", first)
+    assert told_apart
+    arguments = ["report", "space.py", "--prepared-root", str(prepared_root), "--output", "page"]
+    assert CliRunner().invoke(command, arguments).exit_code == 0
+    page = (folder / "page" / "index.html").read_text()
+    assert f"<p>{told_apart[1]}.</p>" in page
+    assert f"{told_apart[2]} further claims without runs" in page
+
+
+def test_two_lines_if_nothing_is_decided(folder: Path, prepared_root: Path) -> None:
+    (folder / "space.py").write_text(SPACE.replace("range(4)", "range(2)"))
+    done = told("space.py", prepared_root=prepared_root)
+    first, second = done.stdout.splitlines()
+    assert re.fullmatch(
+        r"nothing can be decided: 2 seeds where 3 are needed \(\d+ claims\); \d+ claims without runs", first
+    )
+    assert second == "--all lists the claims and what is missing"
+    everything = told("space.py", "--all", prepared_root=prepared_root).stdout
+    assert "CLOPS is above fine-tuning in average AUC" in in_one_line(everything.splitlines())
 
 
 def test_of_nothing_nothing_is_said(folder: Path, prepared_root: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -55,6 +56,8 @@ def length(values: Any) -> int | None:
         return len(values)
     except TypeError:
         return None
+    except OverflowError:  # a range that is longer than memory
+        return sys.maxsize
 
 
 def as_list(values: Any) -> list[Any]:

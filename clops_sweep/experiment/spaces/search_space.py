@@ -6,7 +6,7 @@ import itertools
 import math
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
@@ -14,10 +14,11 @@ from typing import Any
 
 from clops_sweep.errors import UsageError, calling, nearest_or_all, one_line, several, shown
 from clops_sweep.experiment.config import SEED, RunConfig, any_combination, default_plugin, known_key, owners
+from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import REGISTRIES, has_metric, headline, may_use, used_options
-from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, kind_in_words, length
+from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, is_whole, kind_in_words, length
 from clops_sweep.experiment.spaces.claims import Claim, check_claims
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.grid import OfAnySeed
@@ -55,6 +56,18 @@ class RunRequest:
     written: RunConfig
 
 
+class _Seeds:
+    """The field `seeds`, to which a number n gives the seeds 0 .. n - 1."""
+
+    def __get__(self, space: SearchSpace | None, of: type | None = None) -> Sequence[int]:
+        seeds: Sequence[int] = range(5) if space is None else space.__dict__["seeds"]
+        return seeds
+
+    def __set__(self, space: SearchSpace, seeds: Sequence[int] | int) -> None:
+        is_number = not isinstance(seeds, Sequence) and is_whole(seeds)
+        space.__dict__["seeds"] = range(int(seeds)) if is_number else seeds  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True)
 class SearchSpace:
     """A base configuration, axes or a search that vary it, and seeds.
@@ -84,7 +97,7 @@ class SearchSpace:
         base: values common to all runs.
         axes: name of a field to its values, or a free name to named variants. Beside a search that chooses nothing,
             only `split_seed` and `split`: a trial is the mean over them.
-        seeds: the seeds of every cell, or of every trial of a search.
+        seeds: the seeds of every cell, or of every trial of a search; a number n means 0 .. n - 1.
         where: keeps only the configs for which it returns True.
         resolve: maps a config to one with a resolved task order (see `curriculum`).
         search: a search over config fields.
@@ -97,7 +110,7 @@ class SearchSpace:
     name: str
     base: RunConfig
     axes: Mapping[str, Axis] = field(default_factory=dict)
-    seeds: Sequence[int] = range(5)
+    seeds: _Seeds = _Seeds()
     where: Callable[[RunConfig], bool] | None = None
     resolve: Callable[[RunConfig], RunConfig] | None = None
     search: OptunaSearch | None = None
@@ -134,6 +147,28 @@ class SearchSpace:
         given = self.base.explicit
         of_base = (name for name in given if may_use(name, given))  # others are copied by `replace`
         self._check_used([*of_base, *of_axes, *of_search], given)
+
+    def __repr__(self) -> str:
+        """The call that makes it, and the number of its runs."""
+        given = (f"{name}={value!r}" if name == "base" else f"{name}={shown(value)}" for name, value in self._given())
+        return f"SearchSpace({', '.join(given)})  # {self.size}"
+
+    def _repr_html_(self) -> str:
+        axes = ((f"axis {axis}", ", ".join(map(str, values))) for axis, values in self.axes.items())
+        given = ((name, value) for name, value in self._given()[2:] if name != "axes")
+        rows = [*((name, repr(value)) for name, value in self.base.changed.items()), *axes, *given]
+        return html_table(f"{self.name}: {self.size}", rows)
+
+    def _given(self) -> list[tuple[str, Any]]:
+        given = ((it.name, getattr(self, it.name)) for it in fields(self))
+        return [(name, value) for name, value in given if value is not None and (name != "axes" or value)]
+
+    @property
+    def size(self) -> str:
+        """Number of its runs or trials in words."""
+        if isinstance(self.search, OptunaSearch):
+            return f"{several(self.search.n_trials, 'trial')} of {several(len(self.replicates()), 'run')}"
+        return several(sum(1 for space in self.phases for _ in space._requests()), "run")
 
     def _checked_seed(self, seed: Any) -> int:
         try:
