@@ -12,6 +12,10 @@ from .api import (
     update_report as update_report,
 )
 from .data.declared.dataset import dataset as dataset
+from .data.declared.formats.readers import from_ecg as from_ecg
+from .data.declared.formats.readers import from_edf as from_edf
+from .data.declared.formats.readers import from_mat as from_mat
+from .data.declared.formats.readers import from_npz as from_npz
 from .data.declared.one_by_one import Recording as Recording
 from .data.declared.recordings import Recordings as Recordings
 from .data.frames import FrameSet as FrameSet

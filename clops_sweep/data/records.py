@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -27,6 +27,9 @@ OnError = Literal["stop", "skip"]
 
 Missing = Literal["refuse", "drop_windows"]
 """What to do about a window with samples that are missing, NaN or infinite."""
+
+Rule = Literal["within", "majority", "contains", "beat"]
+"""How labelled intervals and windows meet; see `Recordings.from_folder`. "beat": a window around each start."""
 
 MOST_SAMPLES = 2**26
 """Largest number of samples per frame, so that a frame and its spectrum fit into memory."""
@@ -68,7 +71,8 @@ class Common:
 
     `window` and `stride` are in seconds, None if each recording is a frame. `rate` is the sampling rate to resample to,
     None to keep that of the recording. `stored_as` is the type of stored samples. `left_out` counts unused recordings,
-    by reason. `name` is the data set's. `missing` says what to do about windows with missing samples.
+    by reason. `name` is the data set's. `missing` says what to do about windows with missing samples;
+    with `gaps` = "split", windows lie between them. `rule` says how labelled intervals and windows meet.
     """
 
     classes: tuple[str, ...]
@@ -82,12 +86,17 @@ class Common:
     left_out: Mapping[str, int] = field(default_factory=dict)
     name: str = ""
     missing: Missing = "refuse"
+    gaps: Literal["split"] | None = None
+    rule: Rule = "within"
 
-    def windows(self, samples: int, rate: float, label: Any) -> tuple[NDArray[np.int64], int, list[Any]]:
+    def windows(
+        self, samples: int, rate: float, label: Any, pieces: Sequence[tuple[int, int]] | None = None
+    ) -> tuple[NDArray[np.int64], int, list[Any]]:
         """Return the starts [m] of the windows of a recording, their length in samples, and the label of each.
 
-        Windows begin every `stride`, starting where the recording, or a stretch of one label, begins; a shorter rest at
-        the end is left out.
+        Windows begin every `stride`, starting where the recording, a piece between two gaps, or a stretch of one label
+        begins; a shorter rest at the end is left out. By another rule than "within", only pieces count, and stretches
+        decide on the label of each window; or a window lies around the start of each stretch.
 
         Raises:
             EveryRecordFails: frames would be shorter than 2 samples or too long, or the stride less than a sample.
@@ -106,12 +115,33 @@ class Common:
         if stride < 1:
             raise self.refused(f"stride_seconds: {self.stride:g} is less than a sample at {rate:g} samples a second")
         stretches: Sequence[Stretch] = label if isinstance(label, list) else [Stretch(0, samples, label)]
-        found = [
-            (begin, stretch.label)
-            for stretch in stretches
-            for begin in range(stretch.begin, min(stretch.end, samples) - width + 1, stride)
-        ]
+        whole = [(0, samples)] if pieces is None else pieces
+        if self.rule == "beat":
+            begins = [(stretch.begin - width // 2, stretch.label) for stretch in stretches]
+            found = [each for each in begins if any(low <= each[0] <= high - width for low, high in whole)]
+        elif self.rule == "within" or not isinstance(label, list):
+            found = [
+                (begin, stretch.label)
+                for stretch in stretches
+                for low, high in whole
+                for begin in range(max(stretch.begin, low), min(stretch.end, high) - width + 1, stride)
+            ]
+        else:
+            grid = [begin for low, high in whole for begin in range(low, high - width + 1, stride)]
+            decided = zip(grid, self._decided(stretches, grid, width), strict=True)
+            found = [(begin, code) for begin, code in decided if code >= 0]
         return np.array([begin for begin, _ in found], np.int64), width, [label for _, label in found]
+
+    def _decided(self, stretches: Sequence[Stretch], grid: Sequence[int], width: int) -> Iterator[int]:
+        """Yield the label of each window: of most of it, or the first class that it contains; -1 without."""
+        begins, ends = (np.array([each[side] for each in stretches], np.int64) for side in (0, 1))
+        for begin in grid:
+            first, last = int(np.searchsorted(ends, begin, "right")), int(np.searchsorted(begins, begin + width))
+            share = np.zeros(len(self.classes), np.int64)
+            for each in stretches[first:last]:
+                share[each.label] += min(each.end, begin + width) - max(each.begin, begin)
+            chosen = int(np.argmax(share if self.rule == "majority" else share > 0))
+            yield chosen if 2 * share[chosen] > (width if self.rule == "majority" else 0) else -1
 
     def offered(self, begins: NDArray[np.int64], labels: Any, width: int, rate: float, **more: Any) -> Windows:
         """Return all channels of k windows, moment by moment; labels [k] or [k, C], `more` as in `Windows`."""

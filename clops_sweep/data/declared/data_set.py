@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,7 +19,7 @@ from clops_sweep.data.catalog import DATASETS, Declared, OptionValue, Rules
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.declared_files import declared_files
 from clops_sweep.data.declared.one_by_one import one_by_one
-from clops_sweep.data.declared.portions import Portion
+from clops_sweep.data.declared.portions import Columns, InMemory, Portion
 from clops_sweep.data.declared.recordings import Recordings
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.frames import VALIDATION
@@ -81,6 +82,7 @@ class DataSet:
         self._first: tuple[str, int, float] | None = None
         self.root: Path | None = None
         self._tables: tuple[Path, ...] = ()
+        self._late: list[Columns] = []
         if self.built_in and declared:
             said = declared.recording
             kind = np.int16 if self.rules.integers else np.float32
@@ -144,9 +146,16 @@ class DataSet:
                 f"signals: recording {shorten(name)!r} makes frames of {frame} samples where "
                 f"{shorten(first)!r} makes frames of {expected}; give window_seconds to cut frames of one length"
             )
+        if isinstance(source, InMemory) and source.files:  # its facts were not known before
+            columns = source.columns
+            self._late.append(replace(columns, parts=columns.parts or [None] * len(columns)))
         if source.columns.parts is not None:
             self._parts |= dict(zip(source.columns.patients, source.columns.parts, strict=True))
         self.given_split = bool(self._parts)
+
+    def leave_out(self, counts: Mapping[str, int]) -> None:
+        """Count recordings, or their intervals, that are left out, by reason."""
+        self.common = replace(self.common, left_out=Counter(self.common.left_out) + Counter(counts))
 
     def file_key(self, file: Path) -> str:
         """Return the key of a source file in the manifest: its name, or its path under the data root."""
@@ -189,6 +198,8 @@ class DataSet:
         many, labels = len(self.common.classes), index.labels
         counts = labels.sum(0, dtype=np.int64) if labels.ndim == 2 else np.bincount(labels, minlength=many)
         try:
+            if self._late:
+                checks.together(self.common.classes, Columns.joined(self._late))
             checks.require_every_class(self.common.classes, counts, "frame", dropped)
         except UsageError as problem:
             return str(self.common.refused(str(problem)))

@@ -30,6 +30,7 @@ Member = TypeVar("Member", bound=Callable[..., Any])
 
 OF_RECORDINGS = (
     "classes", "channels", "units", "sampling_rate", "window_seconds", "stride_seconds", "resample_to", "missing",
+    "gaps", "interval_rule",
 )  # fmt: skip
 """Arguments of `@dataset` that a generator's recordings share; also arguments of `Recordings`."""
 
@@ -60,6 +61,8 @@ def dataset(
     stride_seconds: float | None = None,
     resample_to: float | None = None,
     missing: str | None = None,
+    gaps: str | None = None,
+    interval_rule: str | None = None,
     rules: Rules | None = None,
 ) -> Callable[[Member], Member]:
     """Declare a data set: a function from the data root to `Recordings`, or a generator of `Recording` objects.
@@ -100,6 +103,8 @@ def dataset(
         stride_seconds: for a generator: time between the starts of consecutive windows.
         resample_to: for a generator: sampling rate of the frames in Hz.
         missing: for a generator: what to do about missing samples, as in `Recordings`.
+        gaps: for a generator: "split" to cut between missing samples, as in `Recordings`.
+        interval_rule: for a generator: how intervals and frames meet, as in `Recordings.from_folder`.
         rules: only for built-in data sets.
 
     Raises:
@@ -136,6 +141,8 @@ def dataset(
         checks.optional_positive("sampling_rate", sampling_rate)
         checks.units("" if units is None else units)
         checks.missing("refuse" if missing is None else missing)
+        checks.gaps(gaps)
+        checks.rule("within" if interval_rule is None else interval_rule)
         patterns = _files("files", files)
     except UsageError as problem:
         raise UsageError(f"dataset {name!r}: {problem}") from None

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.formats.read_files import read_files
+from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.label_table import (
     Fields,
     Labels,
@@ -24,15 +26,17 @@ from clops_sweep.data.declared.label_table import (
     by_name,
     columns_of,
     first_readable,
+    grouped,
     located,
     of_header,
     read_rows,
+    short_name,
 )
 from clops_sweep.data.declared.portions import Columns, Portion, Signal, stored_as
 from clops_sweep.data.files.csv_table import TextForm, csv_lines, text_form
 from clops_sweep.data.files.folder import one_sentence, shorten, visible
 from clops_sweep.data.files.units import factor, known
-from clops_sweep.data.records import Common
+from clops_sweep.data.records import Common, Source
 from clops_sweep.errors import UsageError, one_line, shown
 from clops_sweep.regular_files import open_regular
 
@@ -78,29 +82,82 @@ class SignalFile(Portion):
 def signal_files(
     folder: str | PathLike[str],
     pattern: str,
-    fields: Fields,
-    table: Table,
+    fields: Fields | None,
+    table: Table | None,
     classes: Any,
     separator: str | None,
     channels: Sequence[str] | Sequence[int] | None,
-    rate: float,
-    units: str,
+    rate: float | None,
+    units: str | None,
     gain: Any,
     windowing: tuple[float | None, float | None, float | None],
     skip_lines: int | None,
-) -> tuple[Common, list[SignalFile], Columns]:
+    read: Callable[[Path], Any] | None = None,
+    in_samples: bool = False,
+) -> tuple[Common, Sequence[Source], Columns]:
     """Return values common to the files, and the files; see `Recordings.from_folder`."""
     place = Path(folder)
-    if not isinstance(pattern, str) or not pattern.endswith(_ENDINGS):
-        raise checks.refused("pattern", f"one that ends in {', '.join(_ENDINGS)}", pattern)
+    if not isinstance(pattern, str) or (read is None and not pattern.endswith(_ENDINGS)):
+        raise checks.refused("pattern", f"one that ends in {', '.join(_ENDINGS)}, or read=function", pattern)
+    if read is not None and not callable(read):
+        raise checks.refused("read", "a function of a path that returns Recording(...)", read)
     if skip_lines is not None and (isinstance(skip_lines, bool) or not isinstance(skip_lines, int) or skip_lines < 0):
         raise checks.refused("skip_lines", "a whole number of lines", skip_lines)
-    for argument, column in fields.columns.items():
-        if of_header(column):
-            raise UsageError(
-                f"{argument}: {shown(column)} is a comment of a WFDB header; expected a column of the table"
-            )
-    path, rows = read_rows(place, table, fields, separator)
+    listed, labels = _listed(place, pattern, fields, table, classes, separator, in_samples)
+    if read is not None:
+        common, files = read_files(listed, read, labels, channels, rate, units, windowing)
+        facts = [each for _, _, each, _ in listed if each is not None]
+        return common, files, Columns.joined(facts) if facts else Columns([], [], None)
+    assert rate is not None
+    assert units is not None
+    said = units if gain is None else None  # a gain leads to `units` whatever the columns say
+    columns, wanted, sample = first_readable(
+        (file for _, file, _, _ in listed if file.is_file()),
+        lambda file: _columns(file, checks.channels(channels), rate, skip_lines, said),
+    )
+    narrow = stored_as(sample.dtype, windowing[2]) is np.int16
+    gains = checks.gains(gain, len(columns))
+    recordings = [
+        SignalFile(
+            (name,),
+            (file,),
+            columns=facts,
+            intervals=intervals,
+            wanted=wanted,
+            rate=rate,
+            gain=gains,
+            skip_lines=skip_lines or 0,
+            units=said,
+        )
+        for name, file, facts, intervals in listed
+        if facts is not None
+    ]
+    common = Common(
+        labels.classes, columns, units, labels.multi_label, np.int16 if narrow else np.float32, *windowing,
+        left_out=dict(labels.left_out),
+    )  # fmt: skip
+    return common, recordings, Columns.joined([each.columns for each in recordings])
+
+
+def _listed(
+    place: Path,
+    pattern: str,
+    fields: Fields | None,
+    table: Table | None,
+    classes: Any,
+    separator: str | None,
+    in_samples: bool,
+) -> tuple[list[tuple[str, Path, Columns | None, Intervals | None]], Labels]:
+    """Return name and file of each recording, with the facts and intervals of a table, if any; and labels."""
+    path: Path | None = None
+    rows: list[dict[str, str]] = []
+    if fields is not None:
+        for argument, column in fields.columns.items():
+            if of_header(column):
+                raise UsageError(
+                    f"{argument}: {shown(column)} is a comment of a WFDB header; expected a column of the table"
+                )
+        path, rows = read_rows(place, table, fields, separator)
     itself = None if path is None else os.path.realpath(path)
     with one_sentence(place):
         try:
@@ -111,39 +168,28 @@ def signal_files(
     if not found:
         raise UsageError(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
     labels = Labels(classes, separator, [row["label"] for row in rows])
+    if fields is None:
+        return [(short_name(file, place, found), file, None, None) for file in files], labels
+    what, intervals = shorten(path) if path else "table", None
+    if fields.start is not None:
+        rows, intervals = grouped(rows, labels, what, in_samples)
     listed = located(rows, found, place)
-    there = [file for _, file in listed if file.is_file()]
-    if not there:
+    if not any(file.is_file() for _, file in listed):
         raise UsageError(
-            f"name: {shown(rows[0]['name'])} of {shorten(path) if path else 'table'} is not a file in "
-            f"{shorten(place)}, and neither is any other name"
+            f"name: {shown(rows[0]['name'])} of {what} is not a file in {shorten(place)}, and neither is any other name"
         )
-    said = units if gain is None else None  # a gain leads to `units` whatever the columns say
-    columns, wanted, sample = first_readable(
-        there, lambda file: _columns(file, checks.channels(channels), rate, skip_lines, said)
+    codes = [None if intervals else labels.of(row["label"]) for row, _ in listed]
+    used = [(*each, code) for each, code in zip(listed, codes, strict=True) if intervals or code is not None]
+    facts = columns_of(
+        [row for row, _, _ in used], labels.classes, None if intervals else [code for _, _, code in used]
     )
-    narrow = stored_as(sample.dtype, windowing[2]) is np.int16
-    gains = checks.gains(gain, len(columns))
-    used = [(row, file, label) for row, file in listed if (label := labels.of(row["label"])) is not None]
-    facts = columns_of([row for row, _, _ in used], labels.classes, [label for _, _, label in used])
-    recordings = [
-        SignalFile(
-            (row["name"],),
-            (file,),
-            columns=facts.rows(n, n + 1),
-            wanted=wanted,
-            rate=rate,
-            gain=gains,
-            skip_lines=skip_lines or 0,
-            units=said,
-        )
-        for n, (row, file, _) in enumerate(used)
-    ]
-    common = Common(
-        labels.classes, columns, units, labels.multi_label, np.int16 if narrow else np.float32, *windowing,
-        left_out=dict(labels.left_out),
-    )  # fmt: skip
-    return common, recordings, facts
+    return (
+        [
+            (row["name"], file, facts.rows(n, n + 1), intervals[row["name"]] if intervals else None)
+            for n, (row, file, _) in enumerate(used)
+        ],
+        labels,
+    )
 
 
 def _columns(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.files.csv_table import csv_lines
 from clops_sweep.data.files.folder import shorten
@@ -39,6 +40,8 @@ class Fields:
     split: Column | None = None
     domains: Mapping[str, Column] = field(default_factory=dict)
     groups: Mapping[str, Column] = field(default_factory=dict)
+    start: Column | None = None
+    end: Column | None = None
 
     def __post_init__(self) -> None:
         for argument, named in (("domains", self.domains), ("groups", self.groups)):
@@ -61,6 +64,8 @@ class Fields:
             "patient": self.patient,
             "time": self.time,
             "split": self.split,
+            "start": self.start,
+            "end": self.end,
         }
         named = {f"domains[{name!r}]": column for name, column in self.domains.items()}
         named |= {f"groups[{name!r}]": column for name, column in self.groups.items()}
@@ -187,11 +192,18 @@ class Labels:
             else [part.strip() for part in text.split(self._separator) if part.strip()]
         )
 
-    def of(self, text: str) -> int | NDArray[np.uint8] | None:
-        """Return the class index or indices of a recording; None, and counted, if no label is used."""
+    def of_interval(self, text: str) -> int | None:
+        """Return the class index of an interval; None, and counted, if its label is not used."""
+        if self.multi_label:
+            raise UsageError("separator: an interval has one label; leave separator out")
+        code = self.of(checks.identifier("label", text), "intervals")
+        return None if code is None else int(code)
+
+    def of(self, text: str, what: str = "recordings") -> int | NDArray[np.uint8] | None:
+        """Return the class index or indices of a recording; None, and counted as `what`, if no label is used."""
         places = [self._place[part] for part in self._parted(text) if part in self._place]
         if not places:
-            self.left_out[f"recordings labelled {shorten(text, 40)}" if text else "recordings without a label"] += 1
+            self.left_out[f"{what} labelled {shorten(text, 40)}" if text else f"{what} without a label"] += 1
             return None
         if not self.multi_label:
             return places[0]
@@ -207,6 +219,8 @@ def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels
         return [row[argument] for row in rows] if rows and argument in rows[0] else None
 
     names = [row["name"] for row in rows]
+    if (alone := next((row["name"] for row in rows if not row.get("patient", "-")), None)) is not None:
+        raise UsageError(f"patient: recording {shown(alone)} has none; expected one for each recording")
 
     def listed(kind: str) -> dict[str, list[str] | None]:
         there = [argument for argument in (rows[0] if rows else ()) if argument.startswith(f"{kind}[")]
@@ -268,3 +282,71 @@ def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:
             if found.setdefault(key, file) is not file:
                 twice.add(key)
     return {key: file for key, file in found.items() if key not in twice}
+
+
+def short_name(file: Path, folder: Path, files: Mapping[str, Path]) -> str:
+    """Return the name of a recording in a folder: that of its file, with its path if another file has that name."""
+    return file.stem if file.stem in files else file.relative_to(folder).with_suffix("").as_posix()
+
+
+def of_recording(given: Any, labels: Labels, where: str) -> Intervals:
+    """Return the intervals (start, end, label), in seconds, that come with a recording; unused labels are counted."""
+    try:
+        rows = [(float(start), float(end), str(label)) for start, end, label in given]
+    except (TypeError, ValueError):
+        raise UsageError(f"{where}: intervals: expected (start, end, label) in seconds, not {shown(given)}") from None
+    coded = [(start, end, labels.of_interval(label)) for start, end, label in rows]
+    return Intervals(tuple((start, end, code, where) for start, end, code in coded if code is not None))
+
+
+def grouped(
+    rows: Sequence[dict[str, str]], labels: Labels, table: str, in_samples: bool
+) -> tuple[list[dict[str, str]], Mapping[str, Intervals]]:
+    """Return the first row of each recording, and the intervals of each, from a table with one row per interval.
+
+    Raises:
+        UsageError: a start or end is no number, or rows of one recording differ in another column than the label.
+    """
+    first: dict[str, dict[str, str]] = {}
+    found: dict[str, list[tuple[float, float, int, str]]] = {}
+    for number, row in enumerate(rows, 1):
+        where, known = f"{table}: row {number}", first.setdefault(row["name"], row)
+        for argument in row.keys() - {"label", "start", "end"}:
+            if row[argument] != known[argument]:
+                raise UsageError(
+                    f"{where}: {argument} is {shown(row[argument])} where an earlier row of {shown(row['name'])} has "
+                    f"{shown(known[argument])}; expected one for all rows of a recording"
+                )
+        ends = []
+        for argument in ("start", "end"):
+            text = row.get(argument, row["start"])
+            try:
+                ends.append(float(text))
+            except ValueError:
+                raise UsageError(f"{where}: {argument}: {shown(text)} is not a number") from None
+        of_row, code = found.setdefault(row["name"], []), labels.of_interval(row["label"])
+        if code is not None:
+            of_row.append((ends[0], ends[1], code, where))
+    return list(first.values()), {name: Intervals(tuple(each), in_samples) for name, each in found.items()}
+
+
+def positions(where: str, leads: Sequence[str], channels: Sequence[str | int]) -> list[int]:
+    """Return the indices of the channels, given by name or position, in a recording.
+
+    Raises:
+        UsageError: the recording lacks a channel; the message begins with `where`.
+    """
+    exact, lowered = list(leads), [lead.lower() for lead in leads]
+    found = []
+    for each in channels:
+        if isinstance(each, str):
+            names = exact if each in exact else lowered
+            place = names.index(each if names is exact else each.lower()) if each.lower() in lowered else -1
+        else:
+            place = each if 0 <= each < len(leads) else -1
+        if place < 0:
+            raise UsageError(
+                f"{where}has no channel {each}, but {', '.join(leads)}; give the channels that all records have"
+            )
+        found.append(place)
+    return found

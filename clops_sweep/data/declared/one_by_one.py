@@ -5,38 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.label_table import Labels, of_recording
 from clops_sweep.data.declared.portions import Columns, InMemory, stacked, stored_as
+from clops_sweep.data.files.grids import at_rate, on_grid
 from clops_sweep.data.records import Common
 from clops_sweep.errors import UsageError, shown
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One recording of a generator, for data larger than memory.
+    """One recording of a generator or of a `read` function, for data larger than memory.
 
     Fields are those of `Recordings` in the singular. Common values (`classes`, `channels`, `units`, `sampling_rate`)
     are given to `@dataset` or by the first recording; later ones may have another `sampling_rate` if frames are
     resampled.
+
+    If the channels have several rates, `signal` is a list of arrays and `sampling_rate` a list: they are brought to
+    `resample_to`, or to the highest rate, by `scipy.signal.resample_poly`. `intervals` are labelled intervals
+    (start, end, label) in seconds, instead of `label`. `timestamps` [samples], seconds or dates, bring irregular
+    samples to a grid of `sampling_rate` by linear interpolation, with missing samples where they jump: where a step is
+    more than twice the usual one.
     """
 
     signal: Any
-    label: Any
-    patient: Any
+    label: Any = None
+    patient: Any = None
     time: Any = None
     domains: Mapping[str, Any] | None = None
     split: str | None = None
     name: str | None = None
     gain: Any = None
-    sampling_rate: float | None = None
+    sampling_rate: Any = None
     channels: Sequence[str] | None = None
-    units: str | None = None
+    units: Any = None
     classes: Sequence[str] | None = None
     groups: Mapping[str, Any] | None = None
+    intervals: Sequence[tuple[float, float, str]] | None = None
+    timestamps: Any = None
 
 
 def _is_row(label: Any) -> bool:
@@ -72,7 +84,7 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
     window, stride, rate = checks.windowing(
         *(given.get(n) for n in ("window_seconds", "stride_seconds", "resample_to"))
     )
-    array = checks.signal("recording 0: signal", first.signal)
+    array, _ = _samples(first, shared["sampling_rate"], rate, "recording 0: ")
     common = Common(
         checks.names("classes", shared["classes"], least=2),
         checks.names("channels", shared["channels"]),
@@ -83,17 +95,20 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
         stride,
         rate,
         missing=checks.missing(given.get("missing", "refuse")),
+        gaps=checks.gaps(given.get("gaps")),
+        rule=checks.rule(given.get("interval_rule", "within")),
     )
-    usual = checks.positive("sampling_rate", shared["sampling_rate"])
+    labels = Labels(common.classes, None, ())
 
     def items() -> Iterator[InMemory]:
         for place, recording in enumerate(chain([first], recordings)):
             try:
-                yield _item(recording, place, common, usual, first)
+                yield item(recording, str(place), common, shared["sampling_rate"], first, labels)
             except UsageError as problem:
                 raise UsageError(f"recording {place}: {problem}") from None
 
-    return common, _checked(common, stacked(items()))
+    common = replace(common, left_out=labels.left_out)  # filled while recordings are read
+    return common, _checked(common, items() if common.gaps else stacked(items()))
 
 
 def _checked(common: Common, groups: Iterator[InMemory]) -> Iterator[InMemory]:
@@ -106,14 +121,57 @@ def _checked(common: Common, groups: Iterator[InMemory]) -> Iterator[InMemory]:
     checks.together(common.classes, Columns.joined(seen))
 
 
-def _item(recording: Any, place: int, common: Common, usual: float, first: Recording) -> InMemory:
+def _samples(recording: Recording, usual: Any, wanted: float | None, where: str = "") -> tuple[NDArray[Any], float]:
+    """Return the samples [channels, samples] of a recording at one rate, and the rate."""
+    rates, signal = usual if recording.sampling_rate is None else recording.sampling_rate, recording.signal
+    if np.ndim(rates):
+        each = [checks.positive("sampling_rate", rate) for rate in rates]
+        if len(each) != len(signal):
+            raise UsageError(
+                f"{where}sampling_rate: has {len(each)} rates; expected one for each of {len(signal)} channels"
+            )
+        rates = wanted or max(each)
+        found = [
+            at_rate(checks.signal(f"{where}signal", channel)[0], rate, rates)
+            for channel, rate in zip(signal, each, strict=True)
+        ]
+        signal = [channel[: min(map(len, found))] for channel in found]
+    array, rate = checks.signal(f"{where}signal", signal), checks.positive("sampling_rate", rates)
+    return (array if recording.timestamps is None else on_grid(array, recording.timestamps, rate, where)), rate
+
+
+def item(
+    recording: Any,
+    place: str,
+    common: Common,
+    usual: Any,
+    first: Recording,
+    labels: Labels,
+    columns: Columns | None = None,
+    files: tuple[Path, ...] = (),
+) -> InMemory:
+    """Return a validated recording.
+
+    Args:
+        recording: the recording.
+        place: its name, unless it has one.
+        common: values common to the recordings.
+        usual: the sampling rate of recordings that have none.
+        first: the first recording, which has the same optional fields.
+        labels: maps labels of intervals to classes.
+        columns: the facts about it, if a table has them.
+        files: the files that hold it.
+
+    Raises:
+        UsageError: it is invalid.
+    """
     if not isinstance(recording, Recording):
         raise UsageError(f"is {shown(recording)}; expected Recording(...)")
     for name in ("classes", "channels", "units"):
         value = getattr(recording, name)
         if value is not None and value != getattr(first, name):
             raise UsageError(f"{name}: {shown(value)} is not what the first recording has")
-    array = checks.signal("signal", recording.signal)
+    array, rate = _samples(recording, usual, common.rate)
     if len(array) != len(common.channels):
         raise UsageError(
             f"signal: has {len(array)} channels; expected {len(common.channels)}, as there are in channels"
@@ -121,9 +179,20 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
         )
     if common.stored_as is np.int16 and stored_as(array.dtype, common.rate) is not np.int16:
         raise UsageError(f"signal: is of {array.dtype}; expected whole numbers of 16 bits, as the first recording has")
-    rate = usual if recording.sampling_rate is None else checks.positive("sampling_rate", recording.sampling_rate)
-    if rate != usual and common.rate is None:
+    if not np.ndim(usual) and rate != usual and common.rate is None:
         raise UsageError(f"sampling_rate: {rate:g} where the first has {usual:g}; give resample_to to have one for all")
+    if columns is None:
+        columns = _facts(recording, place, common, first)
+    intervals = None
+    if recording.intervals is not None:
+        intervals = of_recording(recording.intervals, labels, files[0].name if files else columns.names[0])
+    # The array is copied, because the generator may reuse it.
+    array, gain = array.copy()[None], checks.gains(recording.gain, len(array))
+    return InMemory(columns.names, files, columns=columns, intervals=intervals, array=array, rate=rate, gain=gain)
+
+
+def _facts(recording: Recording, place: str, common: Common, first: Recording) -> Columns:
+    """Return the validated facts about a recording."""
     if _is_row(recording.label) != common.multi_label:
         raise UsageError("label: expected one label, or 0 and 1 for each class, for all recordings alike")
     if (recording.patient is None) != (first.patient is None):
@@ -138,10 +207,10 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
         if set(given or {}) != set(expected):
             raise UsageError(f"{argument}: has {sorted(given or {})} where the first has {sorted(expected)}")
         named[argument] = {name: [value] for name, value in (given or {}).items()}
-    columns = checks.columns(
-        [str(place) if recording.name is None else checks.text("name", recording.name)],
+    return checks.columns(
+        [place if recording.name is None else checks.text("name", recording.name)],
         common.classes,
-        [recording.label],
+        None if recording.intervals is not None else [recording.label],
         None if recording.patient is None else [recording.patient],
         None if recording.time is None else [recording.time],
         named["domains"],
@@ -149,6 +218,3 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
         named["groups"],
         one=True,
     )
-    # The array is copied, because the generator may reuse it.
-    gain = checks.gains(recording.gain, len(array))
-    return InMemory(columns.names, columns=columns, array=array.copy()[None], rate=rate, gain=gain)

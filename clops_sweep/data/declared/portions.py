@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.records import Common, Frames, Source, Stretch, Windows
 from clops_sweep.data.same_samples import samples_digest
@@ -91,6 +92,7 @@ class Portion(Source):
     """A portion of b recordings of a declared data set."""
 
     columns: Columns
+    intervals: Intervals | None = None
 
     @abstractmethod
     def signal(self) -> Signal:
@@ -106,14 +108,21 @@ class Portion(Source):
         many, channels, samples = signal.stored.shape
         if channels != len(common.channels):
             raise UsageError(f"{where}: has {channels} channels; expected {len(common.channels)}")
-        begins, width, noted = common.windows(samples, signal.rate, signal.stretches)
+        stretches = signal.stretches
+        if self.intervals is not None:
+            stretches = self.intervals.stretches(signal.rate, samples)
+        pieces = _pieces(signal) if common.gaps == "split" else None
+        begins, width, noted = common.windows(samples, signal.rate, stretches, pieces)
         labels = noted if known.labels is None else np.repeat(known.labels, len(begins), axis=0)
-        reason = "no label that is used" if signal.stretches is not None and not signal.stretches else SHORT
+        reason = "no label that is used" if stretches is not None and not stretches else SHORT
+        dropped = {} if len(begins) else {reason: many}
+        if common.rule == "beat" and stretches:
+            dropped = {"beat at the edge of a recording": len(stretches) - len(begins)}
         windows = common.offered(
             np.tile(begins, many), labels, width, signal.rate,
             patient=known.patients, time=known.times, domains=known.domains, groups=known.groups,
             sizes=np.full(many, len(begins) * channels),
-            dropped={} if len(begins) else {reason: many},
+            dropped=dropped,
         )  # fmt: skip
         frames = _cut(common, windows, begins, signal, where)
         missing = None  # NaN in float32
@@ -132,6 +141,15 @@ class Portion(Source):
             samples_digest(signal.stored) if self.files else None,
             signal.notes,
         )
+
+
+def _pieces(signal: Signal) -> list[tuple[int, int]]:
+    """Return begin and end of each piece of one recording without missing samples in any channel."""
+    known = np.isfinite(signal.stored[0]).all(0)
+    if signal.missing is not None:
+        known &= ~signal.missing[0].any(0)
+    ends = np.flatnonzero(np.diff(known, prepend=False, append=False))
+    return [(int(begin), int(end)) for begin, end in zip(ends[::2], ends[1::2], strict=True)]
 
 
 def _cut(common: Common, windows: Windows, begins: NDArray[np.int64], signal: Signal, where: str) -> NDArray[Any]:
@@ -167,14 +185,13 @@ class InMemory(Portion):
 
     def where(self, common: Common) -> str:
         """Start of an error message about the samples."""
-        return f"dataset {common.name!r}: signals: recording {shorten(self.record)!r}"
+        return self.place if self.files else f"dataset {common.name!r}: signals: recording {shorten(self.record)!r}"
 
     def portions(self, many: int) -> Iterator[Self]:
         """Yield all recordings in order, a number at a time."""
         for begin in range(0, len(self.array), many):
             columns = self.columns.rows(begin, begin + many)
-            array = self.array[begin : begin + many]
-            yield type(self)(columns.names, columns=columns, array=array, rate=self.rate, gain=self.gain)
+            yield replace(self, names=columns.names, columns=columns, array=self.array[begin : begin + many])
 
     def apart(self) -> list[Source]:
         """Return every recording separately."""
@@ -201,6 +218,8 @@ def _joined(each: Sequence[InMemory]) -> InMemory:
 
 def _alike(one: InMemory, other: InMemory) -> bool:
     same_form = one.array.shape == other.array.shape and one.array.dtype == other.array.dtype and one.rate == other.rate
+    if not one.intervals is other.intervals is None:
+        return False
     same_columns = (one.columns.parts is None) == (other.columns.parts is None)
     return same_form and same_columns and np.array_equal(one.gain, other.gain)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.frames import TEST, TRAINING, UNKNOWN_PERSON, VALIDATION
-from clops_sweep.data.records import Missing
+from clops_sweep.data.records import Missing, Rule
 from clops_sweep.errors import UsageError, shown
 
 SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION, "test": TEST}
@@ -118,6 +118,29 @@ def missing(value: Any) -> Missing:
     if value not in get_args(Missing):
         raise refused("missing", " or ".join(f'"{each}"' for each in get_args(Missing)), value)
     return cast(Missing, value)
+
+
+def gaps(value: Any) -> Any:
+    """Validate `gaps`."""
+    if value not in (None, "split"):
+        raise refused("gaps", '"split" or None', value)
+    return value
+
+
+def rule(value: Any) -> Rule:
+    """Validate `interval_rule`."""
+    if value not in get_args(Rule)[:-1]:
+        raise refused("interval_rule", " or ".join(f'"{each}"' for each in get_args(Rule)[:-1]), value)
+    return cast(Rule, value)
+
+
+def around(value: Any, chosen: Rule, window: float | None) -> Rule:
+    """Validate `window_around`, which needs `window_seconds`, and return the rule."""
+    if value not in (None, "beat"):
+        raise refused("window_around", '"beat" or None', value)
+    if value and window is None:
+        raise UsageError("window_seconds: expected the duration of the frames around each beat")
+    return "beat" if value else chosen
 
 
 def units(value: Any) -> str:

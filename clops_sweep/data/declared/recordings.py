@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.label_table import Fields, Table
-from clops_sweep.data.declared.portions import STACK_BYTES, Columns, InMemory, Portion, stacked, stored_as
+from clops_sweep.data.declared.portions import STACK_BYTES, Columns, InMemory, stacked, stored_as
 from clops_sweep.data.records import Common, Source
 from clops_sweep.errors import UsageError, shown
 
@@ -45,6 +46,7 @@ class Recordings:
             each, and "unknown" where an entry is missing (None, NaN or empty). No run depends on them.
         missing: "refuse" recordings with NaN, infinite or missing samples, or "drop_windows" to leave out the windows
             that have them, which are counted.
+        gaps: "split" to cut each piece between missing samples on its own, so that no window has any.
 
     Raises:
         UsageError: one sentence that names the argument, what is wrong and what would be right. NaN or infinite samples
@@ -70,6 +72,7 @@ class Recordings:
         gain: Any = None,
         groups: Mapping[str, Any] | None = None,
         missing: str = "refuse",
+        gaps: str | None = None,
     ) -> None:
         rate = checks.positive("sampling_rate", sampling_rate)
         channel_names, class_names = checks.names("channels", channels), checks.names("classes", classes, least=2)
@@ -90,8 +93,9 @@ class Recordings:
             np.int16 if narrow else np.float32,
             *windowing,
             missing=checks.missing(missing),
+            gaps=checks.gaps(gaps),
         )
-        self._files: Sequence[Portion] = ()
+        self._files: Sequence[Source] = ()
         self._arrays, self._rate, self._gain = arrays, rate, factor
 
     def __len__(self) -> int:
@@ -102,20 +106,26 @@ class Recordings:
         if self._files:
             return self._files
         if isinstance(self._arrays, list):
-            return stacked(
+            each = (
                 self._held(array[None], self.columns.rows(place, place + 1)) for place, array in enumerate(self._arrays)
             )
-        return self._held(self._arrays, self.columns).portions(max(1, STACK_BYTES // self._arrays[0].nbytes))
+            return each if self.common.gaps else stacked(each)
+        many = 1 if self.common.gaps else max(1, STACK_BYTES // self._arrays[0].nbytes)
+        return self._held(self._arrays, self.columns).portions(many)
 
     def _held(self, array: Any, columns: Columns) -> InMemory:
         return InMemory(columns.names, columns=columns, array=array, rate=self._rate, gain=self._gain)
 
     @classmethod
-    def _of(cls, missing: str, common: Common, files: Sequence[Portion], columns: Columns) -> Recordings:
-        """Return recordings in files, validated together."""
-        checks.together(common.classes, columns)
+    def _of(
+        cls, missing: str, gaps: Any, rule: Any, common: Common, files: Sequence[Source], columns: Columns
+    ) -> Recordings:
+        """Return recordings in files, validated together, unless their facts are known only once they are read."""
+        if len(columns):
+            checks.together(common.classes, columns)
         made = cls.__new__(cls)
-        made.common, made.columns, made._files = replace(common, missing=checks.missing(missing)), columns, files
+        made.common = replace(common, missing=checks.missing(missing), gaps=checks.gaps(gaps), rule=rule)
+        made.columns, made._files = columns, files
         return made
 
     @classmethod
@@ -138,6 +148,9 @@ class Recordings:
         resample_to: float | None = None,
         groups: Mapping[str, str | int] | None = None,
         missing: str = "refuse",
+        gaps: str | None = None,
+        interval_rule: str = "within",
+        window_around: str | None = None,
     ) -> Recordings:
         """Return the WFDB records (.hea and signal files) in a folder and its subfolders, read one by one.
 
@@ -165,6 +178,9 @@ class Recordings:
             resample_to: as above; required for records of different sampling rates.
             groups: columns for subgroups in update reports, by the name that they get.
             missing: as above.
+            gaps: as above.
+            interval_rule: as in `from_folder`, for annotations.
+            window_around: "beat" for one frame around each annotation whose symbol is in `classes`.
 
         Raises:
             UsageError: an invalid folder, table, column or record.
@@ -173,7 +189,9 @@ class Recordings:
 
         fields = Fields(label, name, patient, time, split, domains or {}, groups or {})
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
-        return cls._of(missing, *wfdb_files(folder, fields, table, classes, separator, channels, windowing))
+        rule = checks.around(window_around, checks.rule(interval_rule), window_seconds)
+        found = wfdb_files(folder, fields, table, classes, separator, channels, windowing, rule == "beat")
+        return cls._of(missing, gaps, rule, *found)
 
     @classmethod
     def from_folder(
@@ -181,10 +199,11 @@ class Recordings:
         folder: str | PathLike[str],
         pattern: str = "*.csv",
         *,
-        table: Table,
-        label: str | int | Sequence[str | int],
-        sampling_rate: float,
-        units: str,
+        read: Callable[[Path], Any] | None = None,
+        table: Table | None = None,
+        label: str | int | Sequence[str | int] | None = None,
+        sampling_rate: float | None = None,
+        units: str | None = None,
         name: str | int = 0,
         channels: Sequence[str] | Sequence[int] | None = None,
         classes: Sequence[str] | Mapping[str, str] | None = None,
@@ -199,9 +218,15 @@ class Recordings:
         resample_to: float | None = None,
         groups: Mapping[str, str | int] | None = None,
         missing: str = "refuse",
+        gaps: str | None = None,
+        start: str | int | None = None,
+        end: str | int | None = None,
+        interval_unit: str = "seconds",
+        interval_rule: str = "within",
+        window_around: str | None = None,
         skip_lines: int | None = None,
     ) -> Recordings:
-        """Return recordings in CSV, NPY or Parquet files, one file each, with a table of labels.
+        """Return recordings in CSV, NPY or Parquet files, or in files that a function reads.
 
         A CSV or Parquet file has one column per channel; an NPY file has the shape [channels, samples]. Files are read
         one by one. The separator of a CSV file, its encoding (UTF-8, or UTF-16 with a byte order mark), decimal commas
@@ -209,12 +234,17 @@ class Recordings:
         or a label is refused, and the index of a pandas table is left out. Columns of the table, `classes` and
         `separator` are as in `from_wfdb`.
 
+        With `read`, files are of any format: `read(path)` returns a `Recording`, or several, and is called in several
+        processes. Labels and people come from the table, which has one row for each file, or without a table from the
+        recordings.
+
         Args:
             folder: folder of the files.
             pattern: pattern of the files, such as `*.csv` or `**/*.npy`.
-            table: a CSV file, in the folder or elsewhere, or a pandas DataFrame.
+            read: a function of a path that returns `Recording(...)`, such as `from_edf`.
+            table: a CSV file, in the folder or elsewhere, or a pandas DataFrame; optional with `read`.
             label: column with the labels.
-            sampling_rate: sampling rate in Hz.
+            sampling_rate: sampling rate in Hz; with `read`, by default that of the recordings, as are `units`.
             units: unit of the signals.
             name: column with file names, with or without extension.
             channels: names of the channels; for CSV and Parquet files the columns to use, by default all. Positions
@@ -231,6 +261,13 @@ class Recordings:
             resample_to: as above.
             groups: its columns for subgroups in update reports, by the name that they get.
             missing: as above.
+            gaps: as above.
+            start: column with the starts of labelled intervals: the table then has a row for each interval.
+            end: column with the ends of the intervals.
+            interval_unit: "seconds" or "samples" since the start of the recording.
+            interval_rule: "within": frames are cut within each interval. "majority": from the whole recording, each of
+                the class of more than half of it. "contains": each of the first of `classes` that it contains.
+            window_around: "beat" for one frame around the start of each interval, or each annotation of a beat.
             skip_lines: lines of CSV files to skip before the names of the columns, or before the samples without
                 names. By default a first line that looks like a start time or a rate is refused; 0 accepts it.
 
@@ -239,16 +276,19 @@ class Recordings:
         """
         from clops_sweep.data.declared.file_folder import signal_files
 
-        fields = Fields(label, name, patient, time, split, domains or {}, groups or {})
-        rate, windowing = (
-            checks.positive("sampling_rate", sampling_rate),
-            checks.windowing(window_seconds, stride_seconds, resample_to),
-        )
+        fields = None
+        if table is not None or read is None:
+            fields = Fields(label or "", name, patient, time, split, domains or {}, groups or {}, start, end)
+        rate = checks.positive("sampling_rate", sampling_rate) if read is None or sampling_rate is not None else None
+        windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
+        if interval_unit not in ("seconds", "samples"):
+            raise checks.refused("interval_unit", '"seconds" or "samples"', interval_unit)
         return cls._of(
-            missing,
+            missing, gaps, checks.around(window_around, checks.rule(interval_rule), window_seconds),
             *signal_files(
-                folder, pattern, fields, table, classes, separator, channels, rate, checks.units(units), gain,
-                windowing, skip_lines,
+                folder, pattern, fields, table, classes, separator, channels, rate,
+                None if read is not None and units is None else checks.units(units), gain, windowing, skip_lines,
+                read, interval_unit == "samples",
             ),
         )  # fmt: skip
 

@@ -22,7 +22,9 @@ from clops_sweep.data.declared.label_table import (
     first_readable,
     located,
     of_header,
+    positions,
     read_rows,
+    short_name,
 )
 from clops_sweep.data.declared.portions import Columns, Portion, Signal
 from clops_sweep.data.files.folder import natural, one_sentence, shorten, visible
@@ -47,24 +49,25 @@ class WfdbRecord(Portion):
     """One record, or some of its channels, in the units of the first record.
 
     `channels` are names or positions. `notes` is the extension of its annotation file, with the class index of each
-    annotation that is used.
+    annotation that is used; with `around_beats`, each of them is a stretch of its own.
     """
 
     channels: tuple[str | int, ...]
     units: tuple[str, ...]
     integers: bool
     notes: tuple[str, Mapping[str, int]] | None = None
+    around_beats: bool = False
 
     def signal(self) -> Signal:
         """Return the publisher's integers with gain and baseline, or samples in units."""
         path = self.files[0]
         if not self.integers:
-            found = read_in_units(path, positions(path, leads_of(path)[0], self.channels))
+            found = read_in_units(path, positions(f"{shorten(path)}: ", leads_of(path)[0], self.channels))
             values = found.values * self._factors(found.units)[:, None]
             ones, stretches = np.ones(len(values)), self._stretches(values.shape[1], found.per_frame)
             return Signal(values[None], found.rate, ones, 0 * ones, stretches, notes=found.notes)
         header = read_header(path, lenient=True)
-        leads = positions(path, numbered(header.leads), self.channels)
+        leads = positions(f"{shorten(path)}: ", numbered(header.leads), self.channels)
         factors = self._factors([header.units[lead] for lead in leads])
         stored = read_stored(header)[:, leads]
         missing = stored == header.missing[leads]
@@ -89,6 +92,11 @@ class WfdbRecord(Portion):
             return None
         ending, places = self.notes
         samples, symbols, notes = read_annotations(self.files[0].with_suffix(ending))
+        if self.around_beats:
+            at = [
+                (int(sample) * per_frame, places.get(symbol)) for sample, symbol in zip(samples, symbols, strict=True)
+            ]
+            return [Stretch(sample, sample + 1, code) for sample, code in at if code is not None]
         found = labelled_segments(samples * per_frame, symbols, notes, length, places)
         return [Stretch(each.begin, each.end, places[each.rhythm]) for each in found if each.rhythm in places]
 
@@ -104,29 +112,6 @@ class WfdbRecord(Portion):
         return np.array(found, np.float64)
 
 
-def positions(path: Path, leads: Sequence[str], channels: Sequence[str | int]) -> list[int]:
-    """Return the indices of the channels, given by name or position, in a record.
-
-    Raises:
-        UsageError: the record lacks a channel.
-    """
-    exact, lowered = list(leads), [lead.lower() for lead in leads]
-    found = []
-    for each in channels:
-        if isinstance(each, str):
-            names = exact if each in exact else lowered
-            place = names.index(each if names is exact else each.lower()) if each.lower() in lowered else -1
-        else:
-            place = each if 0 <= each < len(leads) else -1
-        if place < 0:
-            raise UsageError(
-                f"{shorten(path)}: has no channel {each}, but {', '.join(leads)}; give the channels that "
-                "all records have"
-            )
-        found.append(place)
-    return found
-
-
 def wfdb_files(
     folder: str | PathLike[str],
     fields: Fields,
@@ -135,6 +120,7 @@ def wfdb_files(
     separator: str | None,
     channels: Sequence[str] | Sequence[int] | None,
     windowing: tuple[float | None, float | None, float | None],
+    around_beats: bool,
 ) -> tuple[Common, list[WfdbRecord], Columns]:
     """Return values common to the records, and the records; see `Recordings.from_wfdb`."""
     place = Path(folder)
@@ -190,6 +176,7 @@ def wfdb_files(
                 units=units,
                 integers=integers,
                 notes=notes,
+                around_beats=around_beats,
             )
         )
     left_out = dict(labels.left_out) | ({"records without signals": many} if many else {})
@@ -207,7 +194,7 @@ def _first(path: Path, channels: Sequence[str | int] | None) -> tuple[tuple[str,
     """
     leads, units = leads_of(path)
     wanted = channels or [lead for lead in leads if not lead.endswith("DF Annotations")]  # text in EDF and BDF
-    chosen = positions(path, leads, wanted)
+    chosen = positions(f"{shorten(path)}: ", leads, wanted)
     common = [next(other for other in map(units.__getitem__, chosen) if factor(units[lead], other)) for lead in chosen]
     names = [leads[lead] if isinstance(each, int) else each for lead, each in zip(chosen, wanted, strict=True)]
     return tuple(names), tuple(common)
@@ -235,7 +222,7 @@ def _rows(
     commented = {argument: str(column)[1:] for argument, column in fields.columns.items() if of_header(column)}
     if table is None:
         files = dict.fromkeys(headers.values())
-        listed = [({"name": _short_name(file, folder, headers)}, file) for file in files]
+        listed = [({"name": short_name(file, folder, headers)}, file) for file in files]
     else:
         _, rows = read_rows(folder, table, replace(fields, label=fields.name) if from_notes else fields, separator)
         listed = located(rows, headers, folder, ".hea")  # a missing header is reported by its reader
@@ -249,10 +236,6 @@ def _rows(
             comment = f"'#{key}: ...'" if key else "without a name"
             raise UsageError(f"{shorten(lacks)}: has no comment {comment}, which {argument} names")
     return listed
-
-
-def _short_name(file: Path, folder: Path, headers: Mapping[str, Path]) -> str:
-    return file.stem if file.stem in headers else file.relative_to(folder).with_suffix("").as_posix()
 
 
 def _comments(header: Path) -> dict[str, str]:

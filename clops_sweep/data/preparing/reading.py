@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import tee
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared.data_set import DataSet, Run
+from clops_sweep.data.declared.formats.read_files import ReadFile
 from clops_sweep.data.declared.portions import Portion
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.hashes import file_sha256
@@ -54,7 +55,7 @@ def records_read(
     tolerant = data.rules.tolerates_repeats and problems.tolerant
     ours, theirs = tee(sources)
     for source, result in zip(ours, run(partial(read_source, data.common, hashed), theirs), strict=True):
-        for single, read in _apart_where_bad(data.common, hashed, source, result):
+        for single, read in _apart_where_bad(data, hashed, source, result):
             try:
                 if not isinstance(read, str):
                     data.met(single, read.frames.windows)
@@ -80,8 +81,38 @@ def _missing_samples(data: DataSet, source: Source, row: int, sizes: NDArray[np.
     )
 
 
-def read_source(common: Common, hashed: bool, source: Source) -> Read | str:
+@dataclass(frozen=True, eq=False)
+class Several:
+    """The recordings of a file, without their samples, and what was read; `left_out` counts recordings without."""
+
+    reads: list[tuple[Source, Read | str]]
+    left_out: Mapping[str, int]
+
+
+def read_source(common: Common, hashed: bool, source: Source) -> Read | Several | str:
     """Return the frames of a source, or the reason why it cannot be read."""
+    if isinstance(source, ReadFile):
+        return _read_file(common, hashed, source)
+    return _read(common, hashed, source)
+
+
+def _read_file(common: Common, hashed: bool, source: ReadFile) -> Several | str:
+    try:
+        with one_sentence(source.origin):
+            found, left_out = source.recordings(common)
+            hashes = {file: file_sha256(file) for file in source.files if hashed}
+    except UsageError as problem:
+        return str(problem)
+    reads: list[tuple[Source, Read | str]] = []
+    for each in found:
+        read = _read(common, False, each)
+        reads.append(
+            (replace(each, array=each.array[:, :, :0]), read if isinstance(read, str) else replace(read, hashes=hashes))
+        )
+    return Several(reads, left_out)
+
+
+def _read(common: Common, hashed: bool, source: Source) -> Read | str:
     try:
         with one_sentence(source.origin):
             frames = source.read(common)
@@ -111,14 +142,18 @@ def _require_scalable(common: Common, source: Source, frames: Frames, statistics
 
 
 def _apart_where_bad(
-    common: Common, hashed: bool, source: Source, result: Read | str
+    data: DataSet, hashed: bool, source: Source, result: Read | Several | str
 ) -> Iterator[tuple[Source, Read | str]]:
     """Yield what was read; a source of several recordings with a bad one is read again, recording by recording."""
+    if isinstance(result, Several):
+        data.leave_out(result.left_out)
+        yield from result.reads
+        return
     if isinstance(result, Read) or len(source.names) == 1:
         yield source, result
         return
     for single in source.apart():
-        yield single, read_source(common, hashed, single)
+        yield single, _read(data.common, hashed, single)
 
 
 def _looked_at(

@@ -1,23 +1,27 @@
-"""The recipes of docs/own_data.md for other formats read files of these formats."""
+"""The walks of docs/own_data.md, from a folder of files of a format to a report."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
+import edfio
+import h5py
 import numpy as np
 import pytest
-from scipy.io import savemat
+from click.testing import CliRunner
 
+from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.experiment.spaces.selection import load_plugins
 from tests.data.declared_files import forget, waves
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "own_data.md").read_text(encoding="utf-8")
-RECIPES = dict(re.findall(r"^### (\w+) files\n\n```python\n(.*?)```", DOCUMENT, re.MULTILINE | re.DOTALL))
+BLOCKS = re.findall(r"^```python\n(.*?)```", DOCUMENT, re.MULTILINE | re.DOTALL)
 X = np.round(waves(12, 2, 6000), 2).astype(float)
+STAGES = ("Sleep stage W", "Sleep stage 2", "Sleep stage 3", "Sleep stage R")
 
 
 @pytest.fixture(autouse=True)
@@ -27,53 +31,58 @@ def forgotten() -> Iterator[None]:
     forget()
 
 
-def _mat(root: Path) -> None:
-    (root / "mat").mkdir()
-    for number, signal in enumerate(X):
-        file = {"val": np.rint(1000 * signal), "rhythm": ("N", "AF")[number % 2], "patient": number // 2}
-        savemat(root / "mat" / f"m{number:02}.mat", file)
+def _recipe(word: str) -> str:
+    (found,) = (block for block in BLOCKS if word in block)
+    assert len([line for line in found.splitlines() if line.strip()]) <= 20
+    return found
 
 
-def _edf(root: Path) -> None:
-    pyedflib = pytest.importorskip("pyedflib", reason="the recipe for EDF files needs pyedflib")
-    (root / "edf").mkdir()
-    lines = ["file,diagnosis,person"]
-    for number, signal in enumerate(X):
-        with pyedflib.EdfWriter(str(root / "edf" / f"e{number:02}.edf"), 3) as file:
-            for place, label in enumerate(("EOG", "Resp", "EEG")):
-                header: dict[str, Any] = {"label": label, "dimension": "uV", "sample_frequency": 100}
-                ends = {"physical_min": -10, "physical_max": 10, "digital_min": -10000, "digital_max": 10000}
-                file.setSignalHeader(place, {**header, **ends, "transducer": "", "prefilter": ""})
-            file.writeSamples([signal[1], 0 * signal[0], signal[0]])
-        lines.append(f"e{number:02}.edf,{('N', 'OSA')[number % 2]},{number // 2}")
-    (root / "edf" / "labels.csv").write_text("\n".join(lines))
+def _sleep(root: Path) -> None:
+    """Write nights as Sleep-EDF has them: 12 epochs of four stages, and an unscored rest."""
+    folder = root / "sleep-cassette"
+    folder.mkdir()
+    stream = np.random.default_rng(0)
+    for person in range(6):
+        time = np.arange(13 * 3000) / 100
+        eeg = 40 * np.sin(2 * np.pi * (1 + 3 * (time // 90)) * time) + 5 * stream.standard_normal(len(time))
+        signals = [(eeg, 100, "EEG Fpz-Cz", "uV"), (np.arange(13 * 30) % 7, 1, "Temp rectal", "DegC")]
+        edfio.Edf([
+            edfio.EdfSignal(signal, rate, label=label, physical_dimension=unit, physical_range=(-80, 80))
+            for signal, rate, label, unit in signals
+        ]).write(folder / f"SC4{person:02}1E0-PSG.edf")  # fmt: skip
+        notes = [edfio.EdfAnnotation(90 * place, 90, stage) for place, stage in enumerate(STAGES)]
+        unscored = edfio.EdfAnnotation(360, 86_000, "Sleep stage ?")
+        edfio.Edf([], annotations=[*notes, unscored]).write(folder / f"SC4{person:02}1EC-Hypnogram.edf")
 
 
 def _hdf5(root: Path) -> None:
-    h5py = pytest.importorskip("h5py", reason="the recipe for HDF5 files needs h5py")
     with h5py.File(root / "ecg.hdf5", "w") as file:
         file["tracings"] = X.swapaxes(1, 2)
         file["exam_id"], file["patient_id"] = np.arange(12) + 100, np.arange(12) // 2
         file["code"] = [(426783006, 164889003)[number % 2] for number in range(12)]
 
 
-WRITERS: dict[str, Callable[[Path], None]] = {"MAT": _mat, "EDF": _edf, "HDF5": _hdf5}
+@pytest.mark.parametrize(("word", "write"), [("Hypnogram", _sleep)])
+def test_a_walk_leads_to_a_report(
+    word: str, write: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "environ", os.environ | {"CLOPS_PREPARED_ROOT": str(tmp_path / "prepared")})
+    Path("walk.py").write_text(_recipe(word))
+    given = ["walk.py", "--data-root", ".", "--no-ray", "--set", "epochs_per_task=1", "--limit", "1"]
+    done = CliRunner().invoke(command, given)
+    assert done.exit_code == 0, done.output
+    assert "report" in done.output.lower()
+    assert list(tmp_path.rglob("*.html"))
 
 
-@pytest.mark.parametrize("kind", WRITERS)
-def test_a_recipe_reads_what_was_written(kind: str, tmp_path: Path) -> None:
-    assert set(RECIPES) == set(WRITERS)
-    WRITERS[kind](tmp_path)
-    (tmp_path / "space.py").write_text(RECIPES[kind])
+def test_the_recipe_for_hdf5_files_reads_what_was_written(tmp_path: Path) -> None:
+    _hdf5(tmp_path)
+    (tmp_path / "space.py").write_text(_recipe("h5py"))
     load_plugins(tmp_path / "space.py")
-    prepare(kind.lower(), prepared_root=tmp_path / "prepared", data_root=tmp_path)
-    frames = open_frames(kind.lower(), prepared_root=tmp_path / "prepared", leads="all")
-    expected = X.reshape(12, 2, 2, 3000).swapaxes(1, 2).reshape(24, 2, 3000) if kind == "EDF" else X
-    np.testing.assert_allclose(frames.signal(slice(None)), expected, atol=2e-3)
-    assert frames.labels.tolist() == np.repeat([0, 1] * 6, len(expected) // 12).tolist()
+    prepare("hdf5", prepared_root=tmp_path / "prepared", data_root=tmp_path)
+    frames = open_frames("hdf5", prepared_root=tmp_path / "prepared", leads="all")
+    np.testing.assert_allclose(frames.signal(slice(None)), X, atol=2e-3)
+    assert frames.labels.tolist() == [0, 1] * 6
     assert frames.patient_names == tuple("012345")
-
-
-@pytest.mark.parametrize("kind", WRITERS)
-def test_a_recipe_has_at_most_twenty_lines(kind: str) -> None:
-    assert len([line for line in RECIPES[kind].splitlines() if line.strip()]) <= 20

@@ -1,0 +1,1 @@
+"""Readers of files by format, and files that a function reads."""

@@ -1,0 +1,190 @@
+"""`Recordings.from_folder(..., read=function)`: files that a function reads, in several processes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+import cloudpickle
+import numpy as np
+
+from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.intervals import Intervals
+from clops_sweep.data.declared.label_table import Labels, first_readable, positions
+from clops_sweep.data.declared.one_by_one import Recording, item
+from clops_sweep.data.declared.portions import Columns, InMemory, stored_as
+from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.data.files.units import factor
+from clops_sweep.data.records import Common, Frames, Source
+from clops_sweep.errors import UsageError, one_line, shown, user_code
+
+
+class Shipped:
+    """A function of the user's, pickled by value, so that spawned processes need not import its file."""
+
+    def __init__(self, function: Callable[[Path], Any]) -> None:
+        self.function = function
+
+    @cached_property
+    def _pickled(self) -> bytes:
+        return cast(bytes, cloudpickle.dumps(self.function))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self._pickled,)
+
+    def __call__(self, path: Path) -> list[Recording]:
+        """Return the recordings of a file.
+
+        Raises:
+            UsageError: the function raises, or returns anything else.
+        """
+        called = getattr(self.function, "__name__", "read")
+        with one_sentence(path), user_code(lambda error: _raised(path, called, error)):
+            returned = self.function(path)
+            found = [returned] if isinstance(returned, Recording) else list(returned) if returned is not None else []
+        if not found or not all(isinstance(each, Recording) for each in found):
+            raise UsageError(
+                f"{shorten(path)}: {called}() returns {shown(returned)}; expected Recording(...), or several"
+            )
+        return found
+
+
+@lru_cache(maxsize=4)
+def _unpickled(pickled: bytes) -> Shipped:
+    return Shipped(cloudpickle.loads(pickled))
+
+
+def _raised(path: Path, called: str, error: BaseException) -> Exception:
+    if isinstance(error, OSError) and error.filename == str(path):
+        return error
+    return UsageError(f"{shorten(path)}: {called}() raises {type(error).__name__}: {one_line(error)[:200]}")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReadFile(Source):
+    """A file whose recordings are known once it is read, unless a table describes it as one recording.
+
+    `first` is the first recording of all, without its signal: its channels, by name or position, and their units.
+    """
+
+    read_by: Shipped
+    first: Recording
+    wanted: tuple[str | int, ...]
+    labels: Labels
+    columns: Columns | None = None
+    intervals: Intervals | None = None
+
+    def read(self, common: Common) -> Frames:
+        """Return the frames of its only recording."""
+        ((single,), _) = self.recordings(common)
+        return single.read(common)
+
+    def recordings(self, common: Common) -> tuple[list[InMemory], Counter[str]]:
+        """Return the validated recordings of the file that have a class, and the number of others, by reason.
+
+        Raises:
+            UsageError: the file cannot be read, or one of its recordings is invalid.
+        """
+        found, labels = list[InMemory](), copy(self.labels)
+        labels.left_out = Counter()
+        read = self.read_by(self.files[0])
+        if self.columns is not None and len(read) > 1:
+            raise UsageError(
+                f"{self.place}: holds {len(read)} recordings; expected one, as the table has one name for it"
+            )
+        for number, each in enumerate(read):
+            with prefixed(self.place if len(read) == 1 else f"{self.place}: recording {number}"):
+                recording = with_channels(each, self.wanted, self.first.units)
+                if self.columns is None and recording.intervals is None and isinstance(recording.label, str):
+                    code = labels.of(checks.identifier("label", recording.label))
+                    if code is None:
+                        continue
+                    recording = replace(recording, label=code)
+                name = self.record if len(read) == 1 else f"{self.record}-{number}"
+                rate = self.first.sampling_rate
+                made = item(recording, name, common, rate, self.first, labels, self.columns, self.files)
+                found.append(made if self.intervals is None else replace(made, intervals=self.intervals))
+        return found, labels.left_out
+
+
+@contextmanager
+def prefixed(where: str) -> Iterator[None]:
+    """Begin errors in the block with a place."""
+    try:
+        yield
+    except UsageError as problem:
+        said = str(problem)
+        raise UsageError(said if said.startswith(where) else f"{where}: {said}") from None
+
+
+def with_channels(recording: Recording, wanted: Sequence[str | int], units: Sequence[str]) -> Recording:
+    """Return a recording with only the wanted channels, in the given units."""
+    signal = recording.signal if np.ndim(recording.signal[0]) else [recording.signal]
+    count = len(signal)
+    named = wanted if recording.channels is None else checks.names("channels", recording.channels)
+    if len(named) != count:
+        raise UsageError(f"signal: has {count} channels; expected {len(named)}, as there are in channels")
+    places = list(range(count)) if recording.channels is None else positions("", [str(each) for each in named], wanted)
+    several = isinstance(recording.units, Sequence) and not isinstance(recording.units, str)
+    given: list[Any] = list(recording.units) if several else [recording.units] * count
+    gain = np.array(np.broadcast_to(1.0 if recording.gain is None else recording.gain, count), np.float64)[places]
+    for place, (channel, unit) in enumerate(zip(places, units, strict=True)):
+        converted = 1.0 if given[channel] is None else factor(given[channel], unit)
+        if converted is None:
+            raise UsageError(
+                f"channel {named[channel]} is in {given[channel]} where the first recording is in {unit}; leave it "
+                "out, or declare it as another data set"
+            )
+        gain[place] *= converted
+    rate = recording.sampling_rate
+    return replace(
+        recording,
+        signal=[signal[place] for place in places],
+        sampling_rate=[rate[place] for place in places] if np.ndim(rate or 0.0) else rate,
+        gain=gain,
+        channels=None,
+        units=None,
+        classes=None,
+    )
+
+
+def read_files(
+    listed: Sequence[tuple[str, Path, Columns | None, Intervals | None]],
+    read: Callable[[Path], Any],
+    labels: Labels,
+    channels: Sequence[str] | Sequence[int] | None,
+    rate: float | None,
+    units: str | None,
+    windowing: tuple[float | None, float | None, float | None],
+) -> tuple[Common, list[ReadFile]]:
+    """Return values common to files, and the files, each with its name, and the facts if a table has them."""
+    shipped = Shipped(read)
+    path, first = first_readable((path for _, path, _, _ in listed), lambda file: (file, shipped(file)[0]))
+    with prefixed(shorten(path)):
+        given: dict[str, Any] = {"channels": channels, "units": units, "sampling_rate": rate}
+        first = replace(first, **{key: value for key, value in given.items() if getattr(first, key) is None})
+        for argument in given:
+            if getattr(first, argument) is None:
+                raise UsageError(f"{argument}: neither from_folder(...) nor Recording(...) gives it")
+        named = checks.names("channels", first.channels)
+        wanted = checks.channels(channels) or named
+        places = positions("", named, wanted)
+        kept = [first.units] * len(named) if isinstance(first.units, str) else list(first.units)
+        kept = [checks.units(kept[place]) if units is None else units for place in places]
+        sample = with_channels(first, wanted, kept).signal[0]
+    common = Common(
+        labels.classes, tuple(named[place] for place in places), ", ".join(dict.fromkeys(kept)), labels.multi_label,
+        stored_as(np.asarray(sample).dtype, windowing[2]), *windowing, left_out=dict(labels.left_out),
+    )  # fmt: skip
+    first = replace(first, signal=None, timestamps=None, intervals=None, channels=None, units=kept)
+    return common, [
+        ReadFile((name,), (file,), read_by=shipped, first=first, wanted=wanted, labels=labels, columns=facts,
+                 intervals=intervals)
+        for name, file, facts, intervals in listed
+    ]  # fmt: skip

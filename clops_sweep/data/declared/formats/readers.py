@@ -1,0 +1,181 @@
+"""Readers of one file for `Recordings.from_folder(..., read=...)`, each over a library of its own extra."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clops_sweep.data.declared.label_table import positions
+from clops_sweep.data.declared.one_by_one import Recording
+from clops_sweep.data.files.csv_table import csv_lines
+from clops_sweep.data.files.folder import is_of_the_file_system, shorten
+from clops_sweep.errors import UsageError, one_line, shown
+from clops_sweep.regular_files import open_regular
+
+
+def opened(path: Path, what: str, library: str, extra: str, read: Callable[[Any], Any]) -> Any:
+    """Return what `read` returns for a library; any of its errors becomes one sentence about the file.
+
+    Raises:
+        UsageError: the library is not installed, or the file is not readable.
+    """
+    try:
+        module = importlib.import_module(library)
+    except ImportError:
+        raise UsageError(f"{shorten(path)}: needs {library}; pip install 'clops-sweep[{extra}]'") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return read(module)
+    except UsageError:
+        raise
+    except Exception as error:  # whatever a parser meets in a file of another format
+        if is_of_the_file_system(error):
+            raise
+        reason = one_line(error)[:120] or type(error).__name__
+        raise UsageError(f"{shorten(path)}: not a readable {what} ({reason}); copy or download it again") from None
+
+
+def from_edf(
+    path: str | PathLike[str],
+    channels: Sequence[str] | None = None,
+    *,
+    annotations: bool | str | PathLike[str] = False,
+) -> Recording:
+    """Return the recording of an EDF, EDF+ or BDF file, without label and person: `dataclasses.replace` sets them.
+
+    Args:
+        path: the file.
+        channels: the signals to read; by default all.
+        annotations: True for labelled intervals from its own annotations; a path for those of another EDF+ file, such
+            as a hypnogram, or of a BIDS table `*_events.tsv` (columns onset, duration and trial_type).
+
+    Raises:
+        UsageError: the file is invalid, truncated or has interruptions, or lacks a channel.
+    """
+    path = Path(path)
+    file = _edf(path)
+    names = list(file.labels)
+    if not names:
+        raise UsageError(f"{shorten(path)}: has no signals, only annotations; leave it out of pattern")
+    chosen = [file.signals[place] for place in positions(f"{shorten(path)}: ", names, channels or names)]
+    return Recording(
+        signal=opened(path, "EDF file", "edfio", "edf", lambda _: [each.data for each in chosen]),
+        sampling_rate=[each.sampling_frequency for each in chosen],
+        channels=[each.label for each in chosen],
+        units=[each.physical_dimension for each in chosen],
+        intervals=None if annotations is False else _events(path if annotations is True else Path(annotations)),
+    )
+
+
+def _edf(path: Path) -> Any:
+    with open_regular(path) as binary:
+        start, size = binary.read(256), path.stat().st_size
+    is_bdf, promised = start[:1] == b"\xff", start[236:244].strip()
+    file = opened(path, "EDF file", "edfio", "edf", lambda edfio: (edfio.read_bdf if is_bdf else edfio.read_edf)(path))
+    if not opened(path, "EDF file", "edfio", "edf", lambda _: file.is_continuous):
+        raise UsageError(f"{shorten(path)}: is interrupted (EDF+D); write each piece as an EDF file")
+    if promised not in (b"-1", str(file.num_data_records).encode()):  # -1 while the file was written
+        raise UsageError(
+            f"{shorten(path)}: truncated, {file.num_data_records} records of data ({size:,} bytes) where its header "
+            f"promises {promised.decode('ascii', 'replace')}; copy or download it again"
+        )
+    return file
+
+
+def _events(path: Path) -> list[tuple[float, float, str]]:
+    """Return the annotations of an EDF+ file or a BIDS table as intervals in seconds."""
+    if path.suffix != ".tsv":
+        return [
+            (each.onset, each.onset + (each.duration or 0.0), each.text)
+            for each in opened(path, "EDF file", "edfio", "edf", lambda _: _edf(path).annotations)
+        ]
+    (_, titles), *rows = csv_lines(path, "expected a BIDS table of events")
+    places = positions(f"{shorten(path)}: ", titles, ("onset", "duration", "trial_type"))
+    found = []
+    for line, cells in rows:
+        onset, duration, label = (cells[place] for place in places)
+        try:
+            start = float(onset)
+            found.append((start, start + (0.0 if duration == "n/a" else float(duration)), label))
+        except ValueError:
+            raise UsageError(f"{shorten(path)}: line {line}: onset {shown(onset)} is not a number") from None
+    return found
+
+
+def from_mat(path: str | PathLike[str], signal: str = "val", **fields: Any) -> Recording:
+    """Return the recording of a MATLAB file; version 7.3 needs pymatreader.
+
+    Args:
+        path: the file.
+        signal: the variable with the samples [channels, samples]; `"ecg.data"` is a field of a struct.
+        fields: other fields of `Recording`: `label="rhythm"` is a variable of the file, other values are kept.
+
+    Raises:
+        UsageError: the file is invalid or lacks the variable.
+    """
+    path = Path(path)
+
+    def read(scipy: Any) -> Any:
+        try:
+            return scipy.loadmat(path, simplify_cells=True)
+        except NotImplementedError:
+            return opened(path, "MAT file", "pymatreader", "mat", lambda library: library.read_mat(str(path)))
+
+    return _of_variables(path, opened(path, "MAT file", "scipy.io", "mat", read), signal, fields)
+
+
+def from_npz(path: str | PathLike[str], signal: str = "signal", **fields: Any) -> Recording:
+    """Return the recording of an NPZ file; arguments as in `from_mat`. Pickled arrays are refused."""
+    path = Path(path)
+
+    def read(numpy: Any) -> dict[str, Any]:
+        with numpy.load(path, allow_pickle=False) as file:
+            return dict(file)
+
+    return _of_variables(path, opened(path, "NPZ file", "numpy", "", read), signal, fields)
+
+
+def _of_variables(path: Path, variables: Any, signal: str, fields: dict[str, Any]) -> Recording:
+    """Return a recording from named variables."""
+
+    def value(name: str) -> Any:
+        found = variables
+        for key in name.split("."):
+            if not isinstance(found, dict) or key not in found:
+                there = [each for each in found if not each.startswith("__")] if isinstance(found, dict) else []
+                raise UsageError(f"{shorten(path)}: has no variable {shown(name)}; it has {', '.join(there) or 'none'}")
+            found = found[key]
+        return found.item() if isinstance(found, np.ndarray) and found.size == 1 else found
+
+    samples = value(signal)
+    read = {key: value(each) if isinstance(each, str) and key != "units" else each for key, each in fields.items()}
+    return Recording(signal=samples, **read)
+
+
+def from_ecg(path: str | PathLike[str]) -> Recording:
+    """Return the recording of a file of an electrocardiograph, in mV, with the person that it names.
+
+    SCP-ECG, GE MUSE XML, Philips Sierra XML, HL7 aECG, ISHNE, DICOM and others, by ecgdatakit.
+
+    Raises:
+        UsageError: the file is invalid, or has no scale.
+    """
+    path = Path(path)
+    record = opened(path, "ECG file", "ecgdatakit", "ecg", lambda library: library.FileParser.parse(path, units="mV"))
+    for lead in record.leads:
+        if lead.is_raw:
+            raise UsageError(f"{shorten(path)}: lead {lead.label} has no scale to mV; leave the file out")
+    return Recording(
+        signal=[lead.samples for lead in record.leads],
+        sampling_rate=[lead.sampling_rate for lead in record.leads],
+        channels=[lead.label for lead in record.leads],
+        units="mV",
+        patient=record.patient.patient_id or None,
+    )

@@ -1,0 +1,52 @@
+"""Samples at another rate, or at irregular times, brought to a regular grid."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.errors import UsageError, shown
+
+
+def at_rate(channel: NDArray[Any], rate: float, wanted: float) -> NDArray[Any]:
+    """Return a channel [samples] at another rate, by a polyphase filter (`scipy.signal.resample_poly`)."""
+    if rate == wanted:
+        return channel
+    from scipy.signal import resample_poly
+
+    ratio = Fraction(wanted / rate).limit_denominator(10_000)
+    return np.asarray(resample_poly(np.asarray(channel, np.float64), ratio.numerator, ratio.denominator))
+
+
+def on_grid(array: NDArray[Any], timestamps: Any, rate: float, where: str = "") -> NDArray[np.float64]:
+    """Return samples [channels, samples] of given times at a constant rate, by linear interpolation; NaN in gaps.
+
+    Raises:
+        UsageError: there is not one time for each sample, or the times do not rise.
+    """
+    plain = np.asarray(timestamps)
+    if plain.dtype.kind == "M":
+        plain = (plain - plain[0]) / np.timedelta64(1, "s")
+    if plain.shape != array.shape[1:] or plain.dtype.kind not in "iuf":
+        raise UsageError(
+            f"{where}timestamps: expected a date or a number of seconds for each of {array.shape[1]} samples, not "
+            f"{shown(timestamps)}"
+        )
+    times = plain - plain[0]
+    steps = np.diff(times)
+    if not (steps > 0).all():
+        place = int(np.argmin(steps > 0))
+        raise UsageError(
+            f"{where}timestamps: sample {place + 1} (from 0) is {steps[place]:g} s after the one before; expected "
+            "times that rise"
+        )
+    grid = np.arange(int(times[-1] * rate + 1e-6) + 1) / rate
+    found = np.stack([np.interp(grid, times, channel) for channel in array])
+    left = np.clip(np.searchsorted(times, grid + 1e-9, "right") - 1, 0, len(steps) - 1)
+    in_gap = (steps > 2 * max(float(np.median(steps)), 1 / rate))[left]
+    at_sample = (np.abs(grid - times[left]) < 1e-9) | (np.abs(grid - times[left + 1]) < 1e-9)
+    found[:, in_gap & ~at_sample] = np.nan
+    return found

@@ -1,0 +1,242 @@
+"""`Recordings.from_folder(..., read=...)`: files of any format, read by functions and by the readers of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import edfio
+import numpy as np
+import pyedflib
+import pytest
+from click.testing import CliRunner
+from scipy.signal import resample_poly
+
+from clops_sweep import from_edf
+from clops_sweep.cli.commands import command
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.errors import UsageError
+from tests.data.declared_files import declare, forget, waves
+
+SHIPPED = sorted((Path(pyedflib.__file__).parent / "tests" / "data").glob("*.?df"))
+X = waves(20, 2, 400, seed=3)
+BODY = """
+def text_file(path):
+    number = int(path.stem[1:])
+    if path.read_text() == "broken":
+        raise ValueError("no numbers")
+    signal = np.array(path.read_text().split(), np.float32).reshape(2, -1)
+    return Recording(signal, "ab"[number % 2], number // 2, channels=("I", "II"), units="mV", sampling_rate=100)
+
+@dataset("own", files=["files"])
+def own(data_root):
+    return Recordings.from_folder(data_root / "files", "*.txt", read=text_file, classes=("a", "b"){more})
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """A folder of twenty files in a format of somebody's own."""
+    (tmp_path / "files").mkdir()
+    for number, signal in enumerate(X):
+        (tmp_path / "files" / f"r{number:02}.txt").write_text(" ".join(map(repr, signal.ravel().tolist())))
+    return tmp_path
+
+
+def _frames(tmp_path: Path, body: str, **how: object) -> FrameSet:
+    declare(tmp_path / "space.py", body)
+    prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, **{"workers": 1, **how})  # type: ignore[arg-type]
+    return open_frames("own", prepared_root=tmp_path / "prepared", leads="all")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_function_reads_the_files_of_a_folder(workers: int, texts: Path) -> None:
+    frames = _frames(texts, BODY.format(more=""), workers=workers)
+    np.testing.assert_array_equal(frames.signal(np.arange(20)), X)
+    assert frames.labels.tolist() == [0, 1] * 10
+    assert len(frames.patient_names) == 10
+    assert (frames.unit, frames.lead_names, frames.frame_seconds) == ("mV", ("I", "II"), 4.0)
+
+
+def test_frames_are_prepared_again_if_the_function_changes(texts: Path) -> None:
+    first = _frames(texts, BODY.format(more=""))
+    again = _frames(texts, BODY.format(more=""))
+    changed = _frames(texts, BODY.format(more="").replace("return Recording(signal,", "return Recording(2 * signal,"))
+    assert again.data_hash == first.data_hash
+    np.testing.assert_array_equal(changed.signal(np.arange(20)), 2 * X)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_names_the_file_and_the_file_can_be_skipped(workers: int, texts: Path) -> None:
+    (texts / "files" / "r07.txt").write_text("broken")
+    with pytest.raises(UsageError, match=r"r07\.txt: text_file\(\) raises ValueError: no numbers"):
+        _frames(texts, BODY.format(more=""), workers=workers)
+    frames = _frames(texts, BODY.format(more=""), workers=workers, on_error="skip")
+    np.testing.assert_array_equal(frames.signal(np.arange(19)), np.delete(X, 7, 0))
+
+
+def test_the_command_prints_progress_and_counts(texts: Path) -> None:
+    declare(texts / "space.py", BODY.format(more=""))
+    options = ["--prepared-root", str(texts / "prepared"), "--data-root", str(texts)]
+    result = CliRunner().invoke(command, ["data", "prepare", "own", *options], standalone_mode=False)
+    assert "20 frames in" in result.stdout
+
+
+def test_a_file_may_hold_several_recordings(texts: Path) -> None:
+    other = "    yield Recording(-signal, 'c', number // 2, channels=('I', 'II'), units='mV', sampling_rate=100)\n"
+    body = BODY.format(more="").replace("    return Recording(signal", f"{other}    yield Recording(signal")
+    frames = _frames(texts, body)
+    np.testing.assert_array_equal(frames.signal(np.arange(20)), X)
+    both = _frames(texts, body.replace('("a", "b")', '("a", "b", "c")'))
+    assert both.labels.tolist() == [2, 0, 2, 1] * 10
+    np.testing.assert_array_equal(both.signal(np.arange(40))[::2], -X)
+
+
+def test_a_table_describes_the_files(texts: Path) -> None:
+    rows = [f"r{number:02},{'xy'[number % 2]},p{number // 2}" for number in range(20)]
+    (texts / "labels.csv").write_text("\n".join(["file,kind,who", *rows, "r99,x,p0"]))
+    more = ", table=data_root / 'labels.csv', label='kind', patient='who'"
+    body = BODY.format(more=more).replace('("a", "b")', '("x", "y")')
+    with pytest.raises(UsageError, match=r"r99: there is no such file"):
+        _frames(texts, body)
+    frames = _frames(texts, body, on_error="skip")
+    assert frames.labels.tolist() == [0, 1] * 10
+    assert frames.patient_names == tuple(f"p{number}" for number in range(10))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        (
+            "number // 2, channels",
+            "number // 2, split='train' if number % 2 else 'test', channels",
+            "one split for a pat",
+        ),
+        ('units="mV"', 'units="mV" if number else "g"', "in mV where the first recording is in g"),
+        ('channels=("I", "II")', 'channels=("I", "II") if number < 5 else ("I", "V1")', "r05.txt: has no channel II"),
+        ("sampling_rate=100", "sampling_rate=100 + number", "r01.txt: sampling_rate: 101 where the first has 100"),
+        ("return Recording(signal", "return Recording(signal[None]", "r00.txt: signal: has 1 channels; expected 2"),
+        (
+            "    return Recording(",
+            "    return 7 if number else Recording(",
+            "r01.txt: text_file.. raises Ty",
+        ),
+    ],
+)
+def test_bad_recordings(before: str, after: str, sentence: str, texts: Path) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        _frames(texts, BODY.format(more="").replace(before, after, 1))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_edf_files_that_another_library_ships(path: Path) -> None:
+    found = from_edf(path, annotations=True)
+    with pyedflib.EdfReader(str(path)) as file:
+        old = "EDF Annotations" in file.getSignalLabels()  # a file that pyEDFlib takes for plain EDF
+        assert list(found.channels or ()) == [name for name in file.getSignalLabels() if "Annotations" not in name]
+        for place, signal in enumerate(found.signal):
+            np.testing.assert_array_equal(signal, file.readSignal(place))
+            assert found.sampling_rate[place] == file.getSampleFrequency(place)
+            assert found.units[place] == file.getPhysicalDimension(place)
+        onsets, _, texts = file.readAnnotations()
+    assert old or [label for _, _, label in found.intervals or ()] == list(texts)
+    np.testing.assert_allclose([] if old else [start for start, _, _ in found.intervals or ()], onsets, atol=1e-6)
+
+
+SLEEP = """
+from dataclasses import replace
+from clops_sweep import from_edf
+
+def night(path):
+    recording = from_edf(path, ["EEG", "EMG"], annotations=path.with_name(path.stem + "-Hypnogram.edf"))
+    return replace(recording, patient=path.stem[:3])
+
+@dataset("own", files=["sleep"])
+def own(data_root):
+    return Recordings.from_folder(
+        data_root / "sleep", "n??.edf", read=night, classes={"Sleep stage W": "W", "Sleep stage 2": "N2"},
+        window_seconds=30, resample_to=50, gaps=GAPS, interval_rule=RULE)
+"""
+
+
+def _night(folder: Path, name: str, stages: list[tuple[float, float, str]], seconds: int = 300) -> list[np.ndarray]:
+    """Write an EDF file with signals of two rates, and a hypnogram; return the signals."""
+    folder.mkdir(exist_ok=True)
+    stream = np.random.default_rng(len(name) + int(name[1:]))
+    signals = [50 * stream.standard_normal(seconds * rate) for rate in (100, 20)]
+    edfio.Edf([
+        edfio.EdfSignal(signal, rate, label=label, physical_dimension=unit, physical_range=(-400, 400))
+        for signal, rate, label, unit in zip(signals, (100, 20), ("EEG", "EMG"), ("uV", "mV"), strict=True)
+    ]).write(folder / f"{name}.edf")  # fmt: skip
+    notes = [edfio.EdfAnnotation(start, end - start, label) for start, end, label in stages]
+    edfio.Edf([], annotations=notes).write(folder / f"{name}-Hypnogram.edf")
+    with pyedflib.EdfReader(str(folder / f"{name}.edf")) as file:
+        return [file.readSignal(place) for place in (0, 1)]
+
+
+def _nights(tmp_path: Path, body: str, stages: list[tuple[float, float, str]]) -> tuple[FrameSet, list[np.ndarray]]:
+    signals = [_night(tmp_path / "sleep", f"n{number:02}", stages) for number in range(6)]
+    return _frames(tmp_path, body), signals[0]
+
+
+def test_edf_files_with_hypnograms_and_signals_of_two_rates(tmp_path: Path) -> None:
+    stages = [(0, 90, "Sleep stage W"), (90, 200, "Sleep stage 2"), (200, 9000, "Sleep stage ?")]
+    frames, (eeg, emg) = _nights(tmp_path, SLEEP.replace("GAPS", "None").replace("RULE", "'within'"), stages)
+    assert frames.labels.tolist() == [0, 0, 0, 1, 1, 1] * 6
+    assert (frames.unit, frames.samples, frames.lead_names) == ("uV, mV", 1500, ("EEG", "EMG"))
+    expected = np.stack([resample_poly(eeg, 1, 2), resample_poly(emg, 5, 2)])[:, 3 * 1500 : 4 * 1500]
+    np.testing.assert_allclose(frames.signal(np.array([3]))[0], expected, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("rule", "labels"), [("within", [0, 1, 1, 0]), ("majority", [0, 1, 1, 1, 0, 0]), ("contains", [0, 0, 1, 1, 0, 0])]
+)
+def test_rules_of_intervals(rule: str, labels: list[int], tmp_path: Path) -> None:
+    stages = [(0, 40, "Sleep stage W"), (40, 115, "Sleep stage 2"), (130, 170, "Sleep stage W")]
+    body = SLEEP.replace("GAPS", "None").replace("RULE", repr(rule))
+    assert _nights(tmp_path, body, stages)[0].labels.tolist() == labels * 6
+
+
+@pytest.mark.parametrize(
+    ("stages", "sentence"),
+    [
+        ([(0, 400, "Sleep stage W")], "n00.edf: the interval from 0 to 400 s ends after the recording, which"),
+        ([(0, 60, "Sleep stage W"), (50, 90, "Sleep stage 2")], "n00.edf: the interval from 50 to 90 s overlaps"),
+    ],
+)  # fmt: skip
+def test_bad_intervals(stages: list[tuple[float, float, str]], sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        _nights(tmp_path, SLEEP.replace("GAPS", "None").replace("RULE", "'within'"), stages)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", r"x\.edf: not a readable EDF file"),
+        (b"\x89HDF" * 100, r"x\.edf: not a readable EDF file"),
+        (SHIPPED[1].read_bytes()[:40_000], r"x\.edf: truncated, 8 records of data .* where its header promises 600"),
+        (SHIPPED[0].read_bytes()[:-40_000], r"x\.edf: truncated, 26 records of data .* promises 30"),
+    ],
+)
+def test_bad_edf_files(content: bytes, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "x.edf").write_bytes(content)
+    with pytest.raises(UsageError, match=sentence):
+        from_edf(tmp_path / "x.edf")
+
+
+def test_channels_and_files_that_are_missing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"test_generator\.edf: has no channel ECG, but squarewave, ramp"):
+        from_edf(SHIPPED[1], ["ECG"])
+    with pytest.raises(FileNotFoundError):
+        from_edf(tmp_path / "none.edf")
+    _night(tmp_path / "sleep", "n00", [(0, 1, "x")])
+    with pytest.raises(UsageError, match=r"n00-Hypnogram\.edf: has no signals, only annotations"):
+        from_edf(tmp_path / "sleep" / "n00-Hypnogram.edf")
