@@ -1,6 +1,6 @@
 """Five methods on the CinC Challenge 2017, tuned on the first task or on the reported data, with 20 trials each.
 
-The reported runs use five patient splits. `docs/tuning.md` has the results. The sweep takes about eight minutes of
+The reported runs use five patient splits. `docs/searches.md` has the results. The sweep takes about eight minutes of
 processor time. Trials run one at a time, which makes them reproducible.
 """
 

@@ -155,7 +155,7 @@ def test_what_the_page_of_searches_asks_a_study_works(tmp_path: Path, monkeypatc
         study_name="optuna_class_il", storage=JournalStorage(JournalFileBackend("results/optuna.journal"))
     )
     study.optimize(lambda trial: trial.suggest_float("learning_rate", 0, 1), n_trials=2)
-    (block,) = _of_page("searches")
+    _, block, *_ = _of_page("searches")
     trials = _last_value(block, {})
     assert isinstance(trials, pd.DataFrame)
     assert len(trials) == 2
