@@ -245,7 +245,7 @@ def test_patient_names_are_strings_everywhere(mitbih: PreparedSet) -> None:
     assert np.unique(mitbih.manifest.patient_names).size == 47
 
 
-_, ARRAYS, *_ = re.findall(
+ARRAYS, *_ = re.findall(
     r"^```python\n(.*?)^```$",
     (Path(__file__).parents[2] / "docs" / "own_data.md").read_text(encoding="utf-8"),
     re.MULTILINE | re.DOTALL,

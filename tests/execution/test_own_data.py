@@ -17,12 +17,11 @@ from tests.data.declared_files import write_hospital
 Launch = Callable[..., Sweep]
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "own_data.md").read_text()
-EXAMPLE, ARRAYS, *_ = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
+_, EXAMPLE, *_ = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
 BUDGET = ["--seeds", "1", "--set", "epochs_per_task=2", "--set", "mc_samples=2"]
 
 
 def test_the_example_is_launched_repeated_and_reported(attach: Launch, clops_sweep: Command, tmp_path: Path) -> None:
-    assert len(EXAMPLE.splitlines()) <= 30
     (tmp_path / "arrhythmias.py").write_text(EXAMPLE)
     write_hospital(tmp_path / "data" / "hospital", people=3)  # more are read by processes that take longer to start
     roots = ["--data-root", "data", "--prepared-root", "prepared"]
