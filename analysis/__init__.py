@@ -8,16 +8,6 @@ Every figure has a function that computes a small typed record from the store, a
     draw_heatmap(heatmap(grid, "bwt"))
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .names import *  # noqa: F403
-
-
-def __getattr__(name: str) -> object:
-    """Import the public names on first use: `show` needs none of them, and matplotlib takes 0.5 s."""
-    found: object = getattr(import_module(".names", __name__), name)
-    return found
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -31,7 +31,7 @@ def variants(experiment: Experiment, without: Sequence[str]) -> dict[str, list[i
 
 def cell_name(cell: Cell, without: Sequence[str] = ()) -> str:
     """Return the name of a configuration, "CLOPS, b = 0.25, a = 0.5": its variant, then its other axes."""
-    axes = [axis for axis in cell.labels if axis not in without]
+    axes = [axis for axis, label in cell.labels.items() if axis not in without and label is not None]
     names = [cell.label(axis) for axis in axes if isinstance(cell.labels[axis], str)]
     places = [axis for axis in axes if not isinstance(cell.labels[axis], str)]
     return ", ".join([*names, *(f"{axis_symbol(axis)} = {cell.label(axis)}" for axis in places)])

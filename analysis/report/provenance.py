@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, described, plugin_files
 
 from ..collect import Experiment
@@ -26,18 +27,27 @@ _COLUMNS = {
 }
 
 
-def distinct_runs(experiments: Sequence[Experiment]) -> dict[str, int]:
-    """Count finished, failed and missing runs; runs shared by several search spaces count once.
+_ANY_REPLICATE = {"seed": 0, "split_seed": 0, "split": None}
 
-    Runs are identified by config and, if they exist, by id: the id of a missing run may be unknown. A run that is
-    finished in the edition shown for one search space and missing in another's counts as finished.
+
+def _key(config: RunConfig) -> str:
+    """Return the identity of a config; its text if it names a plug-in that is not registered."""
+    try:
+        return config.identity
+    except (AttributeError, LookupError):
+        return repr(config)
+
+
+def distinct_runs(experiments: Sequence[Experiment]) -> dict[str, int]:
+    """Count finished, failed and missing runs; runs shared by cells or search spaces count once.
+
+    Runs are identified by the identity of their config and, if they exist, by id: the id of a missing run may be
+    unknown. A run that is finished in the edition shown for one search space and missing in another's counts as
+    finished.
     """
     found: dict[tuple[str, Replicate], dict[str, str]] = {}
     for experiment in experiments:
-        configs = [
-            repr(cell.config.model_copy(update={"seed": 0, "split_seed": 0, "split": None}))
-            for cell in experiment.cells
-        ]
+        configs = [_key(cell.config.model_copy(update=_ANY_REPLICATE)) for cell in experiment.cells]
         columns = (experiment.runs[name] for name in ("cell", "run_id", "status"))
         replicates = experiment.replicates_of(experiment.runs)
         for cell, run_id, status, replicate in zip(*columns, replicates, strict=True):

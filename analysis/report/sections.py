@@ -31,6 +31,7 @@ from ..tables.comparisons import Comparisons, comparison_text, comparisons, comp
 from ..tables.latex import to_latex
 from ..tables.patients import patients_text
 from .page import LinkedTable, RunEntry, RunList, Section, no_links
+from .provenance import distinct_runs
 
 _WHERE_VALUES_ARE = " Values: in the table, and in the tooltips of the SVG file."
 
@@ -102,9 +103,11 @@ def build_section(
     title = f"Intervals over test patients, {experiment.name}"
     if over_patients := patients_text(experiment, store, f"{prefix}-patients", title):
         tables.append(no_links(over_patients, files.add_table(over_patients)))
-    counts = {status: int(experiment.counts(status).sum()) for status in ("finished", "failed", "missing")}
+    counts = distinct_runs([experiment])
     progress = f"{counts['finished']:,} of {sum(counts.values()):,} runs finished"
     progress += f", {counts['failed']:,} failed" if counts["failed"] else ""
+    if shared := len(experiment.runs) - sum(counts.values()):
+        progress += f"; equal configurations share {plural(shared, 'run')}"
     return Section(
         prefix,
         experiment.name,

@@ -266,7 +266,7 @@ def _lead(experiments: Sequence[Experiment]) -> str:
     text = f"{counts['finished']:,} of {plural(asked, 'run')} {'is' if asked == 1 else 'are'} finished"
     text += f", {counts['failed']:,} failed" if counts["failed"] else ""
     if asked < sum(len(experiment.runs) for experiment in experiments):
-        text += "; runs shared by several search spaces count once"
+        text += "; equal configurations share runs"
     return text + "."
 
 

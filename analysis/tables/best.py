@@ -47,7 +47,8 @@ def best_configurations(
 ) -> list[Best]:
     """Return the best configuration of each variant by the first headline metric, the best of all first.
 
-    Only configurations with all runs finished compete, once there are any. Fine-tuning is taken from the experiment,
+    Only configurations with all runs finished compete, once there are any; of configurations that share their runs, the
+    first. Fine-tuning is taken from the experiment,
     else from others, with equal training and data apart from the parameters of a search.
 
     Args:
@@ -62,10 +63,11 @@ def best_configurations(
     values = experiment.by_split(metrics[0]) * (-1 if metric_named(metrics[0]).lower_is_better else 1)
     known = np.isfinite(values).any(axis=1)
     whole = known & (experiment.counts() == experiment.counts("finished"))
-    competing = np.flatnonzero(whole if whole.any() else known).tolist()
+    there = np.flatnonzero(whole if whole.any() else known).tolist()
+    competing = sorted({experiment.run_ids(cell): cell for cell in reversed(there)}.values())  # equal ones compete once
     score = {cell: float(np.nanmean(values[cell])) for cell in competing}
     groups = variants(experiment, tuple(searched) or experiment.number_axes).values()
-    best = [max(there, key=score.__getitem__) for cells in groups if (there := [it for it in cells if it in score])]
+    best = [max(of, key=score.__getitem__) for cells in groups if (of := [it for it in cells if it in score])]
     best = sorted(best, key=score.__getitem__, reverse=True)[:most]
     above = dict(_above_fine_tuning(experiment, competing, best, others, searched))
     return [

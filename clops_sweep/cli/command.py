@@ -93,13 +93,19 @@ def _exit_status(arguments: Sequence[str] | None) -> int:
 
 def _refuse(message: str) -> None:
     """Print one sentence on standard error, which a user's code may have closed."""
+    import textwrap
+
     import click
 
     from clops_sweep.errors import one_line, sentence
     from clops_sweep.store.rows import printable
 
     with contextlib.suppress(OSError, ValueError):
-        click.echo(f"clops-sweep: {printable(sentence(one_line(message)))}", err=True)
+        text = f"clops-sweep: {printable(sentence(one_line(message)))}"
+        if sys.stderr.isatty():  # which would break lines within words
+            width = os.get_terminal_size(sys.stderr.fileno()).columns
+            text = textwrap.fill(text, max(width, 20), break_long_words=False, break_on_hyphens=False)
+        click.echo(text, err=True)
 
 
 def _place(error: BaseException) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 COMMAND = [sys.executable, "-m", "clops_sweep.cli", "status", "--results", "mistyped"]
@@ -17,6 +20,7 @@ def test_a_terminal_has_it_until_something_is_said(tmp_path: Path) -> None:
     if child == 0:
         os.chdir(tmp_path)
         os.execve(sys.executable, COMMAND, {**os.environ, "TERM": "xterm"})
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
     written = b""
     while True:
         try:
@@ -27,8 +31,11 @@ def test_a_terminal_has_it_until_something_is_said(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
     word, _, rest = written.decode().partition("\x1b[2K\r")
     assert word == "clops-sweep: status ...\r"
-    assert rest.startswith(SAID)
+    assert rest.startswith(SAID.rstrip())
     assert "\x1b" not in rest
+    lines = rest.splitlines()
+    assert len(lines) > 1
+    assert all(len(line) <= 40 or " " not in line for line in lines), "broken between words, where the terminal ends"
 
 
 def test_nobody_else_has_it(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def _telling(cells: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _place(labels: Mapping[str, Any]) -> str:
     """Format labels on axes: "Random storage, storage_fraction 0.1"."""
-    return ", ".join(_shown(axis, label) for axis, label in labels.items())
+    return ", ".join(_shown(axis, label) for axis, label in labels.items() if label is not None)
 
 
 def _shown(axis: str, label: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -544,7 +545,8 @@ def names_in(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: no such search-space file")
     try:
         with importable(path.resolve().parent):
-            return runpy.run_path(str(path), run_name="clops_sweep_search_space")
+            # absolute: a worker, which runs in another folder, shows the lines of this file in tracebacks
+            return runpy.run_path(os.path.abspath(path), run_name="clops_sweep_search_space")
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     except KeyboardInterrupt:
@@ -587,7 +589,7 @@ def _line_in(path: Path, error: BaseException) -> str:
     lines = []
     traceback = error.__traceback__
     while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == str(path):
+        if traceback.tb_frame.f_code.co_filename == os.path.abspath(path):
             lines.append(traceback.tb_lineno)
         traceback = traceback.tb_next
     return f" in line {lines[-1]}" if lines else ""

@@ -390,7 +390,7 @@ def test_runs_that_search_spaces_share_count_once(tmp_path: Path, generated: Mod
     missing = store_ids(first) - set(store.read("runs")["run_id"])
     assert len(missing) == 2
     assert not any(f"rerun {run_id}" in text for run_id in missing), "what is not in the store cannot be repeated"
-    assert "4 of 9 runs are finished; runs shared by several search spaces count once." in text
+    assert "4 of 9 runs are finished; equal configurations share runs." in text
     assert "<dt>Computed</dt><dd>4 runs, " in text
     # nothing of `second` but what it shares is there: what is missing is known by its config
     empty = write_report([first, second], RunStore(tmp_path / "none"), tmp_path / "empty")

@@ -105,3 +105,21 @@ def test_fine_tuning_is_found_in_the_store(tmp_path: Path, generated: ModuleType
     lines = (tmp_path / "report" / "tables" / "best.md").read_text("utf-8").splitlines()
     assert [cell.strip() for cell in lines[2].split("|")[3:6]] == ["Average AUC", "minus fine-tuning", "p"]
     assert "+0.2" in lines[4]
+
+
+def test_equal_configurations_are_listed_and_counted_once(tmp_path: Path, generated: ModuleType) -> None:
+    """At a = 1 all acquisition functions replay the same instances."""
+    axes = {"acquisition_fraction": [0.5, 1.0], "acquisition": ["bald_mcd", "entropy", "random"]}
+    space = SearchSpace("shared", RunConfig(), axes, seeds=range(2))
+    store = RunStore(tmp_path / "results")
+    given = {request.config.identity: request.config for request in space.requests()}
+    assert len(given) == 8
+    generated.write_given_runs(
+        store, [(it, {"auc": it.acquisition_fraction + it.seed / 100, "bwt": 0.0}) for it in given.values()]
+    )
+    (shared,) = collect([space], store.read("runs"))
+    found = best_configurations(shared)
+    assert [it.name for it in found] == ["bald_mcd, a = 1", "entropy, a = 0.5", "random, a = 0.5"]
+    assert found[0].of == 4
+    page = write_report([space], store, tmp_path / "report").index.read_text()
+    assert "<p>8 of 8 runs finished; equal configurations share 4 runs.</p>" in page

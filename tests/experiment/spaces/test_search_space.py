@@ -4,6 +4,7 @@ import itertools
 import json
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces, names_in
 
 ROOT = Path(__file__).parents[3]
 
@@ -144,7 +145,7 @@ def test_the_first_seed_of_every_space_comes_before_the_second_of_any() -> None:
         ({"name": ""}, "search space name ''"),
         ({"name": "x" * 101}, "search space name 'xxxxxxxxxxxxxxxxxxxx'...: expected 100 bytes at most"),
         ({"name": 5}, "search space name 5: expected text"),
-        ({"seeds": 5}, "search space 'it': seeds: expected a list of values, not int"),
+        ({"seeds": 2.5}, "search space 'it': seeds: expected a list of values, not float"),
         ({"base": {"dataset": "synthetic"}}, "search space 'it': base: expected a RunConfig, not dict"),
         ({"axes": [0.1, 0.5]}, "search space 'it': axes: expected a mapping from axes to their values, not list"),
         ({"axes": {"variant": {"A": 1}}}, "search space 'it', axis 'variant': variant 'A': expected a mapping"),
@@ -234,6 +235,20 @@ def test_a_wrong_file_is_refused_in_one_sentence(tmp_path: Path, content: str, s
         load_spaces(path)
     assert str(raised.value).startswith(sentence.format(path=path))
     assert "\n" not in str(raised.value)
+
+
+def test_a_traceback_shows_the_line_of_the_file_in_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker runs in a folder of its own."""
+    (tmp_path / "space.py").write_text("def own():\n    return 1 / 0  # of the file\n")
+    monkeypatch.chdir(tmp_path)
+    own = names_in(Path("space.py"))["own"]
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    with pytest.raises(ZeroDivisionError) as raised:
+        own()
+    assert "return 1 / 0  # of the file" in "".join(traceback.format_exception(raised.value))
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
