@@ -194,6 +194,78 @@ class Recordings:
         return cls._of(missing, gaps, rule, *found)
 
     @classmethod
+    def from_hdf5(
+        cls,
+        folder: str | PathLike[str],
+        pattern: str = "*.hdf5",
+        *,
+        signals: str,
+        ids: str | None = None,
+        table: Table,
+        label: str | int | Sequence[str | int],
+        channels: Sequence[str],
+        units: str,
+        sampling_rate: float,
+        name: str | int = 0,
+        classes: Sequence[str] | Mapping[str, str] | None = None,
+        patient: str | int | None = None,
+        time: str | int | None = None,
+        domains: Mapping[str, str | int] | None = None,
+        split: str | int | None = None,
+        separator: str | None = None,
+        gain: Any = None,
+        window_seconds: float | None = None,
+        stride_seconds: float | None = None,
+        resample_to: float | None = None,
+        groups: Mapping[str, str | int] | None = None,
+        missing: str = "refuse",
+        gaps: str | None = None,
+    ) -> Recordings:
+        """Return recordings in HDF5 files, some megabytes at a time, with a table that has a row for each.
+
+        Files may have recordings without a row, and the table rows without a recording: both are left out and counted.
+        Other arguments are as in `from_folder`.
+
+        Args:
+            folder: folder of the files.
+            pattern: pattern of the files.
+            signals: the dataset [n, channels, samples] or [n, samples, channels], such as "tracings"; or "*/ecg" for
+                the dataset of each recording, in a group of its name.
+            ids: the dataset [n] with the names of the recordings; by default they are numbered from 0 in each file.
+            table: a CSV file, in the folder or elsewhere, or a pandas DataFrame.
+            label: column with the labels.
+            channels: names of all channels; their number tells the axis of channels from that of samples.
+            units: unit of the signals.
+            sampling_rate: sampling rate in Hz.
+            name: column with the names of the recordings.
+            classes: the labels to use.
+            patient: column with the patient.
+            time: column with dates.
+            domains: columns for domain_il, by their new names.
+            split: column with "train", "validation" or "test".
+            separator: separator of several labels.
+            gain: factor from samples to `units`.
+            window_seconds: as above.
+            stride_seconds: as above.
+            resample_to: as above.
+            groups: columns for subgroups in update reports.
+            missing: as above.
+            gaps: as above.
+
+        Raises:
+            UsageError: an invalid folder, table, column or file.
+        """
+        from clops_sweep.data.declared.formats.hdf5_rows import hdf5_rows
+
+        fields = Fields(label, name, patient, time, split, domains or {}, groups or {})
+        windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
+        found = hdf5_rows(
+            folder, pattern, signals, ids, fields, table, classes, separator, channels, checks.units(units),
+            checks.positive("sampling_rate", sampling_rate), gain, windowing, gaps is not None,
+        )  # fmt: skip
+        return cls._of(missing, gaps, "within", *found)
+
+    @classmethod
     def from_folder(
         cls,
         folder: str | PathLike[str],

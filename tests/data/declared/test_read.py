@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import edfio
+import h5py
 import numpy as np
 import pyedflib
 import pytest
 from click.testing import CliRunner
+from scipy.io import savemat
 from scipy.signal import resample_poly
 
-from clops_sweep import from_edf
+from clops_sweep import from_ecg, from_edf, from_mat, from_npz
 from clops_sweep.cli.commands import command
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
@@ -153,7 +155,7 @@ def test_edf_files_that_another_library_ships(path: Path) -> None:
 
 SLEEP = """
 from dataclasses import replace
-from clops_sweep import from_edf
+from clops_sweep import from_ecg, from_edf, from_mat, from_npz
 
 def night(path):
     recording = from_edf(path, ["EEG", "EMG"], annotations=path.with_name(path.stem + "-Hypnogram.edf"))
@@ -240,3 +242,131 @@ def test_channels_and_files_that_are_missing(tmp_path: Path) -> None:
     _night(tmp_path / "sleep", "n00", [(0, 1, "x")])
     with pytest.raises(UsageError, match=r"n00-Hypnogram\.edf: has no signals, only annotations"):
         from_edf(tmp_path / "sleep" / "n00-Hypnogram.edf")
+
+
+HDF5 = """
+@dataset("own", files=["h"])
+def own(data_root):
+    return Recordings.from_hdf5(data_root / "h", "*.h5", signals={signals}, ids={ids}, table="t.csv", label="kind",
+        patient="who", channels=("I", "II"), units="mV", sampling_rate=100, window_seconds=2{more})
+"""
+
+
+def _hdf5(root: Path, layout: str = "last") -> None:
+    """Write two files of ten recordings, in another order than the table, which lacks r05 and has a row too many."""
+    (root / "h").mkdir()
+    rows = [f"r{number:02},{'xy'[number % 2]},p{number // 2}" for number in range(21) if number != 5]
+    (root / "h" / "t.csv").write_text("\n".join(["file,kind,who", *rows]))
+    for part in (0, 1):
+        names = [f"r{10 * part + number:02}" for number in range(10)]
+        with h5py.File(root / "h" / f"part{part}.h5", "w") as file:
+            if layout == "groups":
+                for name in names:
+                    file[f"{name}/ecg"] = X[int(name[1:])]
+                continue
+            file["id"] = names
+            file["x"] = np.moveaxis(X[10 * part :][:10], 1, 2 if layout == "last" else 1)
+
+
+@pytest.mark.parametrize(
+    ("layout", "signals", "ids"), [("last", "'x'", "'id'"), ("first", "'x'", "'id'"), ("groups", "'*/ecg'", None)]
+)
+def test_hdf5_files(layout: str, signals: str, ids: str | None, tmp_path: Path) -> None:
+    _hdf5(tmp_path, layout)
+    frames = _frames(tmp_path, HDF5.format(signals=signals, ids=ids, more=""))
+    expected = np.delete(X, 5, 0).reshape(19, 2, 2, 200).swapaxes(1, 2).reshape(38, 2, 200)
+    np.testing.assert_array_equal(frames.signal(np.arange(38)), expected)
+    assert frames.labels.tolist() == np.delete([0, 1] * 10, 5).repeat(2).tolist()
+    manifest = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path).manifest
+    assert manifest.dropped == {
+        "recordings that the table does not list": 1,
+        "rows of the table without a recording": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("signals", "ids", "more", "sentence"),
+    [
+        ("'y'", "'id'", "", r"part0\.h5: has no dataset 'y'; it has id, x"),
+        ("'x'", "'who'", "", r"part0\.h5: has no dataset 'who'; it has id, x"),
+        ("'id'", "'id'", "", r"part0\.h5: id has the shape \[10\]; expected 10 recordings of 2 channels and samples"),
+        ("'x'", "None", "", "no recording has a row with a label in the table, such as 0"),
+        ("'*/x'", "None", "", r"part0\.h5: has no dataset 'id/x'"),
+    ],
+)
+def test_bad_hdf5_files(signals: str, ids: str, more: str, sentence: str, tmp_path: Path) -> None:
+    _hdf5(tmp_path)
+    with pytest.raises(UsageError, match=sentence):
+        _frames(tmp_path, HDF5.format(signals=signals, ids=ids, more=more))
+
+
+@pytest.mark.parametrize("content", [b"", b"hello" * 100, b"\x89HDF\r\n\x1a\n" + bytes(100)])
+def test_files_that_are_not_hdf5(content: bytes, tmp_path: Path) -> None:
+    _hdf5(tmp_path)
+    (tmp_path / "h" / "part0.h5").write_bytes(content)
+    with pytest.raises(UsageError, match=r"part0\.h5: not a readable HDF5 file"):
+        _frames(tmp_path, HDF5.format(signals="'x'", ids="'id'", more=""))
+
+
+def test_a_bad_recording_of_an_hdf5_file_is_named_and_can_be_left_out(tmp_path: Path) -> None:
+    _hdf5(tmp_path)
+    with h5py.File(tmp_path / "h" / "part1.h5", "a") as file:
+        file["x"][3, 250, 1] = np.nan
+    with pytest.raises(UsageError, match=r"part1\.h5: recording 'r13': channel II has samples that are NaN"):
+        _frames(tmp_path, HDF5.format(signals="'x'", ids="'id'", more=""))
+    assert len(_frames(tmp_path, HDF5.format(signals="'x'", ids="'id'", more=", missing='drop_windows'"))) == 37
+    cut = _frames(tmp_path, HDF5.format(signals="'x'", ids="'id'", more=", gaps='split', stride_seconds=1"))
+    assert len(cut) == 3 * 19 - 2
+
+
+def test_matlab_and_numpy_files(tmp_path: Path) -> None:
+    body = "read=lambda path: from_mat(path, 'ecg.data', label='rhythm', patient='ecg.person')"
+    for ending, read in (
+        ("mat", body),
+        ("npz", "read=lambda path: from_npz(path, 'x', label='rhythm', patient='who')"),
+    ):
+        for number, signal in enumerate(X):
+            path, kind = tmp_path / f"m{number:02}.{ending}", "ab"[number % 2]
+            if ending == "mat":
+                savemat(path, {"ecg": {"data": signal, "person": number // 2}, "rhythm": kind})
+            else:
+                np.savez(path, x=signal, rhythm=kind, who=number // 2)
+        call = f"data_root, '*.{ending}', {read}, classes=('a', 'b'), channels=('I', 'II'), units='mV', sampling_rate=1"
+        own = f"@dataset('own')\ndef own(data_root):\n    return Recordings.from_folder({call})\n"
+        frames = _frames(tmp_path, f"from clops_sweep import from_mat, from_npz\n{own}")
+        np.testing.assert_array_equal(frames.signal(np.arange(20)), X)
+        assert (frames.labels.tolist(), len(frames.patient_names)) == ([0, 1] * 10, 10)
+
+
+def test_matlab_files_of_version_7_3(tmp_path: Path) -> None:
+    path = tmp_path / "new.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["val"] = X[0].T  # MATLAB's order
+        file["val"].attrs["MATLAB_class"] = np.bytes_(b"single")
+    with path.open("r+b") as binary:
+        binary.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
+    np.testing.assert_array_equal(from_mat(path).signal, X[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("x.mat", b"hello" * 100, r"x\.mat: not a readable MAT file"),
+        ("x.mat", b"", r"x\.mat: not a readable MAT file"),
+        ("x.npz", b"PK\x03\x04 no archive", r"x\.npz: not a readable NPZ file"),
+        ("x.xml", b"<RestingECG><cut", r"x\.xml: not a readable ECG file"),
+    ],
+)
+def test_bad_files(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=sentence):
+        {"mat": from_mat, "npz": from_npz, "xml": from_ecg}[name[2:]](tmp_path / name)
+
+
+def test_variables_that_are_missing_and_pickles(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=X[0], y=np.array([{}], object))
+    with pytest.raises(UsageError, match=r"x\.npz: not a readable NPZ file \(Object arrays cannot be loaded"):
+        from_npz(tmp_path / "x.npz", "y")
+    savemat(tmp_path / "x.mat", {"val": X[0]})
+    with pytest.raises(UsageError, match=r"x\.mat: has no variable 'ecg'; it has val"):
+        from_mat(tmp_path / "x.mat", "ecg")

@@ -14,13 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from clops_sweep.cli.commands import command
-from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.experiment.spaces.selection import load_plugins
-from tests.data.declared_files import forget, waves
+from tests.data.declared_files import forget
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "own_data.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)```", DOCUMENT, re.MULTILINE | re.DOTALL)
-X = np.round(waves(12, 2, 6000), 2).astype(float)
 STAGES = ("Sleep stage W", "Sleep stage 2", "Sleep stage 3", "Sleep stage R")
 
 
@@ -55,14 +52,25 @@ def _sleep(root: Path) -> None:
         edfio.Edf([], annotations=[*notes, unscored]).write(folder / f"SC4{person:02}1EC-Hypnogram.edf")
 
 
-def _hdf5(root: Path) -> None:
-    with h5py.File(root / "ecg.hdf5", "w") as file:
-        file["tracings"] = X.swapaxes(1, 2)
-        file["exam_id"], file["patient_id"] = np.arange(12) + 100, np.arange(12) // 2
-        file["code"] = [(426783006, 164889003)[number % 2] for number in range(12)]
+def _code15(root: Path) -> None:
+    """Write two parts as CODE-15% has them, with exams that the table lacks, and rows of a part that is not there."""
+    folder, stream = root / "code15", np.random.default_rng(1)
+    folder.mkdir()
+    rows = ["exam_id,age,patient_id,1dAVb,RBBB,LBBB,SB,ST,AF,trace_file"]
+    for part in range(3):
+        ids = 100 * part + np.arange(20)
+        for number in ids.tolist():
+            flags = ",".join(str(place == number % 7) for place in range(6))
+            rows.append(f"{number},60,{number // 2},{flags},exams_part{part}.hdf5")
+        if part < 2:
+            with h5py.File(folder / f"exams_part{part}.hdf5", "w") as file:
+                file["exam_id"] = np.append(ids, 0)  # a row of zeros ends each file
+                file["tracings"] = np.append(stream.standard_normal((20, 400, 12)), np.zeros((1, 400, 12)), 0)
+    rows = [row for row in rows if not row.startswith("0,")]
+    (folder / "exams.csv").write_text("\n".join(rows))
 
 
-@pytest.mark.parametrize(("word", "write"), [("Hypnogram", _sleep)])
+@pytest.mark.parametrize(("word", "write"), [("Hypnogram", _sleep), ("from_hdf5", _code15)])
 def test_a_walk_leads_to_a_report(
     word: str, write: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,14 +83,3 @@ def test_a_walk_leads_to_a_report(
     assert done.exit_code == 0, done.output
     assert "report" in done.output.lower()
     assert list(tmp_path.rglob("*.html"))
-
-
-def test_the_recipe_for_hdf5_files_reads_what_was_written(tmp_path: Path) -> None:
-    _hdf5(tmp_path)
-    (tmp_path / "space.py").write_text(_recipe("h5py"))
-    load_plugins(tmp_path / "space.py")
-    prepare("hdf5", prepared_root=tmp_path / "prepared", data_root=tmp_path)
-    frames = open_frames("hdf5", prepared_root=tmp_path / "prepared", leads="all")
-    np.testing.assert_allclose(frames.signal(slice(None)), X, atol=2e-3)
-    assert frames.labels.tolist() == [0, 1] * 6
-    assert frames.patient_names == tuple("012345")

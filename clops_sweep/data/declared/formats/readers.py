@@ -136,7 +136,7 @@ def from_npz(path: str | PathLike[str], signal: str = "signal", **fields: Any) -
     path = Path(path)
 
     def read(numpy: Any) -> dict[str, Any]:
-        with numpy.load(path, allow_pickle=False) as file:
+        with open_regular(path) as binary, numpy.load(binary, allow_pickle=False) as file:
             return dict(file)
 
     return _of_variables(path, opened(path, "NPZ file", "numpy", "", read), signal, fields)
