@@ -40,7 +40,7 @@ def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
     store = asked.store
     store.files.check_is_there()
     given = bool(asked.selection.given)
-    found = finished_runs(asked, asked.plan()) if given else None
+    found = finished_runs(asked, asked.plan(), standings(asked)) if given else None
     runs = store.read("runs", None if found is None else sorted(found))
     runs = runs[runs["status"] == "finished"]
     if runs.empty:

@@ -81,7 +81,7 @@ class Facts:
         """
         check_samplers(asked)
         searches = standings(asked)  # report an invalid sampler first
-        pending = [*plan.of("pending", "waiting"), *runs_to_come(asked)]
+        pending = [*plan.of("pending", "waiting"), *runs_to_come(asked, searches)]
         not_here = list(dict.fromkeys((*plan.unprepared, *unprepared(asked))))
 
         from clops_sweep.execution.jobs import Resources
@@ -90,7 +90,7 @@ class Facts:
         if resources is not None and pending:
             from clops_sweep.execution.devices import choose
 
-            choice = choose(asked, resources, finished_runs(asked, plan), len(pending))
+            choice = choose(asked, resources, finished_runs(asked, plan, searches), len(pending))
             taken, device = choice.resources, choice.words
 
         def estimated() -> Estimate | None:
@@ -110,7 +110,7 @@ def print_plan(asked: Request, resources: Resources, as_json: bool) -> None:
     """
     plan = asked.plan()
     facts = Facts.of(asked, plan, resources)
-    check_fit(asked, plan)
+    check_fit(asked, plan, facts.searches)
     held = memories(asked)
     if as_json:
         files, size = disk_for_models(asked, plan)

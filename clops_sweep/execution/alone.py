@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import math
 import sys
 import threading
 import time
@@ -28,50 +30,63 @@ def workers(
 ) -> Iterator[RunFed]:
     """Yield a function that runs the jobs of a feed; see `on_ray.workers`."""
     del resources
-    workplace = make_workplace(frames)
+    runner = JobRunner(make_workplace(frames))
 
     def run_fed(feed: Feed, relay: Relay) -> None:
-        with _marked_output():
-            _run(feed, JobRunner(workplace), display, relay)
+        lock = threading.Lock()
+        with _marked_output(), _looked_after(display, relay, lock):
+            _run(feed, runner, display, relay, lock)
         relay.check()
 
     yield run_fed
 
 
-def _run(feed: Feed, runner: JobRunner, display: Display, relay: Relay) -> None:
+def _run(feed: Feed, runner: JobRunner, display: Display, relay: Relay, lock: threading.Lock) -> None:
+    while not (display.interrupted or relay.store_error):
+        job = feed.next_job(1)
+        if job is None:  # all jobs are done, or a trial waits for runs that another trial has just recorded
+            time.sleep(0 if feed.finished else _SECONDS_BETWEEN_LOOKS)
+            return
+        parts = job.parts()
+        relay.started(parts[0])
+        runner.assign(job)
+        while not runner.done:
+            if display.interrupted or relay.store_error:
+                runner.stop()
+                return
+            reports = runner.step()
+            found = runner.rows_and_events()
+            with lock:
+                relay.pass_on(parts, found["rows"], reports, found["events"], relay.started)
+        feed.returned(job)
+
+
+@contextmanager
+def _looked_after(display: Display, relay: Relay, lock: threading.Lock) -> Iterator[None]:
+    """Write rows that are due in a thread, and interrupt this one if it does not stop in time: an epoch may hang."""
+    ended, is_main = threading.Event(), threading.current_thread() is threading.main_thread()
+
+    def look() -> None:
+        stop_at = math.inf
+        while not ended.wait(_SECONDS_BETWEEN_LOOKS):
+            with lock:
+                relay.look()
+            if display.interrupted and stop_at == math.inf:
+                display.stopping()
+                stop_at = time.monotonic() + _SECONDS_TO_STOP
+            elif is_main and time.monotonic() > stop_at:
+                _thread.interrupt_main()
+                return
+
+    thread = threading.Thread(target=look, name="looking", daemon=True)
+    thread.start()
     display.stops_in_order = True
     try:
-        while not (display.interrupted or relay.store_error):
-            job = feed.next_job(1)
-            if job is None:  # all jobs are done, or a trial waits for runs that another trial has just recorded
-                time.sleep(0 if feed.finished else _SECONDS_BETWEEN_LOOKS)
-                return
-            parts = job.parts()
-            relay.started(parts[0])
-            runner.assign(job)
-            while not runner.done:
-                if display.interrupted or relay.store_error:
-                    if display.interrupted:
-                        display.stopping()
-                    _stop(runner, _SECONDS_TO_STOP)
-                    return
-                reports = runner.step(_SECONDS_BETWEEN_LOOKS)
-                found = runner.rows_and_events()
-                relay.pass_on(parts, found["rows"], reports, found["events"], relay.started)
-                relay.look()
-            feed.returned(job)
-    except BaseException:
-        _stop(runner, 0)
-        raise
+        yield
     finally:
         display.stops_in_order = False
-
-
-def _stop(runner: JobRunner, seconds: float) -> None:
-    """Stop the current run with a checkpoint, and wait for it at most a number of seconds: it may hang in an epoch."""
-    thread = threading.Thread(target=runner.stop, name="stopping", daemon=True)
-    thread.start()
-    thread.join(seconds)
+        ended.set()
+        thread.join()
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,14 +19,13 @@ from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import StoreError
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.display.terminal import output_to
-from clops_sweep.execution.feeding.feed import Feed, GridFeed
+from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay
 from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
-from clops_sweep.execution.jobs import HeldFrames, Resources, Workplace, make_jobs
+from clops_sweep.execution.jobs import HeldFrames, Resources, Workplace
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
-from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.writing import merge_parts
@@ -39,37 +38,6 @@ _SECONDS_TO_STOP = 5.0  # for observers, at the end of an interrupted launch
 
 Feeds = Callable[[Retries, Path], Generator[Feed, None, None]]
 """Creates the feeds of a sweep, given the retry policy and the log file."""
-
-
-def run_sweep(
-    rounds: Iterable[Sequence[PlannedRun]],
-    runs: Sequence[PlannedRun],
-    frames: Mapping[DataKey, FrameSet],
-    store: RunStore,
-    resources: Resources,
-    display: Display,
-) -> None:
-    """Run pending runs, and then those that depend on them, on this machine or a cluster.
-
-    Args:
-        rounds: runs with ids. The next round is requested after the previous one, as task orders may depend on it.
-        runs: the known runs of all rounds.
-        frames: the prepared data of each run.
-        store: the store that workers write to.
-        resources: the resources of a trial.
-        display: shows the progress.
-
-    Raises:
-        UsageError, StoreError: see `run_feeds`.
-    """
-
-    def feeds(retries: Retries, log: Path) -> Generator[Feed, None, None]:
-        display.begin([run.config for run in runs], log)
-        for pending in rounds:
-            locksteps = make_jobs(pending, resources.runs_in_lockstep)
-            yield GridFeed(locksteps, retries, display, may_grow=resources.address is not None)
-
-    run_feeds(feeds, [run.run_id for run in runs if run.run_id is not None], frames, store, resources, display)
 
 
 def run_feeds(

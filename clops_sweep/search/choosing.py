@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,14 +59,15 @@ class Tuned:
         return self.space.reported(chosen) if len(chosen) == len(self.choices) else None
 
 
-def tuned(asked: Request) -> list[Tuned]:
-    """Return the requested tuned spaces with their choices.
+def tuned(asked: Request, there: Sequence[Standing] | None = None) -> list[Tuned]:
+    """Return the requested tuned spaces with their choices; `there` are its searches, if they are known.
 
     Raises:
         UsageError: a study's journal cannot be read, or it was made from another definition.
     """
     spaces = asked.selection.tuned
-    studies = {standing.space.name: standing for standing in standings(asked)} if spaces else {}
+    found = standings(asked) if spaces and there is None else there or ()
+    studies = {standing.space.name: standing for standing in found}
     return [Tuned(space, tuple(_of_studies(space, studies))) for space in spaces]
 
 

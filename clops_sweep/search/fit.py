@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import UsageError, several
@@ -13,7 +13,7 @@ from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.planning.plan import Plan
 from clops_sweep.planning.request import Request
 from clops_sweep.search.choosing import configs_of, in_order, tasks_of
-from clops_sweep.search.standing import standings
+from clops_sweep.search.standing import Standing
 
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 
-def check_fit(asked: Request, plan: Plan) -> None:
-    """Check all pending runs and trials on the data that are prepared on this machine.
+def check_fit(asked: Request, plan: Plan, there: Iterable[Standing]) -> Mapping[DataKey, FrameSet]:
+    """Check all pending runs and trials on the data that are prepared on this machine, and return these data.
 
     Raises:
         UsageError: data, scenario, strategy and network of a run do not fit, a network cannot be trained, or a search
@@ -32,7 +32,7 @@ def check_fit(asked: Request, plan: Plan) -> None:
         _check_tuning(asked, space)
     left = [run.config for run in plan.of("pending", "waiting", "failed")]
     left += [config for space in asked.selection.tuned for config in space.reported_at_bounds]
-    searches = [standing.space for standing in standings(asked) if standing.left]
+    searches = [standing.space for standing in there if not standing.complete]
     for space in searches:
         left += configs_at_bounds(space)
     for key in dict.fromkeys(config.data_key for config in left):
@@ -40,6 +40,7 @@ def check_fit(asked: Request, plan: Plan) -> None:
     frames = fitting_frames(asked, [in_order(config) for config in left if asked.data_hash(config) is not None])
     for space in (*searches, *(phase for it in asked.selection.tuned for phase in it.phases)):
         _check_validation(space, frames)
+    return frames
 
 
 def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass
 from functools import partial
 from math import isnan, nan
 from pathlib import Path
@@ -15,11 +15,10 @@ from clops_sweep.errors import DamagedStore, StoreError, UsageError, several
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.spaces.search_space import SearchSpace
-from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.search.choosing import Tuned, tuned, with_reported
-from clops_sweep.search.fit import check_fit, fitting_frames
+from clops_sweep.search.fit import check_fit
 from clops_sweep.search.standing import (
     Standing,
     check_samplers,
@@ -138,7 +137,7 @@ def launch(
     Args:
         asked: the request.
         resources: the resources of a job, and where it runs.
-        make_display: creates a display, for the grids and for each search.
+        make_display: creates the display.
         retry_failed: whether to retry failed runs and trials.
         starting: called before Ray starts, if any run is pending.
         warn: called with a sentence about each damaged part of the store that was set aside.
@@ -167,88 +166,119 @@ def _launch(
     warn: Callable[[str], None],
 ) -> Outcome:
     """Compute the unfinished runs of a request, and then those that its searches have chosen."""
-    once = partial(
-        _launch_once,
-        resources=resources,
-        make_display=make_display,
-        retry_failed=retry_failed,
-        starting=starting,
-        warn=warn,
-    )
-    asked, ran = with_reported(asked), False
-    while True:
-        outcome = once(asked)
-        outcome = replace(outcome, ran=ran or outcome.ran)
-        chosen = asked if outcome.interrupted or outcome.stopped else with_reported(asked)
-        if chosen.selection.reported == asked.selection.reported:
-            return outcome
-        asked, ran = chosen, outcome.ran
-
-
-def _launch_once(
-    asked: Request,
-    *,
-    resources: Resources,
-    make_display: MakeDisplay,
-    retry_failed: bool,
-    starting: Starting,
-    warn: Callable[[str], None],
-) -> Outcome:
-    """Compute the runs that are known by now: first those of grids, then those of searches."""
-    _check(asked, resources)
+    asked = with_reported(asked)
+    there = _check(asked, resources)
     plan = _plan_without_damage(asked, warn)
-    pending, ran = _to_do(plan, retry_failed), False
-    check_fit(asked, plan)
-    if pending or not all(it.complete for it in standings(asked)):
-        from clops_sweep.execution.devices import choose
+    pending = _to_do(plan, retry_failed)
+    frames = check_fit(asked, plan, there)
+    if not pending and all(it.complete or not (it.left or retry_failed) for it in there):
+        return _outcome(asked, plan, there, ran=False)
+    from clops_sweep.execution.devices import choose
 
-        count = len(pending) + sum(1 for _ in runs_to_come(asked))
-        choice = choose(asked, resources, finished_runs(asked, plan), max(1, count))
-        resources, make_display = choice.resources, partial(_saying, [f"device: {choice.words}"], make_display)
-    if pending:
-        frames = fitting_frames(asked, [run.config for run in pending])
+    count = len(pending) + sum(1 for _ in runs_to_come(asked, there))
+    choice = choose(asked, resources, finished_runs(asked, plan, there), max(1, count))
+    with ExitStack() as locks:
+        if asked.selection.searches:
+            from clops_sweep.search.storage import only_driver
+
+            for space in asked.selection.searches:
+                locks.enter_context(only_driver(space, asked.store.log_folder))
         _check_start(resources)
         asked.store.open_for_writing()
-        starting(plan, pending, resources)
-        from clops_sweep.execution.driver import run_sweep
+        if pending:
+            starting(plan, pending, choice.resources)
+        from clops_sweep.execution.driver import run_feeds
 
-        rounds, runs = _rounds(asked, pending, retry_failed), [*pending, *plan.of("waiting")]
+        sweep = _Sweep(asked, plan, choice.resources, retry_failed)
+        ids = [it.run_id for it in (*pending, *plan.of("waiting")) if it.run_id is not None]
         at_once = False
         with make_display() as display:
+            display.warn(f"device: {choice.words}")
             try:
-                display.finished_before(partial(_results_of, asked.store, plan))
-                run_sweep(rounds, runs, frames, asked.store, resources, display)
-                plan = _plan(asked)
+                run_feeds(partial(sweep.feeds, display), ids, frames, asked.store, choice.resources, display)
+                plan = _plan(sweep.asked)
             except KeyboardInterrupt:
                 at_once = True
             except (StoreError, OSError) as error:
-                return _outcome(asked, plan, ran=True, stopped=str(error))
-        ran = True
-        if at_once:
-            with suppress(StoreError):  # else the earlier plan stays
-                plan = _plan(asked)
-        unfinished = plan.of("pending", "waiting") or not all(it.complete for it in standings(asked))
-        unfinished = unfinished or len(asked.selection.reported) < len(asked.selection.tuned)
-        if at_once or (display.interrupted and unfinished):
-            return _outcome(asked, plan, ran=True, left=display.unfinished())
-    for space in asked.selection.searches:
-        try:
-            searched = _search(asked, space, resources, make_display, retry_failed=retry_failed)
-        except (StoreError, OSError) as error:
-            return _outcome(asked, plan, ran=True, stopped=str(error))
-        if not isinstance(searched, bool):
-            return _outcome(asked, plan, ran=True, left=searched)
-        ran = ran or searched
-    return _outcome(asked, plan, ran=ran)
+                return _outcome(asked, plan, (), ran=True, stopped=str(error))
+    if at_once:
+        with suppress(StoreError):  # else the earlier plan stays
+            plan = _plan(sweep.asked)
+    asked, there = sweep.asked, standings(asked)
+    unfinished = plan.of("pending", "waiting") or any(it.left for it in there)
+    unfinished = unfinished or len(asked.selection.reported) < len(asked.selection.tuned)
+    left = display.unfinished() if at_once or (display.interrupted and unfinished) else None
+    return _outcome(asked, plan, there, ran=True, left=left)
 
 
-@contextmanager
-def _saying(lines: list[str], make_display: MakeDisplay) -> Iterator[Display]:
-    """Enter a display; the first one prints the lines."""
-    with make_display() as display:
-        while lines:
-            display.warn(lines.pop())
-        yield display
+class _Sweep:
+    """The feeds of a launch: grids, searches, and the runs that these have chosen.
+
+    Attributes:
+        asked: the request, with the spaces that have been chosen by now.
+    """
+
+    def __init__(self, asked: Request, plan: Plan, resources: Resources, retry_failed: bool) -> None:
+        self.asked, self._plan, self._resources, self._retry_failed = asked, plan, resources, retry_failed
+        self._tried: set[str | None] = set()
+
+    def feeds(self, display: Display, retries: Retries, log: Path) -> Generator[Feed, None, None]:
+        """Yield the feeds one after another; each may depend on the results of the ones before."""
+        reported: tuple[SearchSpace, ...] | None = None
+        while reported != self.asked.selection.reported:
+            reported = self.asked.selection.reported
+            yield from self._grids(display, retries, log)
+            for space in self.asked.selection.searches:
+                yield from self._trials(space, display, retries, log)
+            self._retry_failed = False
+            self.asked = with_reported(self.asked)
+            self._plan = _plan(self.asked)
+
+    def _grids(self, display: Display, retries: Retries, log: Path) -> Iterator[Feed]:
+        """Yield the runs to compute in rounds: later rounds depend on earlier ones. No run is tried twice."""
+        from clops_sweep.execution.feeding.feed import GridFeed
+        from clops_sweep.execution.jobs import make_jobs
+
+        plan, first = self._plan, True
+        while pending := [it for it in _to_do(plan, self._retry_failed) if it.run_id not in self._tried]:
+            if first:
+                display.begin([it.config for it in (*pending, *plan.of("waiting"))], log)
+                display.finished_before(partial(_results_of, self.asked.store, plan))
+            self._tried |= {run.run_id for run in pending}
+            jobs = make_jobs(pending, self._resources.runs_in_lockstep)
+            yield GridFeed(jobs, retries, display, may_grow=self._resources.address is not None)
+            plan, first = _plan(self.asked), False
+
+    def _trials(self, space: SearchSpace, display: Display, retries: Retries, log: Path) -> Iterator[Feed]:
+        """Yield the remaining trials of a search.
+
+        Raises:
+            UsageError: its journal cannot be used.
+        """
+        from clops_sweep.execution.jobs import make_jobs
+        from clops_sweep.search.feed import SearchFeed
+        from clops_sweep.search.study import SearchStudy
+
+        asked = self.asked
+        study = SearchStudy(space, asked.store, data_hashes(asked, space))
+        if self._retry_failed:
+            study.retry_failed()
+        if study.left:
+            runs = [space.base.replace(**it) for it in space.replicates()] * study.left
+            display.begin(runs, log, f"search {space.name!r}: {several(study.left, 'trial')}, up to ")
+            jobs = partial(make_jobs, runs_in_lockstep=self._resources.runs_in_lockstep)
+            feed = SearchFeed(
+                space,
+                study,
+                asked.store,
+                asked.data_hash,
+                jobs,
+                retries,
+                retry_failed=self._retry_failed,
+                display=display,
+            )
+            feed.begin()
+            yield feed
 
 
 def _results_of(store: RunStore, plan: Plan) -> Iterator[tuple[str, dict[str, float]]]:
@@ -265,14 +295,14 @@ def _results_of(store: RunStore, plan: Plan) -> Iterator[tuple[str, dict[str, fl
         yield run.name, {it: nan if row[it] is None else row[it] for it in (f"{of_test}{name}" for name in of_run)}
 
 
-def _check(asked: Request, resources: Resources) -> None:
-    """Check the request before anything starts. Data are prepared; the store is not written to."""
+def _check(asked: Request, resources: Resources) -> list[Standing]:
+    """Check the request before anything starts, and return its searches. Only data are written."""
     configs = asked.selection.configs
     check_samplers(asked)
     resources.check()
     asked.store.check_writable()
     asked.data.prepare(config.data_key for config in configs)
-    standings(asked)
+    return standings(asked)
 
 
 def _check_start(resources: Resources) -> None:
@@ -295,70 +325,21 @@ def _check_start(resources: Resources) -> None:
 
 
 def _outcome(
-    asked: Request, plan: Plan, *, ran: bool, left: Sequence[Job] | None = None, stopped: str | None = None
+    asked: Request,
+    plan: Plan,
+    there: Sequence[Standing],
+    *,
+    ran: bool,
+    left: Sequence[Job] | None = None,
+    stopped: str | None = None,
 ) -> Outcome:
     """Return the outcome; `left` are the jobs that an interrupt ended."""
-    found = () if stopped else tuple(standings(asked))
-    choices = () if stopped or asked.shard else tuple(tuned(asked))
+    choices = () if stopped or asked.shard else tuple(tuned(asked, there))
     jobs = list(left or ())
     kept = [asked.store.has_checkpoint(job.run_ids) for job in jobs]
     runs = [len(job.run_ids) for job in jobs]
     checkpointed = sum(count for count, has in zip(runs, kept, strict=True) if has)
-    return Outcome(plan, found, asked.store, ran, left is not None, stopped, sum(runs), checkpointed, choices)
-
-
-def _search(
-    asked: Request, space: SearchSpace, resources: Resources, make_display: MakeDisplay, *, retry_failed: bool
-) -> bool | list[Job]:
-    """Run the remaining trials of a search.
-
-    Returns:
-        Whether anything ran, and the jobs that were running if the user interrupted it.
-
-    Raises:
-        UsageError: another driver is running it, or its journal cannot be used.
-        StoreError: results or trials can no longer be written.
-    """
-    from clops_sweep.search.storage import only_driver
-    from clops_sweep.search.study import SearchStudy
-
-    with only_driver(space, asked.store.log_folder):
-        study = SearchStudy(space, asked.store, data_hashes(asked, space))
-        if retry_failed:
-            study.retry_failed()
-        if not study.left:
-            return False
-        frames = fitting_frames(asked, configs_at_bounds(space))
-        _check_start(resources)
-        asked.store.open_for_writing()
-        from clops_sweep.execution.driver import run_feeds
-        from clops_sweep.execution.jobs import make_jobs
-        from clops_sweep.search.feed import SearchFeed
-
-        with make_display() as display:
-
-            def feeds(retries: Retries, log: Path) -> Generator[Feed, None, None]:
-                runs = [space.base.replace(**it) for it in space.replicates()] * study.left
-                display.begin(runs, log, f"search {space.name!r}: {several(study.left, 'trial')}, up to ")
-                jobs = partial(make_jobs, runs_in_lockstep=resources.runs_in_lockstep)
-                feed = SearchFeed(
-                    space,
-                    study,
-                    asked.store,
-                    asked.data_hash,
-                    jobs,
-                    retries,
-                    retry_failed=retry_failed,
-                    display=display,
-                )
-                feed.begin()
-                yield feed
-
-            try:
-                run_feeds(feeds, (), frames, asked.store, resources, display)
-            except KeyboardInterrupt:
-                return display.unfinished()
-        return display.unfinished() if display.interrupted else True
+    return Outcome(plan, tuple(there), asked.store, ran, left is not None, stopped, sum(runs), checkpointed, choices)
 
 
 def _plan(asked: Request) -> Plan:
@@ -373,18 +354,8 @@ def _plan_without_damage(asked: Request, warn: Callable[[str], None]) -> Plan:
     except DamagedStore:  # a part of unknown content, or one that a task order depends on
         without_damage(asked.store, None, warn)
         plan = asked.plan()
-    return asked.plan() if without_damage(asked.store, finished_runs(asked, plan), warn) else plan
+    return asked.plan() if without_damage(asked.store, finished_runs(asked, plan, standings(asked)), warn) else plan
 
 
 def _to_do(plan: Plan, retry_failed: bool) -> list[PlannedRun]:
     return plan.of("pending", "failed") if retry_failed else plan.of("pending")
-
-
-def _rounds(asked: Request, pending: list[PlannedRun], retry_failed: bool) -> Iterator[list[PlannedRun]]:
-    """Yield the runs to compute in rounds: later rounds depend on earlier ones. No run is tried twice."""
-    tried: set[str | None] = set()
-    while pending:
-        yield pending
-        tried |= {run.run_id for run in pending}
-        with storing(asked.store):
-            pending = [run for run in _to_do(asked.plan(), retry_failed) if run.run_id not in tried]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from clops_sweep.errors import UsageError
@@ -90,9 +90,9 @@ def unprepared(asked: Request) -> list[str]:
     return list(dict.fromkeys(config.data_key.words for config in configs if asked.data_hash(config) is None))
 
 
-def runs_to_come(asked: Request) -> Iterator[PlannedRun]:
+def runs_to_come(asked: Request, there: Iterable[Standing]) -> Iterator[PlannedRun]:
     """Return the runs that searches and tuning may still request, for an estimate; their parameters are not known."""
-    for standing in standings(asked):
+    for standing in there:
         base = standing.space.base
         of_a_trial = [PlannedRun(None, base.replace(**it), "pending") for it in standing.space.replicates()]
         for _ in range(standing.left):
@@ -103,11 +103,11 @@ def runs_to_come(asked: Request) -> Iterator[PlannedRun]:
             yield from [PlannedRun(None, request.config, "pending")] * len(space.seeds)
 
 
-def finished_runs(asked: Request, plan: Plan) -> set[str]:
+def finished_runs(asked: Request, plan: Plan, there: Iterable[Standing]) -> set[str]:
     """Return the runs that count as finished, including those of trials."""
     found = {str(run.run_id) for run in plan.of("finished")}
     found |= {str(run.run_id) for run in plan.of("pending")} & asked.store.without_kept()
-    records = [it.record for it in standings(asked) if it.record is not None]
+    records = [it.record for it in there if it.record is not None]
     return found.union(*(trial.run_ids for record in records for trial in record.trials))
 
 

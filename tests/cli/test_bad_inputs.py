@@ -20,7 +20,6 @@ from clops_sweep.cli.command import main
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
-from clops_sweep.search import launch as run_of_a_launch
 from clops_sweep.search.standing import data_hashes
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
@@ -523,7 +522,7 @@ def refused(place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
     monkeypatch.chdir(place)
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared))
     monkeypatch.delenv("CLOPS_DATA_ROOT", raising=False)
-    monkeypatch.setattr(run_of_a_launch, "fitting_frames", lambda *_: pytest.fail("workers would start"))
+    monkeypatch.setattr(RunStore, "open_for_writing", lambda _: pytest.fail("workers would start"))
 
     def run(arguments: list[str], space: str = GOOD) -> str:
         (place / "space.py").write_text(space, "utf-8")
@@ -600,9 +599,7 @@ def test_frames_that_were_edited(
 def test_a_temporary_folder_that_ray_cannot_use(
     refused: Refused, monkeypatch: pytest.MonkeyPatch, folder: str, free: int, expected: str
 ) -> None:
-    monkeypatch.setattr(run_of_a_launch, "fitting_frames", lambda *_: {})
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
-    monkeypatch.setattr(run_of_a_launch, "storing", lambda *_: pytest.fail("workers would start"))
     monkeypatch.delenv("RAY_TMPDIR", raising=False)
     monkeypatch.setenv("TMPDIR", folder)
     fine_tuning = run("strategy='finetune'")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import signal
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import pytest
 
 from clops_sweep.cli.command import main
 from clops_sweep.execution.display.live import Display
-from clops_sweep.planning.plan import PlannedRun
+from clops_sweep.execution.feeding.retries import Retries
+from clops_sweep.execution.reports import Finished
 from clops_sweep.store.run_store import RunStore
 from tests.stores import write_finished
 
@@ -41,20 +42,20 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path,
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
 
     def start(happens: Callable[[RunStore, Display], None], *options: str) -> int:
-        def run_sweep(
-            rounds: Iterable[list[PlannedRun]],
-            runs: Sequence[PlannedRun],
-            frames: Mapping[Any, Any],
-            store: RunStore,
-            resources: Any,
-            display: Display,
+        def run_feeds(
+            feeds: Any, pending: object, frames: object, store: RunStore, resources: object, display: Display
         ) -> None:
-            for pending in rounds:
-                for run in pending:
-                    write_finished(store, str(run.run_id), finished_tables(str(run.run_id), run.config))
+            for feed in feeds(Retries(store, 0, lambda config: None, {}), Path("log")):
+                while (job := feed.next_job(1)) is not None:
+                    for run_id, config in job.runs.items():
+                        write_finished(store, run_id, finished_tables(run_id, config))
+                    feed.report(job, Finished({}))
+                    feed.returned(job)
                 happens(store, display)
+                if display.interrupted:
+                    return
 
-        monkeypatch.setattr(importlib.import_module("clops_sweep.execution.driver"), "run_sweep", run_sweep)
+        monkeypatch.setattr(importlib.import_module("clops_sweep.execution.driver"), "run_feeds", run_feeds)
         with pytest.raises(SystemExit) as ended:
             main(["space.py", "--no-report", *options])
         assert isinstance(ended.value.code, int)

@@ -104,7 +104,7 @@ def test_every_method_of_optuna_has_its_trials_before_anything_is_reported(world
     )
     space = SearchSpace("it", RunConfig(), {"split_seed": range(3)}, seeds=range(2), search=search)
     asked = request(world, space)
-    assert len(list(runs_to_come(asked))) == 2 * 4 * 2 * 2 + 3 * 3 * 2
+    assert len(list(runs_to_come(asked, standings(asked)))) == 2 * 4 * 2 * 2 + 3 * 3 * 2
     for done, phase in enumerate(asked.selection.searches):
         assert [it.chosen is None for it in tuned(asked)[0].choices] == [not done, True, False]
         assert not pending(request(world, space))

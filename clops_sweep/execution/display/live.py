@@ -171,8 +171,10 @@ class SweepDisplay:
     def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
         """Start with a number of pending runs; print it and the path of the log."""
         self._pending, self._of_search = len(runs), bool(of)
+        self._finished = self._failed = self._left_out = 0
+        self._best, self._best_trial = BestCell(), ""
         self._time_left = TimeLeft(runs) if self._is_live else None
-        self._progress.update(self._bar, total=self._pending)
+        self._progress.update(self._bar, total=self._pending, completed=0)
         to_do = f"{of}{several(self._pending, 'run')} to do"
         if self._is_live:
             self._print(to_do)
@@ -260,8 +262,9 @@ class SweepDisplay:
 
     def stopping(self) -> None:
         """Show that the sweep is stopping."""
-        self._doing = "stopping"
-        self._print("stopping: running trials are being checkpointed (Ctrl-C again stops at once)")
+        if self._doing != "stopping":
+            self._doing = "stopping"
+            self._print("stopping: running trials are being checkpointed (Ctrl-C again stops at once)")
 
     def warn(self, text: str) -> None:
         """Print a warning on a separate line."""

@@ -9,15 +9,14 @@ from typing import Protocol
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.jobs import Job
-from clops_sweep.execution.reports import Finished, Report, WorkerDied, ends
-from clops_sweep.planning.costs import Costs, kind_of
+from clops_sweep.execution.reports import Report, WorkerDied, ends
 
-SECONDS = 30.0
-"""Target duration of a job in seconds: a hundred times the overhead of its start and end."""
+_MOST_LOCKSTEPS = 64
+"""Locksteps of a job at most: with runs of 10 ms, its start and end take a hundredth of the time."""
 
 _FEWEST_AHEAD = 4  # on a cluster that has no machine yet
 
-_JOBS_A_PLACE = 2
+_JOBS_A_PLACE = 4
 """Jobs per place that should remain, so that the last workers end at about the same time."""
 
 
@@ -48,10 +47,9 @@ class Feed(Protocol):
 
 
 class GridFeed:
-    """Hands out locksteps in order, as many per job as last `SECONDS`, estimated from similar ones.
+    """Hands out locksteps in order, several per job: fewer as fewer remain.
 
-    A lockstep of unknown or long duration is a job of its own. Jobs are formed on request. Parts that a worker returns
-    or loses are queued at the end.
+    Jobs are formed on request. Parts that a worker returns or loses are queued at the end.
 
     Args:
         locksteps: the runs in order; each lockstep is a job of one part.
@@ -73,7 +71,6 @@ class GridFeed:
         self._under_way: set[Job] = set()
         self._ended: set[Job] = set()
         self._retries, self._display = retries, display
-        self._costs = Costs()
         self.error: str | None = None
 
     @property
@@ -87,24 +84,14 @@ class GridFeed:
         out = places + max(places, _FEWEST_AHEAD) if self._may_grow else places
         if self.error is not None or not self._waiting or len(self._under_way) >= out:
             return None
-        most = -(-len(self._waiting) // (_JOBS_A_PLACE * places))
-        parts = [self._waiting.popleft()]
-        seconds = self._seconds(parts[0])
-        while self._waiting and len(parts) < most and seconds is not None:
-            more = self._seconds(self._waiting[0])
-            if more is None or seconds + more > SECONDS:
-                break
-            parts.append(self._waiting.popleft())
-            seconds += more
+        count = min(max(len(self._waiting) // (_JOBS_A_PLACE * places), 1), _MOST_LOCKSTEPS)
+        parts = [self._waiting.popleft() for _ in range(count)]
         job = Job.joined(parts)
         self._under_way.add(job)
         return job
 
     def report(self, job: Job, report: Report) -> None:
         """Handle a report of a part of a job."""
-        if isinstance(report, Finished) and report.seconds is not None:
-            for config in job.configs:
-                self._costs.add(kind_of(vars(config)), report.seconds / len(job.configs))
         if ends(report):
             self._ended.add(job)
 
@@ -118,11 +105,6 @@ class GridFeed:
         if left:
             self._waiting.extend(self._after_death(left[0], death))
             self._waiting.extend(left[1:])
-
-    def _seconds(self, lockstep: Job) -> float | None:
-        """Return the expected seconds of a lockstep."""
-        found = self._costs.seconds(kind_of(vars(lockstep.configs[0])))
-        return None if found is None else found * len(lockstep.configs)
 
     def _left_of(self, job: Job) -> list[Job]:
         """Return the parts of an ended job that were not reported as ended."""

@@ -86,7 +86,7 @@ class Observers:
 
     def _work(self) -> None:
         raised: set[RequestedObserver] = set()
-        for event in iter(self._queue.get, None):
+        while (event := self._queue.get()) is not None:
             for observer in () if self._closed else list(self._made):
                 self._called = observer.name, time.monotonic()
                 try:

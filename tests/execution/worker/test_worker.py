@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -286,13 +285,12 @@ def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: 
     stopped.take_up(1)
     progress = stopped.step()
     assert isinstance(progress, Running)
-    time.sleep(SECONDS_PER_STEP)  # nobody asks for another step, and it goes on
     stopped.call("stop")
     (saved,) = actor.checkpoints.iterdir()
     state = torch.load(saved, weights_only=True)  # tensors, numbers and text alone
     assert state["run_ids"] == list(stopped.ids[1])
     task, epoch = state["task"] + 1, state["epoch"]
-    assert (task, epoch) > (progress.task, progress.epoch)
+    assert (task, epoch) == (progress.task, progress.epoch)
     assert RunStore(actor.results).statuses() == {}
 
     actor.take_up(3)
