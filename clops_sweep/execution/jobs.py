@@ -25,7 +25,7 @@ from clops_sweep.experiment.limits import (
     Limit,
     check_limits,
 )
-from clops_sweep.experiment.plugins.registry import Plugin
+from clops_sweep.experiment.plugins.declarations import Plugin
 from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.machine import available_cores, check_gpu
 from clops_sweep.planning.plan import PlannedRun

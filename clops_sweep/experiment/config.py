@@ -332,7 +332,26 @@ class RunConfig(BaseModel):
         return None if value is None else groups_of_classes(value)
 
     @model_validator(mode="after")
-    def _scenario_fits(self) -> Self:
+    def _is_valid(self) -> Self:
+        if self.split is not None:
+            fold_of(self.split)
+        given = {name: _checked(name, value) for name, value in (self.__pydantic_extra__ or {}).items()}
+        for name, instead_of in IN_PLACE_OF.items():
+            if given.get(name) is not None and instead_of in given:
+                raise ValueError(f"{name} and {instead_of} are both given; expected one of them")
+        self._set_options(given)
+        self._check_combination()
+        return self
+
+    def _check_combination(self) -> None:
+        self._check_scenario()
+        self._check_validation_set()
+        self._check_encoder()
+        if self.stream == "online":
+            self._check_stream()
+        self._check_options()
+
+    def _check_scenario(self) -> None:
         info = DATASETS[self.dataset]
         if not (info.has(self.scenario) or self.scenario in SCENARIOS.added):
             raise ValueError(
@@ -352,16 +371,8 @@ class RunConfig(BaseModel):
             )
         if isinstance(self.task_order, tuple) and sorted(self.task_order) != list(range(len(self.task_order))):
             raise ValueError(f"task_order {shown(list(self.task_order))} is not a permutation of 0..N-1")
-        return self
 
-    @model_validator(mode="after")
-    def _split_is_a_fold(self) -> Self:
-        if self.split is not None:
-            fold_of(self.split)
-        return self
-
-    @model_validator(mode="after")
-    def _one_validation_set(self) -> Self:
+    def _check_validation_set(self) -> None:
         if self.split is not None and self.validation is not None:
             raise ValueError(
                 f"split = {self.split!r} has a validation set of its own; expected no validation = {self.validation:g}"
@@ -370,10 +381,8 @@ class RunConfig(BaseModel):
             raise ValueError(
                 "curves = 'test' is for data without a validation set, which split and validation make; leave it out"
             )
-        return self
 
-    @model_validator(mode="after")
-    def _changes_no_features(self) -> Self:
+    def _check_encoder(self) -> None:
         if self.lora_rank:
             if self.encoder is None:
                 raise ValueError(f"lora_rank = {self.lora_rank}: adapts an encoder; name one, or leave lora_rank out")
@@ -387,12 +396,8 @@ class RunConfig(BaseModel):
                 f"augment = {self.augment!r} changes signals, and features are computed once; leave out augment or "
                 "encoder, or set lora_rank"
             )
-        return self
 
-    @model_validator(mode="after")
-    def _stream_is_told_no_tasks(self) -> Self:
-        if self.stream != "online":
-            return self
+    def _check_stream(self) -> None:
         if not STRATEGIES.declaration(self.strategy).online:
             able = [name for name in STRATEGIES if STRATEGIES.declaration(name).online]
             raise ValueError(
@@ -405,19 +410,8 @@ class RunConfig(BaseModel):
                     f"{name} = {value!r} needs whole tasks, and stream = 'online' has one pass over batches; leave it "
                     "out"
                 )
-        return self
 
-    @model_validator(mode="after")
-    def _options_are_valid(self) -> Self:
-        given = {name: _checked(name, value) for name, value in (self.__pydantic_extra__ or {}).items()}
-        for name, instead_of in IN_PLACE_OF.items():
-            if given.get(name) is not None and instead_of in given:
-                raise ValueError(f"{name} and {instead_of} are both given; expected one of them")
-        self._set_options(given)
-        return self
-
-    @model_validator(mode="after")
-    def _options_fit(self) -> Self:
+    def _check_options(self) -> None:
         if self.encoder is not None and not self.lora_rank and "perturbation_std" in self.options:
             raise ValueError(
                 f"acquisition = {self.options['acquisition']!r} perturbs signals, and features are computed once; "
@@ -427,7 +421,6 @@ class RunConfig(BaseModel):
         for name, value in self.options.items() if self.stream == "online" else ():
             if (name, value) == ("memory_division", "task_balanced") or (name == "er_flip_strength" and value):
                 raise ValueError(f"{name} = {shown(value)} needs whole tasks, which stream = 'online' does not tell")
-        return self
 
     def _set_options(self, given: Mapping[str, Any]) -> None:
         """Set the options that the plug-ins use, given or default, and keep the rest aside."""
@@ -581,25 +574,8 @@ class RunConfig(BaseModel):
 class _AnyCombination(RunConfig):
     """A config whose fields are valid by themselves, but perhaps not together."""
 
-    @model_validator(mode="after")
-    def _scenario_fits(self) -> Self:
-        return self
-
-    @model_validator(mode="after")
-    def _one_validation_set(self) -> Self:
-        return self
-
-    @model_validator(mode="after")
-    def _changes_no_features(self) -> Self:
-        return self
-
-    @model_validator(mode="after")
-    def _stream_is_told_no_tasks(self) -> Self:
-        return self
-
-    @model_validator(mode="after")
-    def _options_fit(self) -> Self:
-        return self
+    def _check_combination(self) -> None:
+        """Accept all."""
 
 
 def _registered(kind: str, value: str) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.plugins.options import FloatOption, IntOption
 
 _SMALLEST_SHARE = 0.01
@@ -20,7 +19,7 @@ class _GpuOption(FloatOption):
 
     def checked(self, value: Any) -> float:
         """Return the value as it is stored; see the base class."""
-        share: float | None = super().checked(value) if self._of_this_kind(value) else None
+        share = self._read(value)
         if share is None or not (share == 0 or _SMALLEST_SHARE <= share <= 1 or (share > 1 and share.is_integer())):
             raise ValueError(f"expected 0, a share from {_SMALLEST_SHARE} to 1, or a whole number")
         return share
@@ -80,7 +79,4 @@ def check_limits(it: object, limits: Mapping[str, Limit], where: str = "") -> No
         value = getattr(it, name)
         if value is None and getattr(type(it), name, ...) is None:
             continue
-        try:
-            object.__setattr__(it, name, limit.checked(value))
-        except ValueError as error:
-            raise UsageError(f"{where}{name} = {shown(value)}: {error}") from None
+        object.__setattr__(it, name, limit.stored(f"{where}{name}", value))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.plugins.declarations import BY_LOSS
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 
 
 def computed_alone(strategy: str) -> bool:
     """Return whether a strategy is defined by a loss, and computes one run at a time."""
-    added = STRATEGIES.added.get(strategy)
-    return strategy in BY_LOSS or (added is not None and callable(getattr(added.member, "loss", None)))
+    return STRATEGIES.declaration(strategy).alone
 
 
 def free_fields(strategy: str) -> frozenset[str]:

@@ -419,7 +419,7 @@ OBSERVED: dict[str, tuple[Callable[..., Any], str]] = {
 
 @pytest.mark.parametrize("name", OBSERVED)
 def test_a_hostile_observer_costs_no_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OBSERVERS, "_added", {})
+    monkeypatch.setattr(OBSERVERS, "_plugins", dict(OBSERVERS.built_in))
     function, sentence = OBSERVED[name]
     observer("hostile")(function)
     calls: list[object] = []

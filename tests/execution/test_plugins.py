@@ -256,7 +256,7 @@ def test_one_that_arrives_as_something_else_fails_whoever_uses_it() -> None:
 
 
 def test_modules_beside_a_file_go_with_what_makes_use_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ACQUISITION_FUNCTIONS, "_added", {})
+    monkeypatch.setattr(ACQUISITION_FUNCTIONS, "_plugins", dict(ACQUISITION_FUNCTIONS.built_in))
     for number, name in enumerate(("a", "b")):
         folder = tmp_path / name
         folder.mkdir()

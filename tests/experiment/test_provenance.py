@@ -55,7 +55,7 @@ def by_device(frames):
 @pytest.fixture(autouse=True)
 def as_if_new(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     for registry in REGISTRIES.values():
-        monkeypatch.setattr(registry, "_added", {})
+        monkeypatch.setattr(registry, "_plugins", dict(registry.built_in))
     monkeypatch.setattr(DATASETS, "added", {})
     monkeypatch.setattr(DATASETS, "_declared", {})
     before = dict(ORIGINS)

@@ -11,7 +11,8 @@ from clops_sweep.execution.jobs import Job, Workplace
 from clops_sweep.execution.reports import Begun, Recorded, Report, ends
 from clops_sweep.execution.worker.lockstep_runner import LockstepRunner
 from clops_sweep.experiment.events import Event
-from clops_sweep.experiment.plugins.registry import REGISTRIES, Plugin
+from clops_sweep.experiment.plugins.declarations import Plugin
+from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.store.run_store import RunStore
 
 _SECONDS_PER_STEP = 1.0

@@ -88,6 +88,7 @@ class Declaration:
         online: strategies: whether it works without knowing where tasks begin and end.
         own_head: strategies: whether it computes the weights of the network's last linear layer without gradients.
         unused: strategies: config fields that have no effect on it.
+        alone: strategies: whether it is defined by a loss, and computes one run at a time.
         fixed_features: strategies: whether it computes its head from features that no longer change.
         canonical: built-in strategies: maps options to those with an effect. Raises ValueError for values that are
             invalid together.
@@ -106,10 +107,22 @@ class Declaration:
     online: bool = False
     own_head: bool = False
     unused: Collection[str] = ()
+    alone: bool = False
     fixed_features: bool = False
     canonical: Canonical = dict
     encoder: DeclaredEncoder | None = None
     revision: int = 0
+
+
+NOTHING = Declaration()
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A registered member and its declaration; a built-in member is "module:attribute", imported on first use."""
+
+    member: Any
+    declaration: Declaration = NOTHING
 
 
 def _perturbation_std(config: Any) -> float:
@@ -209,10 +222,14 @@ def _er(options: Values) -> Values:
     return options
 
 
-def _with_own_head(options: Options, **declared: Any) -> Declaration:
+def _method(member: str, options: Options = NOTHING.options, **declared: Any) -> Plugin:
+    return Plugin(f"clops_sweep.learning.{member}", Declaration(options, **declared))
+
+
+def _with_own_head(member: str, options: Options, **declared: Any) -> Plugin:
     """Declare a strategy that computes the weights of the network's last linear layer."""
-    given: dict[str, Any] = {"fixed_features": True} | declared
-    return Declaration(options, per_class_outputs=True, heads=("linear",), own_head=True, **given)
+    given = {"per_class_outputs": True, "heads": ("linear",), "own_head": True, "fixed_features": True} | declared
+    return _method(member, options, **given)
 
 
 def _ewc(options: Values) -> Values:
@@ -222,23 +239,31 @@ def _ewc(options: Values) -> Values:
 _BETA = ("storage_function", "beta_learning_rate", "beta_penalty")
 _LOCKSTEP = (*_BETA, "storage_order", "weight_replay", "acquisition", "mc_samples", "perturbation_std")
 
-STRATEGIES: Mapping[str, Declaration] = {
-    "clops": Declaration(
+STRATEGIES: Mapping[str, Plugin] = {
+    "clops": _method(
+        "strategies.clops:CLOPS",
         _using("storage_fraction", "acquisition_fraction", "acquisition", "acquire_every", "storage_order")
         | _using(*_BETA, "weight_replay"),
         lockstep=_LOCKSTEP,
         online=True,
         canonical=_clops,
     ),
-    "finetune": Declaration(online=True),
-    "multitask": Declaration(),
-    "gem": Declaration(_using("storage_fraction")),
-    "mir": Declaration(_using("storage_fraction", "acquisition_fraction", "replay_ratio")),
-    "replay": Declaration(
-        _using("storage_fraction", "acquisition_fraction", "acquire_every"), online=True, canonical=_replay
+    "finetune": _method("strategies.finetune:FineTuning", online=True),
+    "multitask": _method("strategies.multitask:MultiTask"),
+    "gem": _method("strategies.gem:GradientEpisodicMemory", _using("storage_fraction")),
+    "mir": _method(
+        "strategies.mir:MaximallyInterferedRetrieval",
+        _using("storage_fraction", "acquisition_fraction", "replay_ratio"),
     ),
-    "joint": Declaration(),
-    "ewc": Declaration(
+    "replay": _method(
+        "strategies.replay:ExperienceReplay",
+        _using("storage_fraction", "acquisition_fraction", "acquire_every"),
+        online=True,
+        canonical=_replay,
+    ),
+    "joint": _method("strategies.joint:JointTraining"),
+    "ewc": _method(
+        "strategies.ewc:ElasticWeightConsolidation",
         {
             "ewc_strength": FloatOption(
                 400.0,
@@ -256,18 +281,21 @@ STRATEGIES: Mapping[str, Declaration] = {
         lockstep=("ewc_strength", "ewc_decay"),
         canonical=_ewc,
     ),
-    "si": Declaration(
+    "si": _method(
+        "strategies.si:SynapticIntelligence",
         {
             "si_strength": FloatOption(1.0, ge=0, log=True, description="c: weight of the penalty"),
             "si_damping": FloatOption(1e-3, gt=0, log=True, description="xi: damping of the importance"),
         },
         lockstep=("si_strength", "si_damping"),
     ),
-    "mas": Declaration(
+    "mas": _method(
+        "strategies.mas:MemoryAwareSynapses",
         {"mas_strength": FloatOption(1.0, ge=0, log=True, description="lambda: weight of the penalty")},
         lockstep=("mas_strength",),
     ),
-    "lwf": Declaration(
+    "lwf": _method(
+        "strategies.lwf:LearningWithoutForgetting",
         {
             "lwf_strength": FloatOption(1.0, ge=0, log=True, description="weight of the distillation loss"),
             "lwf_temperature": FloatOption(
@@ -276,7 +304,8 @@ STRATEGIES: Mapping[str, Declaration] = {
         },
         lockstep=("lwf_strength", "lwf_temperature"),
     ),
-    "er": Declaration(
+    "er": _method(
+        "strategies.er:TinyEpisodicMemory",
         _using("memory_fraction", "memory_size", "memory_division", "replay_ratio")
         | {
             "er_storage_order": ChoiceOption(
@@ -298,13 +327,15 @@ STRATEGIES: Mapping[str, Declaration] = {
         online=True,
         canonical=_er,
     ),
-    "er_ace": Declaration(
+    "er_ace": _method(
+        "strategies.er_ace:AsymmetricCrossEntropy",
         _using("memory_fraction", "memory_size", "memory_division", "replay_ratio"),
         per_class_outputs=True,
         heads=("linear", "cosine"),  # its loss is a softmax
         revision=1,  # the memory is filled during the task
     ),
-    "aser": Declaration(
+    "aser": _method(
+        "strategies.aser:AdversarialShapley",
         _using("memory_fraction", "memory_size", "replay_ratio")
         | {
             "aser_neighbours": IntOption(
@@ -322,7 +353,8 @@ STRATEGIES: Mapping[str, Declaration] = {
         },
         per_class_outputs=True,
     ),
-    "derpp": Declaration(
+    "derpp": _method(
+        "strategies.derpp:DarkExperienceReplay",
         _using("memory_fraction", "memory_size", "replay_ratio")
         | {
             "derpp_alpha": FloatOption(0.1, ge=0, description="weight of the distance to the stored logits"),
@@ -330,7 +362,8 @@ STRATEGIES: Mapping[str, Declaration] = {
         },
         online=True,
     ),
-    "agem": Declaration(
+    "agem": _method(
+        "strategies.agem:AveragedGEM",
         _using("memory_fraction", "memory_size")
         | {
             "agem_batch_size": IntOption(
@@ -339,10 +372,16 @@ STRATEGIES: Mapping[str, Declaration] = {
         },
         online=True,
     ),
-    "gdumb": Declaration(_using("memory_fraction", "memory_size")),
-    "icarl": _with_own_head(_using("memory_fraction", "memory_size"), fixed_features=False, unused=("class_weights",)),
-    "ncm": _with_own_head({}),
+    "gdumb": _method("strategies.gdumb:GreedyDumb", _using("memory_fraction", "memory_size")),
+    "icarl": _with_own_head(
+        "strategies.icarl:IncrementalClassifier",
+        _using("memory_fraction", "memory_size"),
+        fixed_features=False,
+        unused=("class_weights",),
+    ),
+    "ncm": _with_own_head("strategies.ncm:NearestClassMean", {}),
     "slda": _with_own_head(
+        "strategies.slda:StreamingLDA",
         {
             "slda_shrinkage": FloatOption(
                 1e-4, gt=0, le=1, log=True, description="epsilon: weight of the identity in the shrunk covariance"
@@ -351,6 +390,7 @@ STRATEGIES: Mapping[str, Declaration] = {
         online=True,
     ),
     "ranpac": _with_own_head(
+        "strategies.ranpac:RandomProjections",
         _using("projection_size")
         | {
             "ranpac_ridge": FloatOption(
@@ -362,16 +402,14 @@ STRATEGIES: Mapping[str, Declaration] = {
         },
         online=True,
     ),
-    "acil": _with_own_head(_using("projection_size", "acil_ridge"), revision=1),  # the projection is uniform
-    "ts_acl": _with_own_head(_using("projection_size", "acil_ridge"), revision=1),
-}
-"""Defaults are those of the authors: for Atari games (Kirkpatrick et al.) and split MNIST (Zenke et al.).
-
-The decay of online EWC is a common choice.
-"""
-
-BY_LOSS: Mapping[str, Declaration] = {
-    "flip_penalty": Declaration(
+    "acil": _with_own_head(
+        "strategies.acil:AnalyticLearning", _using("projection_size", "acil_ridge"), revision=1
+    ),  # the projection is uniform
+    "ts_acl": _with_own_head(
+        "strategies.ts_acl:TimeSeriesAnalyticLearning", _using("projection_size", "acil_ridge"), revision=1
+    ),
+    "flip_penalty": _method(
+        "by_loss.flip_penalty:FlipPenalty",
         {
             "flip_strength": FloatOption(
                 1.0,
@@ -379,21 +417,24 @@ BY_LOSS: Mapping[str, Declaration] = {
                 log=True,
                 description="weight of the distance to the logits before the task, where they were right",
             )
-        }
+        },
+        alone=True,
     ),
 }
-"""Declarations of the built-in strategies that are written as a loss and compute one run at a time."""
+"""Defaults are those of the authors: for Atari games (Kirkpatrick et al.) and split MNIST (Zenke et al.).
 
-NOTHING = Declaration()
-_BY_DROPOUT = Declaration(_using("mc_samples"))
-_BY_PERTURBATION = Declaration(_using("mc_samples", "perturbation_std"))
+The decay of online EWC is a common choice.
+"""
+
+_SAMPLED = Declaration(_using("mc_samples"))
+_PERTURBED = Declaration(_using("mc_samples", "perturbation_std"))
 
 ACQUISITION_FUNCTIONS: Mapping[str, Declaration] = {
-    "bald_mcd": _BY_DROPOUT,
-    "bald_mcp": _BY_PERTURBATION,
-    "balc_kld": _BY_PERTURBATION,
-    "entropy": _BY_DROPOUT,
-    "variation_ratio": _BY_DROPOUT,
+    "bald_mcd": _SAMPLED,
+    "bald_mcp": _PERTURBED,
+    "balc_kld": _PERTURBED,
+    "entropy": _SAMPLED,
+    "variation_ratio": _SAMPLED,
     "random": NOTHING,
 }
 SCENARIOS: Mapping[str, Declaration] = {

@@ -104,10 +104,9 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
     lacking = [method for method in _OF_A_STRATEGY if not callable(getattr(member, method, None))]
     if isinstance(member, type) and lacking:
         raise UsageError(f"{expected}; {described(member)} has no method {lacking[0]!r}")
-    loss = getattr(member, "loss", None)
-    if getattr(loss, "__isabstractmethod__", False):
+    if getattr(getattr(member, "loss", None), "__isabstractmethod__", False):
         raise UsageError(f"{expected} with a method loss(batch); {described(member)} has none")
-    if callable(loss) and declaration.lockstep:
+    if declaration.alone and declaration.lockstep:
         raise UsageError(f"strategy {name!r}: is written as a loss, and computes one run at a time; leave out lockstep")
     if not isinstance(getattr(member, "joint", None), bool):
         raise UsageError(f"{expected}; {described(member)} has no `joint` that is True or False")
@@ -278,8 +277,8 @@ def encoder(
     what = f"encoder {shown(name)}"
     takes = EncoderInput(
         _channels(what, channels),
-        _number(what, "sampling_rate", sampling_rate, FloatOption(None, gt=0, le=1e9)),
-        _number(what, "samples", samples, IntOption(None, ge=1, le=2**26)),
+        FloatOption(None, gt=0, le=1e9).stored(f"{what}: sampling_rate", sampling_rate),
+        IntOption(None, ge=1, le=2**26).stored(f"{what}: samples", samples),
         frozenset(_names(what, "adapt", adapt, get_args(AdaptRule))),
         None if normalize is None else _names(what, "normalize", [normalize], get_args(Normalization))[0],
     )
@@ -302,19 +301,12 @@ def _check_encoder(name: str, member: Any, _: Declaration) -> None:
 
 def _channels(what: str, value: Any) -> int | tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        count: int = _number(what, "channels", value, IntOption(1, ge=1, le=100_000))
+        count: int = IntOption(1, ge=1, le=100_000).stored(f"{what}: channels", value)
         return count
     names = tuple(_names(what, "channels", value))
     if not names or len(set(names)) < len(names):
         raise UsageError(f"{what}: channels = {shown(value)}: expected a number, or names that differ")
     return names
-
-
-def _number(what: str, argument: str, value: Any, option: Option) -> Any:
-    try:
-        return option.checked(value)
-    except ValueError as error:
-        raise UsageError(f"{what}: {argument} = {shown(value)}: {error}") from None
 
 
 def _names(what: str, argument: str, value: Any, known: Sequence[str] | None = None) -> list[str]:

@@ -1,8 +1,12 @@
-"""Options: hyperparameters that plug-ins declare, with bounds and defaults."""
+"""Options: hyperparameters that plug-ins declare, with bounds and defaults.
+
+`Option.checked` is the one gate for values: of options, of `RunConfig`'s fields and of the arguments of a launch.
+"""
 
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields
@@ -21,26 +25,56 @@ _MOST = 2**63  # integers are stored as int64
 LARGEST = 2**31 - 1
 """Largest integer of kernels. Searches without a custom distribution stay below it."""
 
+_BOUNDS: Mapping[str, tuple[Callable[[float, float], bool], str]] = {
+    "gt": (operator.gt, "more than"),
+    "ge": (operator.ge, "at least"),
+    "lt": (operator.lt, "less than"),
+    "le": (operator.le, "at most"),
+}
+
 
 @dataclass(frozen=True)
 class Option(ABC):
     """A hyperparameter: one definition for all plug-ins that use it.
 
     Attributes:
-        default: default value, or a function of the config's fields except the seeds.
+        default: default value, stored as a config stores an equal value, or a function of the config's fields except
+            the seeds.
         description: its meaning, for documentation.
         kind: type of the stored value.
+
+    Raises:
+        UsageError: the default is not a value that the option can have.
     """
 
     default: Any
     description: str = field(default="", kw_only=True, compare=False)
     kind: ClassVar[type] = str
 
+    def __post_init__(self) -> None:
+        if not callable(self.default):
+            object.__setattr__(self, "default", self.stored("default", self.default))
+
     def __str__(self) -> str:
         """Return the definition without omitted arguments."""
         pairs = ((it.name, getattr(self, it.name)) for it in fields(self) if it.compare)
         written = [f"{name}={value!r}" for name, value in pairs if value is not None and value is not False]
         return f"{type(self).__name__}({', '.join(written)})"
+
+    def stored(self, name: str, value: Any) -> Any:
+        """Return a value as it is stored.
+
+        Args:
+            name: what has the value, for the message.
+            value: the value.
+
+        Raises:
+            UsageError: the option cannot have it.
+        """
+        try:
+            return self.checked(value)
+        except ValueError as error:
+            raise UsageError(f"{name} = {shown(value)}: {error}") from None
 
     @abstractmethod
     def checked(self, value: Any) -> Any:
@@ -60,14 +94,20 @@ class Option(ABC):
 
 
 @dataclass(frozen=True)
-class _NumberOption(Option):
-    """A number and its bounds.
+class FloatOption(Option):
+    """A real number, such as ``FloatOption(100.0, gt=0, log=True)``.
+
+    By default, a search samples between its bounds; on a logarithmic scale, a bound that is missing or 0 is replaced by
+    a hundredth or a hundred times the default.
 
     Attributes:
         default: default value; None for an optional one.
         gt, ge, lt, le: bounds, as pydantic and Optuna name them: greater than, greater or equal, less than, less or
             equal; at most one on each side.
         log: whether a search samples it on a logarithmic scale.
+
+    Raises:
+        UsageError: the default is not a number, or is out of bounds.
     """
 
     default: float | Callable[[Any], float] | None
@@ -76,25 +116,21 @@ class _NumberOption(Option):
     lt: float | None = None
     le: float | None = None
     log: bool = False
+    kind: ClassVar[type] = float
+    _what: ClassVar[str] = "a number"
 
     def __post_init__(self) -> None:
-        _store_default(self)
+        super().__post_init__()
         if self.log and isinstance(self.default, float | int) and not self.default > 0:
             raise UsageError(f"default = {shown(self.default)}: expected more than 0 on a logarithmic scale")
 
-    @property
-    def _what(self) -> str:
-        return "a number"
-
-    def _of_this_kind(self, value: Any) -> bool:
+    def _read(self, value: Any) -> float | None:
+        """Return a number as a plain Python number, identical for equal numbers; None for anything else."""
         try:
-            return is_number(value) and math.isfinite(value)
+            finite = is_number(value) and math.isfinite(value)
         except OverflowError:  # an integer beyond the largest float
-            return False
-
-    def _stored(self, value: Any) -> Any:
-        """Return a value as a plain Python number, identical for equal values."""
-        return float(value if isinstance(value, float) else as_python(value)) + 0.0  # -0.0 becomes 0.0
+            return None
+        return float(value if isinstance(value, float) else as_python(value)) + 0.0 if finite else None
 
     def checked(self, value: Any) -> Any:
         """Return the value as it is stored.
@@ -104,55 +140,18 @@ class _NumberOption(Option):
         """
         if value is None and self.default is None:
             return None
-        if not self._of_this_kind(value):
+        number = self._read(value)
+        if number is None:
             raise ValueError(f"expected {self._what}{'' if is_number(value) else f', not {kind_in_words(value)}'}")
-        value = self._stored(value)
-        kept = [
-            (self.gt, value > self.gt if self.gt is not None else True, "more than"),
-            (self.ge, value >= self.ge if self.ge is not None else True, "at least"),
-            (self.lt, value < self.lt if self.lt is not None else True, "less than"),
-            (self.le, value <= self.le if self.le is not None else True, "at most"),
-        ]
-        if not all(holds for _, holds, _ in kept):
-            bounds = " and ".join(f"{words} {_written(bound)}" for bound, _, words in kept if bound is not None)
-            raise ValueError(f"expected {self._what}, {bounds}")
-        return value
-
-    def _range(self) -> tuple[float, float]:
-        """Return the bounds of the default distribution.
-
-        Raises:
-            ValueError: a bound is missing.
-        """
-        low, high = _first(self.ge, self._above(self.gt)), _first(self.le, self._below(self.lt))
-        high = None if high is not None and high >= LARGEST else high
-        if self.log and isinstance(self.default, float | int):
-            lowest = _first(self.ge, self.gt)
-            low = self.default / _APART if lowest is None or lowest <= 0 else low
-            high = self.default * _APART if high is None else high
-        if low is None or high is None:
-            raise ValueError("it is declared without a bound on each side")
-        return low, high
-
-    def _above(self, bound: float | None) -> float | None:
-        return None if bound is None else math.nextafter(bound, math.inf)
-
-    def _below(self, bound: float | None) -> float | None:
-        return None if bound is None else math.nextafter(bound, -math.inf)
-
-
-@dataclass(frozen=True)
-class FloatOption(_NumberOption):
-    """A real number, such as ``FloatOption(100.0, gt=0, log=True)``.
-
-    By default, a search samples between its bounds; on a logarithmic scale, a bound that is missing or 0 is replaced by
-    a hundredth or a hundred times the default.
-
-    Raises:
-        UsageError: the default is out of bounds, or a bound is not a number.
-    """
-
-    kind: ClassVar[type] = float
+        bounds = [(name, bound) for name in _BOUNDS if (bound := getattr(self, name)) is not None]
+        if not all(_BOUNDS[name][0](number, bound) for name, bound in bounds):
+            raise ValueError(
+                f"expected {self._what}, "
+                + " and ".join(
+                    f"{_BOUNDS[name][1]} {bound:{',' if isinstance(bound, int) else 'g'}}" for name, bound in bounds
+                )
+            )
+        return number
 
     def distribution(self) -> BaseDistribution:
         """Return the default distribution of a search.
@@ -160,21 +159,39 @@ class FloatOption(_NumberOption):
         Raises:
             ValueError: bounds are missing.
         """
-        from optuna.distributions import FloatDistribution
+        from optuna.distributions import FloatDistribution, IntDistribution
 
-        return FloatDistribution(*self._range(), log=self.log)
+        whole = self.kind is int
+        next_to = (lambda bound, other: bound + math.copysign(1, other)) if whole else math.nextafter
+        low = next_to(self.gt, math.inf) if self.gt is not None else self.ge
+        high = next_to(self.lt, -math.inf) if self.lt is not None else self.le
+        high = None if high is not None and high >= LARGEST else high
+        if self.log and isinstance(self.default, float | int):
+            low = self.default / _APART if low is None or low < next_to(0, math.inf) or self.gt == 0 else low
+            high = self.default * _APART if high is None else high
+        if low is None or high is None:
+            raise ValueError("it is declared without a bound on each side")
+        return (
+            IntDistribution(math.ceil(low), math.floor(high), self.log)
+            if whole
+            else FloatDistribution(low, high, self.log)
+        )
 
 
 @dataclass(frozen=True)
-class IntOption(_NumberOption):
+class IntOption(FloatOption):
     """An integer, such as ``IntOption(16, ge=1, le=256, log=True)``; see `FloatOption`.
 
     Raises:
-        UsageError: the default is out of bounds, or a bound is not an integer.
+        UsageError: the default is not an integer, or is out of bounds.
     """
 
     default: int | Callable[[Any], int] | None
     kind: ClassVar[type] = int
+    _what: ClassVar[str] = "a whole number"
+
+    def _read(self, value: Any) -> int | None:
+        return int(value) if super()._read(value) is not None and is_whole(value) else None
 
     def checked(self, value: Any) -> Any:
         """Return the value as it is stored.
@@ -182,36 +199,10 @@ class IntOption(_NumberOption):
         Raises:
             ValueError: it is not an integer, or is out of bounds; says what is expected.
         """
-        if isinstance(value, int) and abs(value) >= _MOST:
+        number = super().checked(value)
+        if number is not None and abs(number) >= _MOST:
             raise ValueError("expected a whole number below 2**63")
-        return super().checked(value)
-
-    @property
-    def _what(self) -> str:
-        return "a whole number"
-
-    def _of_this_kind(self, value: Any) -> bool:
-        return super()._of_this_kind(value) and is_whole(value) and abs(value) < _MOST
-
-    def _stored(self, value: Any) -> int:
-        return int(value)
-
-    def _above(self, bound: float | None) -> float | None:
-        return None if bound is None else bound + 1
-
-    def _below(self, bound: float | None) -> float | None:
-        return None if bound is None else bound - 1
-
-    def distribution(self) -> BaseDistribution:
-        """Return the default distribution of a search.
-
-        Raises:
-            ValueError: bounds are missing.
-        """
-        from optuna.distributions import IntDistribution
-
-        low, high = self._range()
-        return IntDistribution(math.ceil(low), math.floor(high), log=self.log)
+        return number
 
 
 @dataclass(frozen=True)
@@ -224,9 +215,6 @@ class BoolOption(Option):
 
     default: bool | Callable[[Any], bool]
     kind: ClassVar[type] = bool
-
-    def __post_init__(self) -> None:
-        _store_default(self)
 
     def checked(self, value: Any) -> bool:
         """Return the value as it is stored.
@@ -263,7 +251,7 @@ class ChoiceOption(Option):
         object.__setattr__(self, "choices", tuple(str.__str__(choice) for choice in given))
         if len(set(self.choices)) < len(self.choices):
             raise UsageError(f"choices = {shown(given)}: expected texts that differ")
-        _store_default(self)
+        super().__post_init__()
 
     def checked(self, value: Any) -> str:
         """Return the value as it is stored.
@@ -313,25 +301,6 @@ class PluginOption(Option):
         raise ValueError("it names a plug-in")
 
 
-def _written(bound: float) -> str:
-    """Format a bound for a sentence."""
-    return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
-
-
-def _store_default(option: Option) -> None:
-    """Check an option's default and store it as a config stores an equal value, so that both share one run.
-
-    Raises:
-        UsageError: the option cannot have this value.
-    """
-    if callable(option.default):
-        return
-    try:
-        object.__setattr__(option, "default", option.checked(option.default))
-    except ValueError as error:
-        raise UsageError(f"default = {shown(option.default)}: {error}") from None
-
-
 Options = Mapping[str, Option]
 
 OF_SCENARIOS = frozenset({"task_classes", "domain", "split_within", "people_per_task", "people_order"})
@@ -342,22 +311,21 @@ class DeclaredOptions(Mapping[str, Option]):
     """The options of all plug-ins by name: one definition per name, distinct from fields and columns."""
 
     def __init__(self) -> None:
-        self._options: dict[str, Option] = {}
-        self._owners: dict[str, set[str]] = {}
+        self._declared: dict[str, dict[str, Option]] = {}  # name -> plug-in -> equal definitions
         self._reserved: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> Option:
-        return self._options[name]
+        return next(iter(self._declared[name].values()))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._options)
+        return iter(self._declared)
 
     def __len__(self) -> int:
-        return len(self._options)
+        return len(self._declared)
 
     def owners(self, name: str) -> Set[str]:
         """Return the plug-ins that use an option in words, such as ``strategy 'ewc'``."""
-        return self._owners[name]
+        return self._declared[name].keys()
 
     def reserve(self, names: Iterable[str], what: str) -> None:
         """Reserve names, so that options cannot use them.
@@ -370,8 +338,8 @@ class DeclaredOptions(Mapping[str, Option]):
             UsageError: an option has one of the names.
         """
         self._reserved |= dict.fromkeys(names, what)
-        for name, owners in self._owners.items():
-            self._check_reserved(min(owners), name)
+        for name, declared in self._declared.items():
+            self._check_reserved(min(declared), name)
 
     def resolved(
         self, owner: str, options: object, fields: Set[str] = frozenset()
@@ -386,29 +354,27 @@ class DeclaredOptions(Mapping[str, Option]):
         Raises:
             UsageError: invalid options, an unknown name, or another definition of an option by another plug-in.
         """
-        what = "expected a mapping from names to options, or a list of names of existing ones"
         items = [options] if isinstance(options, Mapping) else options
-        if not isinstance(items, Collection) or isinstance(items, str):
+        listed_well = isinstance(items, Collection) and not isinstance(items, str)
+        if not listed_well or not all(isinstance(it, str | Mapping) for it in items):  # type: ignore[attr-defined]
+            what = "expected a mapping from names to options, or a list of names of existing ones"
             raise UsageError(f"{owner}: options: {what}, not {shown(options)}")
         found, taken = dict[str, Option](), list[str]()
-        for item in items:
+        for item in items:  # type: ignore[attr-defined]
             if isinstance(item, Mapping):
                 for name, option in item.items():
                     self._check(owner, name, option)
-                    found[name] = option
-            elif not isinstance(item, str):
-                raise UsageError(f"{owner}: options: {what}, not {shown(item)}")
+                found |= item
             elif item in fields:
                 taken.append(item)
-            elif item in self._reserved:
-                raise UsageError(f"{owner}: option {item!r} has a name that is {self._reserved[item]}; leave it out")
-            elif item not in self._options:
-                known = listed([*sorted(fields), *self._options])
+            elif item in self._declared:
+                found[item] = self[item]
+            else:
+                self._check_reserved(owner, item, "leave it out")
+                known = listed([*sorted(fields), *self])
                 raise UsageError(
                     f"{owner}: option {shown(item)} is not defined yet; give a definition, or one of {known}"
                 )
-            else:
-                found[item] = self._options[item]
         return found, taken
 
     def _check(self, owner: str, name: object, option: object) -> None:
@@ -420,31 +386,26 @@ class DeclaredOptions(Mapping[str, Option]):
                 f"{shown(option)}"
             )
         self._check_reserved(owner, name)
-        others = self._owners.get(name, set()) - {owner}
-        if others and self._options[name] != option:
-            raise UsageError(
-                f"{owner}: option {name!r} is defined differently by {min(others)}: {self._options[name]}; list it by "
-                "name alone, or give it another name"
-            )
+        for other, defined in self._declared.get(name, {}).items():
+            if other != owner and defined != option:
+                raise UsageError(
+                    f"{owner}: option {name!r} is defined differently by {other}: {defined}; list it by name alone, or "
+                    "give it another name"
+                )
 
-    def _check_reserved(self, owner: str, name: str) -> None:
+    def _check_reserved(self, owner: str, name: str, advice: str = "give it another one") -> None:
         if name in self._reserved or name.startswith("model_"):  # reserved by pydantic
             what = self._reserved.get(name, "kept for what every config has")
-            raise UsageError(f"{owner}: option {name!r} has a name that is {what}; give it another one")
+            raise UsageError(f"{owner}: option {name!r} has a name that is {what}; {advice}")
 
     def declare(self, owner: str, options: Options) -> None:
         """Set the options of a plug-in, replacing earlier ones."""
-        for name in [name for name, owners in self._owners.items() if owner in owners]:
-            self._owners[name].discard(owner)
-            if not self._owners[name]:
-                del self._owners[name], self._options[name]
+        for name in [name for name, declared in self._declared.items() if owner in declared]:
+            del self._declared[name][owner]
+            if not self._declared[name]:
+                del self._declared[name]
         for name, option in options.items():
-            self._options[name] = option
-            self._owners.setdefault(name, set()).add(owner)
+            self._declared.setdefault(name, {})[owner] = option
 
 
 OPTIONS = DeclaredOptions()
-
-
-def _first(*values: Any) -> Any:
-    return next((value for value in values if value is not None), None)

@@ -10,25 +10,16 @@ import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.metrics import PAPER, metric_named
 from clops_sweep.experiment.plugins import declarations
-from clops_sweep.experiment.plugins.declarations import NOTHING, Declaration
+from clops_sweep.experiment.plugins.declarations import NOTHING, Declaration, Plugin
 from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, Option, Options, PluginOption
 
 Member = TypeVar("Member", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True)
-class Plugin:
-    """A registered member and its declaration."""
-
-    member: Any
-    declaration: Declaration
 
 
 class Registry(Mapping[str, Any]):
@@ -36,50 +27,46 @@ class Registry(Mapping[str, Any]):
 
     Args:
         kind: kind of the members, for messages.
-        built_in: name to "module:attribute" and declaration.
+        built_in: the built-in members by name.
         decorator: the function that registers custom members.
         expected: description of valid members, for messages.
     """
 
     def __init__(
-        self,
-        kind: str,
-        built_in: Mapping[str, tuple[str, Declaration]],
-        decorator: str = "",
-        expected: str = "a function",
+        self, kind: str, built_in: Mapping[str, Plugin], decorator: str = "", expected: str = "a function"
     ) -> None:
-        self._kind = kind
+        self.kind = kind
         self._decorator = decorator or kind
         self._expected = expected
-        self._built_in = dict(built_in)
-        self._added: dict[str, Plugin] = {}
-        for name, (_, declaration) in self._built_in.items():
-            OPTIONS.declare(self._owner(name), declaration.options)
+        self.built_in = dict(built_in)
+        self._plugins = dict(built_in)
+        for name, plugin in built_in.items():
+            OPTIONS.declare(self._owner(name), plugin.declaration.options)
 
     def __getitem__(self, name: str) -> Any:
-        if name in self._added:
-            return self._added[name].member
-        module, _, attribute = self._built_in[name][0].partition(":")
+        member = self._plugins[name].member
+        if name not in self.built_in:
+            return member
+        module, _, attribute = member.partition(":")
         return getattr(importlib.import_module(module), attribute)
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._built_in
-        yield from self._added
+        return iter(self._plugins)
 
     def __len__(self) -> int:
-        return len(self._built_in) + len(self._added)
+        return len(self._plugins)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._built_in or name in self._added
+        return name in self._plugins  # without importing it
 
     @property
     def added(self) -> Mapping[str, Plugin]:
         """Custom members."""
-        return dict(self._added)
+        return {name: plugin for name, plugin in self._plugins.items() if name not in self.built_in}
 
     def declaration(self, name: str) -> Declaration:
         """Return the declaration of a member without importing it."""
-        return self._added[name].declaration if name in self._added else self._built_in[name][1]
+        return self._plugins[name].declaration
 
     def register(self, name: str, member: Any, declaration: Declaration = NOTHING) -> None:
         """Add a custom member, or replace one.
@@ -93,23 +80,23 @@ class Registry(Mapping[str, Any]):
     def _check(self, name: str, member: Any) -> None:
         if not isinstance(name, str):
             raise UsageError(
-                f"{self._kind} {described(name)}: expected the name that configs call it by, "
+                f"{self.kind} {described(name)}: expected the name that configs call it by, "
                 f'as in @{self._decorator}("mine")'
             )
-        if name in self._built_in:
-            raise UsageError(f"{self._kind} {name!r} is built in; register yours under another name")
+        if name in self.built_in:
+            raise UsageError(f"{self.kind} {name!r} is built in; register yours under another name")
         if not name.isidentifier():
-            raise UsageError(f"{self._kind} {name!r}: expected a name of letters, digits and underscores")
+            raise UsageError(f"{self.kind} {name!r}: expected a name of letters, digits and underscores")
         if not callable(member):
-            raise UsageError(f"{self._kind} {name!r}: expected {self._expected}, not {described(member)}")
+            raise UsageError(f"{self.kind} {name!r}: expected {self._expected}, not {described(member)}")
 
     def _add(self, name: str, plugin: Plugin) -> None:
-        self._added[name] = plugin
+        self._plugins[name] = plugin
         OPTIONS.declare(self._owner(name), plugin.declaration.options)
-        remember_origin(self._kind, name, plugin.member)
+        remember_origin(self.kind, name, plugin.member)
 
     def _owner(self, name: str) -> str:
-        return f"{self._kind} {name!r}"
+        return f"{self.kind} {name!r}"
 
     def declaration_of(self, member: Any) -> Declaration:
         """Return the declaration of a registered member object; an empty one if it is not registered."""
@@ -126,7 +113,7 @@ class Registry(Mapping[str, Any]):
             declaration: its declaration; by default that of its existing registration, if any.
         """
         if name in self:
-            raise UsageError(f"{self._kind} {name!r} is taken")
+            raise UsageError(f"{self.kind} {name!r} is taken")
         self._check(name, member)
         self._add(name, Plugin(member, declaration or self.declaration_of(member)))
         try:
@@ -136,17 +123,12 @@ class Registry(Mapping[str, Any]):
 
     def forget(self, name: str) -> None:
         """Remove the registration of a name."""
-        del self._added[name]
+        del self._plugins[name]
         OPTIONS.declare(self._owner(name), {})
 
     def options(self, name: str) -> Options:
         """Return the options of a member; empty if it is not registered."""
         return self.declaration(name).options if name in self else {}
-
-    @property
-    def kind(self) -> str:
-        """Kind of the members, for messages."""
-        return self._kind
 
     def decorator(
         self,
@@ -168,9 +150,10 @@ class Registry(Mapping[str, Any]):
 
         def decorate(member: Member) -> Member:
             self._check(name, member)
-            fields = OF_SCENARIOS if self._kind == "scenario" else frozenset[str]()
+            fields = OF_SCENARIOS if self.kind == "scenario" else frozenset[str]()
             used, taken = OPTIONS.resolved(self._owner(name), options, fields)
-            declaration = Declaration(used, tuple(taken), **declared)
+            alone = callable(getattr(member, "loss", None))
+            declaration = Declaration(used, tuple(taken), alone=alone, **declared)
             check(name, member, declaration)
             self._add(name, Plugin(member, declaration))
             return member
@@ -186,100 +169,55 @@ def described(member: object) -> str:
     return f"{name}()" if callable(member) and isinstance(name, str) else f"something of type {type(member).__name__}"
 
 
-ACQUISITION_FUNCTIONS = Registry(
-    "acquisition",
-    {
-        name: (f"clops_sweep.learning.replay.acquisition:{name}", declaration)
-        for name, declaration in declarations.ACQUISITION_FUNCTIONS.items()
-    },
-    "acquisition_function",
-)
-STORAGE_FUNCTIONS = Registry(
-    "storage_function",
-    {name: (f"clops_sweep.learning.replay.storage:{name}", NOTHING) for name in ("area", "squared_area")},
-)
+def _of_module(module: str, declared: Mapping[str, Declaration]) -> dict[str, Plugin]:
+    """Return the built-in functions of a module, which have the names that configs call them by."""
+    return {name: Plugin(f"clops_sweep.{module}:{name}", it) for name, it in declared.items()}
 
-_CLASSES = {
-    "clops": "clops:CLOPS",
-    "finetune": "finetune:FineTuning",
-    "multitask": "multitask:MultiTask",
-    "gem": "gem:GradientEpisodicMemory",
-    "mir": "mir:MaximallyInterferedRetrieval",
-    "replay": "replay:ExperienceReplay",
-    "joint": "joint:JointTraining",
-    "ewc": "ewc:ElasticWeightConsolidation",
-    "si": "si:SynapticIntelligence",
-    "mas": "mas:MemoryAwareSynapses",
-    "lwf": "lwf:LearningWithoutForgetting",
-    "er": "er:TinyEpisodicMemory",
-    "er_ace": "er_ace:AsymmetricCrossEntropy",
-    "aser": "aser:AdversarialShapley",
-    "derpp": "derpp:DarkExperienceReplay",
-    "agem": "agem:AveragedGEM",
-    "gdumb": "gdumb:GreedyDumb",
-    "icarl": "icarl:IncrementalClassifier",
-    "ncm": "ncm:NearestClassMean",
-    "slda": "slda:StreamingLDA",
-    "ranpac": "ranpac:RandomProjections",
-    "acil": "acil:AnalyticLearning",
-    "ts_acl": "ts_acl:TimeSeriesAnalyticLearning",
-}
-STRATEGIES = Registry(
-    "strategy",
-    {
-        **{
-            name: (f"clops_sweep.learning.strategies.{it}", declarations.STRATEGIES[name])
-            for name, it in _CLASSES.items()
-        },
-        "flip_penalty": ("clops_sweep.learning.by_loss.flip_penalty:FlipPenalty", declarations.BY_LOSS["flip_penalty"]),
-    },
-    expected="a subclass of LockstepStrategy",
-)
 
 PAPER_NETWORK = "clops_cnn"
 """The network of the paper, which native kernels compute."""
 
+SCENARIOS = Registry("scenario", _of_module("data.scenarios", declarations.SCENARIOS))
+STRATEGIES = Registry("strategy", declarations.STRATEGIES, expected="a subclass of LockstepStrategy")
+ACQUISITION_FUNCTIONS = Registry(
+    "acquisition",
+    _of_module("learning.replay.acquisition", declarations.ACQUISITION_FUNCTIONS),
+    "acquisition_function",
+)
+STORAGE_FUNCTIONS = Registry(
+    "storage_function",
+    _of_module("learning.replay.storage", dict.fromkeys(("area", "squared_area"), NOTHING)),
+)
 NETWORKS = Registry(
     "network",
     {
-        PAPER_NETWORK: ("clops_sweep.learning.networks.network:PaperNetwork", NOTHING),
-        "linear": ("clops_sweep.learning.networks.shallow:linear", NOTHING),
-        "mlp": ("clops_sweep.learning.networks.shallow:mlp", declarations.MLP),
-        "inception_time": ("clops_sweep.learning.networks.inception_time:InceptionTime", NOTHING),
-        "small_cnn": ("clops_sweep.learning.networks.small_cnn:SmallCNN", NOTHING),
-        "resnet1d_wang": ("clops_sweep.learning.networks.resnet1d_wang:ResNet1dWang", NOTHING),
+        PAPER_NETWORK: Plugin("clops_sweep.learning.networks.network:PaperNetwork"),
+        **_of_module("learning.networks.shallow", {"linear": NOTHING, "mlp": declarations.MLP}),
+        "inception_time": Plugin("clops_sweep.learning.networks.inception_time:InceptionTime"),
+        "small_cnn": Plugin("clops_sweep.learning.networks.small_cnn:SmallCNN"),
+        "resnet1d_wang": Plugin("clops_sweep.learning.networks.resnet1d_wang:ResNet1dWang"),
     },
     expected="a function (channels, samples, outputs) that makes a torch.nn.Module",
 )
-
-ENCODERS = Registry("encoder", {}, expected="a function (weights) that makes a torch.nn.Module")
-"""Frozen networks that compute features of a data set before a run starts."""
-
 AUGMENTATIONS = Registry(
     "augment",
-    {
-        name: (f"clops_sweep.learning.augmentation.built_in:{name}", declaration)
-        for name, declaration in declarations.AUGMENTATIONS.items()
-    },
+    _of_module("learning.augmentation.built_in", declarations.AUGMENTATIONS),
     "augmentation",
     expected="a function (frames, rng)",
 )
+ENCODERS = Registry("encoder", {}, expected="a function (weights) that makes a torch.nn.Module")
+"""Frozen networks that compute features of a data set before a run starts."""
 
 OBSERVERS = Registry(
     "observer",
     {
-        "tensorboard": ("clops_sweep.execution.observers.tensorboard:TensorBoard", NOTHING),
-        "mlflow": ("clops_sweep.execution.observers.mlflow:MLflow", NOTHING),
-        "wandb": ("clops_sweep.execution.observers.wandb:WeightsAndBiases", NOTHING),
+        "tensorboard": Plugin("clops_sweep.execution.observers.tensorboard:TensorBoard"),
+        "mlflow": Plugin("clops_sweep.execution.observers.mlflow:MLflow"),
+        "wandb": Plugin("clops_sweep.execution.observers.wandb:WeightsAndBiases"),
     },
     expected="a function of an event",
 )
 """Named by `--observe`, not by configs; numbers do not depend on them."""
-
-SCENARIOS = Registry(
-    "scenario",
-    {name: (f"clops_sweep.data.scenarios:{name}", it) for name, it in declarations.SCENARIOS.items()},
-)
 
 REGISTRIES: Mapping[str, Registry] = {
     "scenario": SCENARIOS,

@@ -44,7 +44,7 @@ RUN, OTHER = "ab12", "cd34"
 
 @pytest.fixture(autouse=True)
 def as_if_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OBSERVERS, "_added", {})
+    monkeypatch.setattr(OBSERVERS, "_plugins", dict(OBSERVERS.built_in))
 
 
 def place(task: int, epoch: int) -> Place:

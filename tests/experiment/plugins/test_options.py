@@ -339,7 +339,7 @@ def _registers(options: Any) -> Callable[[], object]:
         ),
         (
             _registers({"mc_samples": IntOption(1)}),
-            "option 'mc_samples' is defined differently by acquisition 'balc_kld'",
+            "option 'mc_samples' is defined differently by acquisition 'bald_mcd'",
         ),
         (_registers(["widht"]), "^strategy 'another': option 'widht' is not defined yet; give a definition, or one of"),
         (_registers(["task_classes"]), "option 'task_classes' has a name that is that of a config field; leave it out"),

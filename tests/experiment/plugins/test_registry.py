@@ -28,7 +28,7 @@ from clops_sweep.learning.strategies.finetune import FineTuning
 @pytest.fixture(autouse=True)
 def _registered_for_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
     for registry in REGISTRIES.values():
-        monkeypatch.setattr(registry, "_added", {})
+        monkeypatch.setattr(registry, "_plugins", dict(registry.built_in))
 
 
 class Halfway:
