@@ -17,6 +17,7 @@ html_logo = html_favicon = "logo.svg"
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 html_static_path = ["card"]  # card.png: preview picture of links to the site
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 templates_path = ["_templates"]
 html_context = {
     "description": "Sweeps of continual-learning runs on physiological signals: methods, hyperparameters, seeds and"
@@ -25,7 +26,7 @@ html_context = {
 }
 smartquotes = False  # --where must not become an en dash
 
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["attrs_block", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "auto" if "READTHEDOCS" in os.environ else "off"  # published pages show outputs and figures
 nb_execution_in_temp = True  # each notebook has a results folder of its own
