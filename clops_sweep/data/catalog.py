@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from clops_sweep.data.files.filters import Filters
 from clops_sweep.errors import UsageError
 
 ScenarioName = str
@@ -173,6 +174,7 @@ class Declared:
         fingerprint: SHA-256 of its source code and options; frames with another fingerprint are prepared again.
         recording: values common to its recordings, by argument of `Recordings`.
         rules: special rules of a built-in data set.
+        filters: filters of its recordings.
     """
 
     member: Any
@@ -181,6 +183,7 @@ class Declared:
     fingerprint: str = ""
     recording: Mapping[str, Any] = field(default_factory=dict)
     rules: Rules | None = None
+    filters: Filters | None = None
 
     @property
     def folder(self) -> Path:

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.errors import UsageError
@@ -73,6 +74,7 @@ class Common:
     None to keep that of the recording. `stored_as` is the type of stored samples. `left_out` counts unused recordings,
     by reason. `name` is the data set's. `missing` says what to do about windows with missing samples;
     with `gaps` = "split", windows lie between them. `rule` says how labelled intervals and windows meet.
+    `filters` are applied to whole recordings; `units` is the unit after them.
     """
 
     classes: tuple[str, ...]
@@ -88,6 +90,7 @@ class Common:
     missing: Missing = "refuse"
     gaps: Literal["split"] | None = None
     rule: Rule = "within"
+    filters: Filters | None = None
 
     def windows(
         self, samples: int, rate: float, label: Any, pieces: Sequence[tuple[int, int]] | None = None

@@ -114,6 +114,13 @@ class DataSet:
             return found
         self.look(data_root)
         self.common, sources = _recordings_of(self.name, self.root)
+        if (filters := _declaration(self.name).filters) is not None:
+            try:
+                filters = filters.of_unit(self.common.units)
+            except UsageError as problem:
+                raise self.common.refused(str(problem)) from None
+            units = filters.scale or self.common.units
+            self.common = replace(self.common, filters=filters, units=units, stored_as=np.float32)
         reference = DATASETS[self.name].reference_lead
         if reference is not None and reference not in self.common.channels:
             known = ", ".join(self.common.channels)

@@ -22,6 +22,7 @@ from clops_sweep.data.catalog import (
     Rules,
 )
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.data.source_code import code_hash, source_file
 from clops_sweep.errors import UsageError, shown
@@ -63,6 +64,10 @@ def dataset(
     missing: str | None = None,
     gaps: str | None = None,
     interval_rule: str | None = None,
+    bandpass: tuple[float | None, float | None] | None = None,
+    notch: float | None = None,
+    scale: str | None = None,
+    clip: float | tuple[float, float] | None = None,
     rules: Rules | None = None,
 ) -> Callable[[Member], Member]:
     """Declare a data set: a function from the data root to `Recordings`, or a generator of `Recording` objects.
@@ -105,6 +110,11 @@ def dataset(
         missing: for a generator: what to do about missing samples, as in `Recordings`.
         gaps: for a generator: "split" to cut between missing samples, as in `Recordings`.
         interval_rule: for a generator: how intervals and frames meet, as in `Recordings.from_folder`.
+        bandpass: edges in Hz of a Butterworth filter of order 4 and zero phase, such as (0.5, 40); one of them may be
+            None. Whole recordings are filtered, as `scipy.signal.sosfiltfilt` does.
+        notch: frequency in Hz of a notch filter of zero phase, such as 50.
+        scale: unit that the signals are converted to, such as "mV".
+        clip: least and largest sample, after the filters, or one number for both signs.
         rules: only for built-in data sets.
 
     Raises:
@@ -143,6 +153,7 @@ def dataset(
         checks.missing("refuse" if missing is None else missing)
         checks.gaps(gaps)
         checks.rule("within" if interval_rule is None else interval_rule)
+        filters = Filters.given(bandpass, notch, scale, clip)
         patterns = _files("files", files)
     except UsageError as problem:
         raise UsageError(f"dataset {name!r}: {problem}") from None
@@ -156,10 +167,11 @@ def dataset(
             return member
         _check_member(name, member)
         options = {"files": patterns, "terms": found.terms, "reference": found.reference_lead, "recording": recording}
+        options |= {} if filters is None else {"filters": repr(filters)}
         canonical = json.dumps([code_hash(member), options], sort_keys=True, default=str)
         fingerprint = hashlib.sha256(canonical.encode()).hexdigest()
         place = source_file(member)
-        declared = Declared(member, str(place or "a notebook"), patterns, fingerprint, recording)
+        declared = Declared(member, str(place or "a notebook"), patterns, fingerprint, recording, filters=filters)
         DATASETS.register(found, declared)
         remember_origin("dataset", name, member)
         return member

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared.intervals import Intervals
+from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.records import Common, Frames, Source, Stretch, Windows
 from clops_sweep.data.same_samples import samples_digest
@@ -104,7 +105,8 @@ class Portion(Source):
 
     def read(self, common: Common) -> Frames:
         """Return the frames of each recording, window by window and channel by channel, perhaps resampled."""
-        signal, known, where = self.signal(), self.columns, self.where(common)
+        published, known, where = self.signal(), self.columns, self.where(common)
+        signal = published if common.filters is None else _filtered(common.filters, published, where)
         many, channels, samples = signal.stored.shape
         if channels != len(common.channels):
             raise UsageError(f"{where}: has {channels} channels; expected {len(common.channels)}")
@@ -138,9 +140,21 @@ class Portion(Source):
             gain,
             offset,
             missing,
-            samples_digest(signal.stored) if self.files else None,
+            samples_digest(published.stored) if self.files else None,
             signal.notes,
         )
+
+
+def _filtered(filters: Filters, signal: Signal, where: str) -> Signal:
+    values = signal.gain[:, None] * signal.stored + signal.offset[:, None]
+    if signal.missing is not None:
+        values[signal.missing] = np.nan
+    try:
+        found = filters(values, signal.rate)
+    except UsageError as problem:
+        raise UsageError(f"{where}: {problem}") from None
+    ones = np.ones(len(signal.gain))
+    return signal._replace(stored=found, gain=ones, offset=0 * ones, missing=None)
 
 
 def _pieces(signal: Signal) -> list[tuple[int, int]]:

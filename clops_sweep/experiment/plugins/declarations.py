@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from clops_sweep.data.catalog import DATASETS, PERTURBATION_STD
+from clops_sweep.data.files.filters import Filters
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.metrics import CLASS_INCREMENTAL, OF_PEOPLE, PAPER
 from clops_sweep.experiment.plugins.options import (
@@ -45,6 +46,7 @@ class EncoderInput:
         adapt: allowed adaptation rules (see `encoder`).
         normalize: required normalisation of frames.
         unit: unit of signals that are not normalised.
+        filters: filters of the frames, before anything else.
     """
 
     channels: int | tuple[str, ...]
@@ -53,6 +55,7 @@ class EncoderInput:
     adapt: frozenset[str] = frozenset()
     normalize: str | None = None
     unit: str | None = None
+    filters: Filters | None = None
 
 
 @dataclass(frozen=True)

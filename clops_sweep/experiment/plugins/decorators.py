@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from clops_sweep.data.catalog import Normalization
+from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.source_code import source_file
 from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.metrics import PAPER, headline_of
@@ -240,6 +241,10 @@ def encoder(
     adapt: Sequence[AdaptRule] = (),
     normalize: str | None = None,
     trained_on: Sequence[str] = (),
+    bandpass: tuple[float | None, float | None] | None = None,
+    notch: float | None = None,
+    scale: str | None = None,
+    clip: float | tuple[float, float] | None = None,
 ) -> Callable[[Member], Member]:
     """Register a function that returns a frozen, pretrained `torch.nn.Module`: `RunConfig(encoder=name)`.
 
@@ -269,6 +274,10 @@ def encoder(
             by name.
         normalize: required value of that config field; None for any.
         trained_on: data sets whose people it has seen. A run on one of them is refused.
+        bandpass: filter of each frame, as in `@dataset`.
+        notch: see there, as `scale` and `clip`.
+        scale: unit that frames are converted to.
+        clip: least and largest sample.
 
     Raises:
         UsageError: the name is in use or not an identifier, an argument is invalid, or the function does not accept the
@@ -281,6 +290,7 @@ def encoder(
         IntOption(None, ge=1, le=2**26).stored(f"{what}: samples", samples),
         frozenset(_names(what, "adapt", adapt, get_args(AdaptRule))),
         None if normalize is None else _names(what, "normalize", [normalize], get_args(Normalization))[0],
+        filters=_filters(what, bandpass, notch, scale, clip),
     )
     if not isinstance(weights, str | PathLike | None) or weights == "":
         raise UsageError(f"{what}: weights = {shown(weights)}: expected a path")
@@ -293,6 +303,13 @@ def encoder(
         return ENCODERS.decorator(name, (), _check_encoder, encoder=declared)(member)
 
     return decorate
+
+
+def _filters(what: str, *given: Any) -> Filters | None:
+    try:
+        return Filters.given(*given)
+    except UsageError as problem:
+        raise UsageError(f"{what}: {problem}") from None
 
 
 def _check_encoder(name: str, member: Any, _: Declaration) -> None:

@@ -9,6 +9,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.records import MOST_SAMPLES
 from clops_sweep.errors import UsageError, listed
@@ -53,15 +54,21 @@ class Adapter:
         picked: selected channels in order; one may be repeated.
         resampled: samples per channel after resampling.
         samples: final samples per channel, cropped or padded with zeros.
+        filters: filters of the selected channels, before resampling.
+        rate: sampling rate of the frames in Hz, for the filters.
     """
 
     picked: tuple[int, ...]
     resampled: int
     samples: int
+    filters: Filters | None = None
+    rate: float = 0.0
 
     def __call__(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the signals."""
         found = frames[:, list(self.picked)]
+        if self.filters is not None:
+            found = self.filters(found, self.rate).astype(np.float32)
         if self.resampled != frames.shape[2]:
             from scipy.signal import resample
 
@@ -111,7 +118,14 @@ def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
     if length != samples and (rule := "pad" if length < samples else "crop") not in takes.adapt:
         after = " after resampling" if length != signals.samples else ""
         refuse(f"{length:,}{after}", f"{samples:,} samples", rule)
-    return Adapter(picked, length, samples)
+    if takes.filters is None:
+        return Adapter(picked, length, samples)
+    if rate is None:
+        refuse("no known sampling rate", "filtered frames", None)
+    try:
+        return Adapter(picked, length, samples, takes.filters.of_unit(signals.unit), rate)
+    except UsageError as problem:
+        raise UsageError(f"encoder {encoder!r}: {problem}") from None
 
 
 def _picked(takes: EncoderInput, signals: Signals) -> tuple[int, ...] | None:

@@ -188,6 +188,7 @@ class Encoders:
             sampling_rate=takes.sampling_rate,
             samples=takes.samples,
             adapt=sorted(takes.adapt),
+            **({} if takes.filters is None else {"filters": repr(takes.filters)}),
         )
         return _Encoder(takes, identity, ENCODERS[name], weights, Seen(datasets=frozenset(declared.trained_on)))
 
@@ -243,6 +244,7 @@ class Encoders:
                 sampling_rate=below.sampling_rate or facts.sampling_rate,
                 samples=adapter(facts.encoder, below, _signals(facts)).samples,
                 adapt=_OF_RUNS | below.adapt,
+                filters=below.filters,
             )
         identity = hash_of(model=hashlib.sha256(content).hexdigest(), network=origin.code or origin.sha256)
         return _Encoder(takes, identity, make, seen=seen)

@@ -1,0 +1,112 @@
+"""Filters as fields of a data set and of an encoder, against scipy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.signal import butter, iirnotch, sosfiltfilt, tf2sos
+
+from clops_sweep.data.files.filters import Filters
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.errors import UsageError
+from clops_sweep.experiment.plugins.declarations import EncoderInput
+from clops_sweep.learning.encoders.adapting import Signals, adapter
+from tests.data.declared_files import declare, forget, waves
+
+X = waves(12, 2, 3000, seed=5)
+BAND = butter(4, (0.5, 40), "band", fs=250, output="sos")
+NOTCH = tf2sos(*iirnotch(50, 30, fs=250))
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+def _frames(tmp_path: Path, fields: str = "", more: str = "") -> FrameSet:
+    np.save(tmp_path / "x.npy", X)
+    declare(
+        tmp_path / "space.py",
+        f"@dataset('own', files=['x.npy']{fields})\ndef own(data_root):\n"
+        "    x = np.load(data_root / 'x.npy')\n"
+        "    return Recordings(x, 250, ('I', 'II'), 'uV', [0, 1] * 6, ('a', 'b'), range(12), window_seconds=4"
+        f"{more})\n",
+    )
+    prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1)
+    return open_frames("own", prepared_root=tmp_path / "prepared", leads="all")
+
+
+def test_a_data_set_is_filtered_as_scipy_does(tmp_path: Path) -> None:
+    plain = _frames(tmp_path)
+    frames = _frames(tmp_path, ", bandpass=(0.5, 40), notch=50, scale='mV', clip=1e-3")
+    whole = np.clip(sosfiltfilt(NOTCH, sosfiltfilt(BAND, X.astype(np.float64) / 1000)), -1e-3, 1e-3)
+    expected = whole.reshape(12, 2, 3, 1000).swapaxes(1, 2).reshape(36, 2, 1000)
+    np.testing.assert_allclose(frames.signal(np.arange(36)), expected, rtol=1e-6, atol=1e-10)
+    assert (frames.unit, plain.unit) == ("mV", "uV")
+    assert len({frames.data_hash, plain.data_hash, _frames(tmp_path, ", notch=50").data_hash}) == 3
+    assert _frames(tmp_path).data_hash == plain.data_hash
+
+
+@pytest.mark.parametrize(("bandpass", "kind", "edge"), [((1, None), "high", 1), ((None, 30), "low", 30)])
+def test_one_edge(bandpass: tuple[float | None, float | None], kind: str, edge: float) -> None:
+    made = Filters.given(bandpass, None, None, None)
+    assert made is not None
+    x = X.astype(np.float64)
+    np.testing.assert_array_equal(made(x, 250), sosfiltfilt(butter(4, edge, kind, fs=250, output="sos"), x))
+
+
+def test_pieces_between_missing_samples_are_filtered_alone() -> None:
+    made = Filters.given((0.5, 40), None, None, None)
+    assert made is not None
+    x = X[0].astype(np.float64)
+    x[1, [1000, 1010]] = np.nan
+    found = made(x, 250)
+    np.testing.assert_array_equal(found[0], sosfiltfilt(BAND, x[0]))
+    np.testing.assert_array_equal(found[1, :1000], sosfiltfilt(BAND, x[1, :1000]))
+    np.testing.assert_array_equal(found[1, 1011:], sosfiltfilt(BAND, x[1, 1011:]))
+    assert np.isnan(found[1, 1000:1011]).all()  # nine samples are too few
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        (", bandpass=40", r"bandpass: expected \(low, high\) such as \(0.5, 40\), not 40"),
+        (", bandpass=(40, 0.5)", "bandpass: expected"),
+        (", bandpass=(0, 40)", "bandpass: expected"),
+        (", bandpass=(None, None)", "bandpass: expected"),
+        (", notch=-50", "notch: expected a frequency in Hz such as 50"),
+        (", scale='bpm'", 'scale: expected a unit such as "mV"'),
+        (", scale='g'", "scale: signals in uV cannot be converted to g"),
+        (", clip=(1, 0)", r"clip: expected \(low, high\)"),
+        (", bandpass=(0.5, 125)", "recording '0': bandpass: 125 Hz is not below half the sampling rate of 250 Hz"),
+        (", notch=200", "recording '0': notch: 200 Hz is not below half"),
+    ],
+)
+def test_bad_filters(fields: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        _frames(tmp_path, fields)
+
+
+def test_signals_that_are_too_short() -> None:
+    made = Filters.given((0.5, 40), None, None, None)
+    assert made is not None
+    with pytest.raises(UsageError, match="27 samples are too few; expected more than 27"):
+        made(X[0, :, :27], 250)
+    assert made(X[0, :, :28], 250).shape == (2, 28)
+
+
+def test_an_encoder_filters_the_frames_that_it_takes() -> None:
+    takes = EncoderInput(1, filters=Filters.given((0.5, 40), None, "mV", None))
+    signals = Signals("own", ("I",), 3000, 250.0, "none", "uV")
+    found = adapter("mine", takes, signals)(X[:, :1])
+    np.testing.assert_allclose(found, sosfiltfilt(BAND, X[:, :1] / 1000), rtol=1e-4, atol=1e-8)
+    with pytest.raises(UsageError, match="encoder 'mine': scale: signals in bpm cannot be converted to mV"):
+        adapter("mine", takes, Signals("own", ("I",), 3000, 250.0, "none", "bpm"))
+    with pytest.raises(UsageError, match="no known sampling rate"):
+        adapter("mine", takes, Signals("own", ("I",), 3000, None, "none", "uV"))
