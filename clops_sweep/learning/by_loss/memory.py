@@ -10,7 +10,7 @@ import torch
 
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.learning.by_loss.batch import FrameBatch, Steps
-from clops_sweep.learning.replay.division import kept
+from clops_sweep.learning.replay.division import groups_of, herding, kept
 
 Policy = Literal["reservoir", "ring", "class_balanced", "task_balanced", "herding", "score"]
 """Policies that decide which instances to keep; see `Memory`."""
@@ -145,22 +145,20 @@ class Memory:
         """Keep the highest priorities among old and new instances, equally many per group."""
         steps, device = batch.steps, batch.index.device
         if self.policy == "herding":
-            priorities = herding(columns.pop("features"), _classes(steps, batch.index))
+            priorities = herding(columns.pop("features"), self._groups(steps, batch.index))
         elif self.policy == "score":
             priorities = columns["score"].to(torch.float64)
         else:
             priorities = torch.from_numpy(steps.rng.random(len(batch))).to(device)
         self._offered += len(batch)
         self._append(batch.index, columns | {_PRIORITY: priorities})
-        if self.policy == "task_balanced":
-            groups = steps.task_of[self.index]
-        elif self.policy == "score":
-            groups = torch.zeros_like(self.index)
-        else:
-            groups = _classes(steps, self.index)
-        stay = kept(self.columns[_PRIORITY][None], groups[None], self.size)[0]
+        stay = kept(self.columns[_PRIORITY][None], self._groups(steps, self.index)[None], self.size)[0]
         self.index = self.index[stay]
         self.columns = {name: values[stay] for name, values in self.columns.items()}
+
+    def _groups(self, steps: Steps, index: torch.Tensor) -> torch.Tensor:
+        targets, by_position = steps.instances.targets[:, index], steps.training.by_position
+        return groups_of(self.policy, steps.task_of[None, index], targets, by_position=by_position)[0]
 
     def sample(self, count: int, *, replacement: bool = False, weights: torch.Tensor | str | None = None) -> FrameBatch:
         """Draw stored instances from the run's stream; each is counted as replayed.
@@ -251,32 +249,6 @@ class Reservoir(Memory):
 
     def __init__(self, size: int) -> None:
         super().__init__(size, "reservoir")
-
-
-def herding(features: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
-    """Return priorities, float64 [n], by features, [n, d], and classes, int64 [n]: minus the rank within the class.
-
-    In each class, the next instance is the one with which the mean of those chosen is closest to the mean of all.
-    """
-    found = torch.zeros(len(features), dtype=torch.float64, device=features.device)
-    for label in classes.unique():
-        (places,) = (classes == label).nonzero(as_tuple=True)
-        own = features[places].to(torch.float64)
-        mean, total = own.mean(0), torch.zeros_like(own[0])
-        left = torch.ones(len(places), dtype=torch.bool, device=own.device)
-        for rank in range(len(places)):
-            distance = (mean - (total + own) / (rank + 1)).square().sum(1).masked_fill(~left, torch.inf)
-            best = distance.argmin()
-            left[best], total = False, total + own[best]
-            found[places[best]] = -float(rank)
-    return found
-
-
-def _classes(steps: Steps, index: torch.Tensor) -> torch.Tensor:
-    """Return the class or label set of each instance, int64 [n]; different tasks have different classes."""
-    targets = steps.instances.targets[0].index_select(0, index)
-    classes: torch.Tensor = torch.unique(targets, dim=0, return_inverse=True)[1]
-    return classes + steps.task_of[index] * len(index) if steps.training.by_position else classes
 
 
 def _listed(names: Any) -> str:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning import streams
-from clops_sweep.learning.replay.memory import LockstepMemory
 
 
 def shares(sizes: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
@@ -75,22 +74,46 @@ def _highest(
     return torch.from_numpy(np.stack(found)).to(scores.device)
 
 
-def groups_of(division: str, memory: LockstepMemory, *, by_position: bool) -> torch.Tensor:
+def groups_of(division: str, tasks: torch.Tensor, targets: torch.Tensor, *, by_position: bool) -> torch.Tensor:
     """Return the group of each stored instance: int64 [S, m].
 
     Args:
-        division: `reservoir`, one group; `task_balanced`, its task; `class_balanced`, its class, or its set of labels.
-        memory: the stored instances.
+        division: `reservoir` and `score`, one group; `task_balanced`, its task; otherwise its class, or its set of
+            labels.
+        tasks: int64 [S, m], the task of each instance.
+        targets: [S, m, C].
         by_position: whether classes of different tasks have the same targets.
     """
-    if division == "reservoir":
-        return torch.zeros_like(memory.instances)
-    tasks = memory.task_of(memory.instances)
+    if division in ("reservoir", "score"):
+        return torch.zeros_like(tasks)
     if division == "task_balanced":
         return tasks
-    targets = memory.looked_up(memory.instances).targets
     classes: torch.Tensor = torch.unique(targets.flatten(0, 1), dim=0, return_inverse=True)[1].view(tasks.shape)
     return classes + tasks * targets.shape[1] if by_position else classes
+
+
+def herding(features: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+    """Return priorities, float64 [n]: minus the rank in the herding order of the class (Rebuffi et al., 2017).
+
+    In each class, instance k minimises |mu - (f_k + sum of the features before) / k|, where mu is the mean of the
+    class; ties go to the lowest index.
+
+    Args:
+        features: [n, F].
+        classes: int64 [n].
+    """
+    found = torch.zeros(len(features), dtype=torch.float64, device=features.device)
+    for label in classes.unique():
+        (places,) = (classes == label).nonzero(as_tuple=True)
+        own = features[places].to(torch.float64)
+        mean, total = own.mean(0), torch.zeros_like(own[0])
+        left = torch.ones(len(places), dtype=torch.bool, device=own.device)
+        for rank in range(len(places)):
+            distance = (mean - (own + total) / (rank + 1)).square().sum(1).masked_fill(~left, torch.inf)
+            best = distance.argmin()
+            left[best], total = False, total + own[best]
+            found[places[best]] = -float(rank)
+    return found
 
 
 def random_priorities(seeds: Sequence[int], count: int, task: int) -> torch.Tensor:

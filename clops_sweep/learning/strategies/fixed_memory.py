@@ -39,7 +39,9 @@ class FixedMemory(LockstepStrategy):
 
     def groups(self) -> torch.Tensor:
         """Return the group of each stored instance in the division: int64 [S, m]."""
-        return groups_of(self.division, self.memory, by_position=self.training.by_position)
+        instances, memory, by_position = self.memory.instances, self.memory, self.training.by_position
+        targets = memory.looked_up(instances).targets
+        return groups_of(self.division, memory.task_of(instances), targets, by_position=by_position)
 
     def offer(self, task: int, priorities: torch.Tensor | None = None, positions: torch.Tensor | None = None) -> None:
         """Offer a task's instances; the memory keeps some of them and of its own.

@@ -8,6 +8,7 @@ import torch
 from torch.nn.functional import normalize
 
 from clops_sweep.learning.batches import EpochBatch, Replay, gather_targets
+from clops_sweep.learning.replay.division import herding
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.feature_head import FeatureHead
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
@@ -81,8 +82,9 @@ class IncrementalClassifier(FixedMemory):
 
     def end_training(self, task: int) -> None:
         """Choose exemplars by herding; later means are over exemplars alone."""
-        features = self._features(task)
-        self.offer(task, torch.stack([self._herded(task, run, of_run) for run, of_run in enumerate(features)]))
+        classes = self.training.tasks[task].targets.argmax(2).cpu()
+        features = [normalize(of_run, dim=1) for of_run in self._features(task)]
+        self.offer(task, torch.stack(list(map(herding, features, classes))).to(self.memory.instances.device))
         self._write_means(task, [])
 
     def end_task(self, task: int) -> None:
@@ -91,15 +93,6 @@ class IncrementalClassifier(FixedMemory):
     def _features(self, task: int) -> list[torch.Tensor]:
         """Return the features of a task's instances by the network of each run, [n, F]."""
         return [self._head.features(run, rows) for run, rows in enumerate(self.training.tasks[task].rows)]
-
-    def _herded(self, task: int, run: int, features: torch.Tensor) -> torch.Tensor:
-        """Return the priorities of a task's instances, [n]: minus the rank in the herding order of the class."""
-        classes = self.training.tasks[task].targets[run].argmax(1)
-        found = torch.zeros(len(features), dtype=torch.float64)
-        for label in classes.unique():
-            rows = (classes == label).nonzero()[:, 0].cpu()
-            found[rows[herding(normalize(features[rows], dim=1))]] = -torch.arange(len(rows), dtype=torch.float64)
-        return found.to(self.memory.instances.device)
 
     def _write_means(self, task: int, current: list[torch.Tensor]) -> None:
         learner = self.training.learner
@@ -125,27 +118,6 @@ class IncrementalClassifier(FixedMemory):
         """As `LockstepStrategy.restore`."""
         super().restore(state, task)
         self._trained, self._answers = state["trained"], state["answers"]
-
-
-def herding(phi: torch.Tensor) -> torch.Tensor:
-    """Order rows [n, F] so that the mean of the first k is close to the mean of all, for every k.
-
-    Row k minimises |mu - (phi_k + sum of the rows before) / k|; ties go to the lowest index.
-
-    Returns:
-        int64 [n].
-    """
-    mean, total = phi.mean(0), torch.zeros(phi.shape[1], dtype=phi.dtype)
-    left = torch.ones(len(phi), dtype=torch.bool)
-    order = []
-    for count in range(1, len(phi) + 1):
-        distances = (mean - (phi + total) / count).square().sum(1)
-        distances[~left] = torch.inf
-        chosen = int(distances.argmin())
-        order.append(chosen)
-        left[chosen] = False
-        total = total + phi[chosen]
-    return torch.tensor(order)
 
 
 def _by_logits(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ from clops_sweep import Memory, Reservoir
 from clops_sweep.errors import UsageError
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.by_loss.batch import FrameBatch, Steps
-from clops_sweep.learning.by_loss.memory import herding
+from clops_sweep.learning.replay.division import herding
 
 CLASSES = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3])
 """Twelve instances; the first six belong to the first task."""

@@ -1,4 +1,4 @@
-"""iCaRL: herding by brute force, steps against autograd in float64, predictions by distances to means."""
+"""iCaRL: steps against autograd in float64, predictions by distances to means."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy, normalize
 
 from clops_sweep import ContinualRun
-from clops_sweep.learning.strategies.icarl import IncrementalClassifier, _by_logits, herding
+from clops_sweep.learning.strategies.icarl import IncrementalClassifier, _by_logits
 from clops_sweep.testing import tiny_config, tiny_frames
 
 
@@ -21,15 +21,6 @@ def run_of(epochs: int = 2, **settings: Any) -> ContinualRun:
 def strategy_of(run: ContinualRun) -> IncrementalClassifier:
     assert isinstance(run._strategy, IncrementalClassifier)
     return run._strategy
-
-
-def test_herding_takes_what_brings_the_mean_closest() -> None:
-    phi = torch.randn(7, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    mean, taken = phi.mean(0), list[int]()
-    for _ in range(7):
-        rest = [row for row in range(7) if row not in taken]
-        taken.append(min(rest, key=lambda row: float((mean - phi[[*taken, row]].mean(0)).norm())))
-    assert herding(phi).tolist() == taken
 
 
 def test_the_gradient_is_that_of_binary_cross_entropy_with_soft_targets() -> None:
