@@ -99,6 +99,7 @@ def test_it_holds_every_source_and_nothing_else(shipped: set[str]) -> None:
         "clops_sweep/analysis/report/page.css",
         "clops_sweep/analysis/report/page.js",
         "clops_sweep/analysis/report/page.html.jinja",
+        "clops_sweep/analysis/report/parts.html.jinja",
         "clops_sweep/search_spaces/class_il_grid.py",
     } <= sources
     assert {name for name in shipped if not KERNELS.fullmatch(name)} == sources

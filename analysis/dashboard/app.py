@@ -1,54 +1,283 @@
-"""The Flask application. Only this module needs Flask and Plotly."""
+"""The Flask application. Only this module and `server` need Flask."""
 
 from __future__ import annotations
 
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
-from clops_sweep.errors import UsageError, one_line
+import pandas as pd
 
-from .pages import Pages
+from clops_sweep.errors import UsageError, one_line, reason
+from clops_sweep.experiment.columns import config_columns
+from clops_sweep.experiment.provenance import plugin_files
+from clops_sweep.store.launches import UnderWay
+from clops_sweep.store.reading import rerun_command
 
-NOT_INSTALLED = (
-    "the dashboard needs Flask, Plotly and waitress; install them with: pip install 'clops-sweep[dashboard]'"
-)
-_DAY = 24 * 3600
-_AS_FILE = {"Content-Disposition": 'attachment; filename="runs.csv"'}
+from ..as_stored import stored_value
+from ..axis_names import axis_title
+from ..collect import label_text
+from ..failures import failures
+from ..formats import DASH, duration, plural
+from ..metrics import metric_named
+from ..report.page import rendered
+from ..report.planned import PlannedSection
+from .drawings import Drawings
+from .overview import counts, newest, progress, statuses
+from .run_log import run_log
+from .runs import RunsTable, run_names, runs_table
+from .snapshot import FollowedStore, Snapshot
+
+NOT_INSTALLED = "the dashboard needs Flask and waitress; install them with: pip install 'clops-sweep[dashboard]'"
+PAGES = {"": "Overview", "runs": "Runs", "run": "Run", "report": "Report"}
+"""Pages: path to title, in navigation order."""
+
+Context = dict[str, Any]
+"""Variables of a template."""
+
+_STATUSES = ("finished", "running", "failed", "missing")
+_DRAWING = 0.5
+"""Seconds between requests of a browser that waits for figures."""
 
 
-def make_app(pages: Pages) -> Any:
-    """Return the application.
+class Dashboard:
+    """The pages of a store. Their addresses hold everything that a reader has chosen.
 
-    `/` is the page of a view, `/version` changes whenever that page changes, `/runs.csv` is its table of runs,
-    `/importance` is the slow part of a search's page, and `/plotly.js` draws the figures.
+    Args:
+        followed: the store.
+    """
+
+    def __init__(self, followed: FollowedStore) -> None:
+        self._followed = followed
+        self._drawings = Drawings()
+        self._started = f"{time.time():.0f}"  # pages of an earlier server are not current
+        self._contexts: dict[str, Callable[[Snapshot, Mapping[str, str]], Context]] = {
+            "": self._overview,
+            "runs": self._runs,
+            "run": self._run,
+            "report": self._report,
+        }
+
+    def page(self, path: str, given: Mapping[str, str], known: str = "") -> str | None:
+        """Return a page as HTML; None if the browser that asks again has it already.
+
+        Args:
+            path: one of `PAGES`.
+            given: the parameters of the address.
+            known: the version of the page that the browser has; the store is read again for it.
+        """
+        snapshot = self._followed.refresh() if known else self._followed.snapshot
+        shown: Context = {"name": self._followed.store.files.shown, "seconds": self._followed.seconds, "path": path}
+        shown |= {"pages": PAGES, "problem": snapshot.problem, "experiment": "", "experiments": list(snapshot.sections)}
+        shown["version"] = f"{self._started}.{snapshot.version}.{snapshot.epochs}.{snapshot.problem}"
+        template = PAGES[path].lower()
+        try:
+            if path == "report" and (section := _experiment(snapshot, given)) is not None:
+                drawing = self._drawings.of(section.experiment.name, section)
+                shown["version"] = f"{self._started}.{drawing.version}.{snapshot.problem}"
+            if shown["version"] == known:
+                return None
+            shown |= self._contexts[path](snapshot, given)
+        except (UsageError, OSError) as error:
+            template, shown["notice"] = "notice", one_line(error)
+        except Exception as error:  # a store is untrusted input, and an error must not leave the previous page in place
+            logging.getLogger(__name__).exception("the page %r", path)
+            template, shown["notice"] = "notice", f"This page cannot be shown: {reason(error)}"
+        return rendered(f"dashboard/templates/{template}.html.jinja", **_HELPERS, **shown)
+
+    def close(self) -> None:
+        """Stop drawing."""
+        self._drawings.close()
+
+    def csv(self, given: Mapping[str, str]) -> str:
+        """Return the table of runs of an address, all rows of it."""
+        snapshot = self._followed.snapshot
+        section = _experiment(snapshot, given)
+        return "" if section is None else _table(section, snapshot, given).csv()
+
+    def _overview(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
+        found = {name: failures(it.experiment.runs) for name, it in snapshot.sections.items()}
+        return {
+            "rows": progress(snapshot),
+            "counts": [f"{count:,} {it}" for it in _STATUSES if (count := counts(snapshot).get(it, 0))],
+            "under_way": [_on_its_way(snapshot, it) for it in snapshot.under_way],
+            "failed": [(name, it) for name, reasons in found.items() for it in reasons],
+        }
+
+    def _runs(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
+        section = _experiment(snapshot, given)
+        if section is None:
+            raise UsageError("This store holds no run yet.")
+        experiment, table = section.experiment, _table(section, snapshot, given)
+        usual = (*(f"test_{name}" if experiment.on_test else name for name in experiment.headline), "seconds")
+        columns = [metric_named(name) for name in usual if name in table.measured]
+        at = given.get("at", "")
+        rows, at_page, pages = table.page(int(at) if at.isascii() and at.isdigit() and len(at) < 9 else 1)
+        of_status = statuses(experiment.runs, snapshot.running).value_counts()
+        return {
+            "experiment": experiment.name,
+            "columns": columns,
+            "labels": table.labels,
+            "rows": [
+                {
+                    "name": name,
+                    "row": row,
+                    "values": [_number(metric.text, row[metric.column]) for metric in columns],
+                    "labels": [label_text(stored_value(row[label])) for label in table.labels],
+                    "ended": _time(row["ended"].timestamp()) if not pd.isna(row["ended"]) else DASH,
+                }
+                for name, row in zip(
+                    run_names(experiment, experiment.runs.iloc[rows.index]), rows.to_dict("records"), strict=True
+                )
+            ],
+            "total": len(table.frame),
+            "statuses": {it: int(of_status[it]) for it in _STATUSES if it in of_status},
+            "sort": given.get("sort", ""),
+            "status": given.get("status", ""),
+            "at": at_page,
+            "last": pages,
+        }
+
+    def _run(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
+        run = given.get("id") or _newest_run(snapshot)
+        if not run:
+            raise UsageError("No run has finished yet.")
+        under_way = next((it for it in snapshot.under_way if run in it.run_ids), None)
+        row = snapshot.runs.loc[run].to_dict() if run in snapshot.runs.index else {}
+        name, section = _home(snapshot, run, under_way.name if under_way else run)
+        settings = {it: stored_value(row[it]) for it in config_columns(map(str, row)) if it in row and it != "run_id"}
+        measured = section.experiment.measured if section is not None else ()
+        values = {metric_named(it): row[it] for it in measured if it in row}
+        results, error = self._followed.store.files.anywhere, row.get("error")
+        return {
+            "experiment": section.experiment.name if section is not None else "",
+            "run": run,
+            "run_name": name,
+            "status": row.get("status") or ("running" if under_way else "missing"),
+            "under_way": _on_its_way(snapshot, under_way) if under_way else None,
+            "settings": {it: label_text(value) for it, value in settings.items() if value is not None},
+            "measured": {m.plain: m.text(float(it)) for m, it in values.items() if it is not None and it == it},
+            "error": error if isinstance(error, str) else "",
+            "log": run_log(self._followed.store, run),
+            "logs": f"clops-sweep logs {run}",
+            "rerun": rerun_command(run, results, plugins=plugin_files(row.get("plugins"))) if row else "",
+        }
+
+    def _report(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
+        section = _experiment(snapshot, given)
+        if section is None:
+            raise UsageError("This store holds no run yet.")
+        drawing = self._drawings.of(section.experiment.name, section)
+        is_first = drawing.section is None and not drawing.problem
+        return {
+            "experiment": section.experiment.name,
+            "section": drawing.html,
+            "figures": drawing.figures,
+            "drawing_problem": drawing.problem,
+            "seconds": _DRAWING if is_first else self._followed.seconds,
+        }
+
+
+def make_app(dashboard: Dashboard) -> Any:
+    """Return the application: the pages, `/runs.csv`, and the files of `/assets`.
+
+    A browser asks for its page again with the version that it shows, and gets 304 if nothing has changed.
 
     Raises:
-        UsageError: Flask or Plotly is not installed.
+        UsageError: Flask is not installed.
     """
     try:
-        import plotly.offline
         from flask import Flask, Response, request
     except ImportError:
         raise UsageError(NOT_INSTALLED) from None
     app = Flask(__name__, static_folder=str(Path(__file__).with_name("assets")), static_url_path="/assets")
 
-    def query() -> str:
-        return str(request.query_string, "ascii", "replace")
+    def page(path: str) -> Response:
+        html = dashboard.page(path, request.args, request.headers.get("If-None-Match", ""))
+        return Response(status=304) if html is None else Response(html, mimetype="text/html")
 
-    def table() -> Response:
-        try:
-            return Response(pages.csv(query()), mimetype="text/csv", headers=_AS_FILE)
-        except UsageError as error:
-            return Response(f"{one_line(error)}\n", 400, content_type="text/plain; charset=utf-8")
+    def of_report(name: str) -> Response:
+        return Response(
+            Path(__file__).parents[1].joinpath("report", name).read_bytes(),
+            mimetype="text/css" if name.endswith("css") else "text/javascript",
+        )
 
-    def script() -> Response:
-        answer = Response(plotly.offline.get_plotlyjs(), mimetype="text/javascript")
-        answer.cache_control.max_age = _DAY
-        return answer
-
-    app.add_url_rule("/", "page", lambda: pages.show(query()))
-    app.add_url_rule("/version", "version", lambda: pages.refresh(query()))
-    app.add_url_rule("/runs.csv", "csv", table)
-    app.add_url_rule("/importance", "importance", lambda: pages.importance(query()))
-    app.add_url_rule("/plotly.js", "script", script)
+    for path in PAGES:
+        app.add_url_rule(f"/{path}", f"page {path}", lambda path=path: page(path))
+    for name in ("page.css", "page.js"):
+        app.add_url_rule(f"/assets/{name}", name, lambda name=name: of_report(name))
+    as_file = {"Content-Disposition": 'attachment; filename="runs.csv"'}
+    app.add_url_rule(
+        "/runs.csv", "csv", lambda: Response(dashboard.csv(request.args), mimetype="text/csv", headers=as_file)
+    )
     return app
+
+
+def _experiment(snapshot: Snapshot, given: Mapping[str, str]) -> PlannedSection | None:
+    """Return the chosen experiment, else the one whose run ended last; None in an empty store."""
+    chosen = given.get("experiment", "")
+    if chosen not in snapshot.sections and snapshot.sections:
+        chosen = newest(snapshot)
+    return snapshot.sections.get(chosen)
+
+
+def _table(section: PlannedSection, snapshot: Snapshot, given: Mapping[str, str]) -> RunsTable:
+    sort, status = given.get("sort", ""), given.get("status", "")
+    return runs_table(section.experiment, snapshot.running, sort=sort, status=status)
+
+
+def _home(snapshot: Snapshot, run: str, otherwise: str) -> tuple[str, PlannedSection | None]:
+    """Return the name of a run, and the section of its experiment."""
+    for section in snapshot.sections.values():
+        runs = section.experiment.runs
+        if (found := runs[runs["run_id"] == run]).size:
+            return run_names(section.experiment, found)[0], section
+    return otherwise, None
+
+
+def _newest_run(snapshot: Snapshot) -> str:
+    """Return the run to show first: a running one, else the last that failed, else the last that ended."""
+    if snapshot.under_way:
+        return snapshot.under_way[0].run_ids[0]
+    failed = snapshot.runs[snapshot.runs["status"] == "failed"]
+    among = failed if len(failed) else snapshot.runs
+    return str(among.sort_values("started_at", na_position="first")["run_id"].iloc[-1]) if len(among) else ""
+
+
+def _on_its_way(snapshot: Snapshot, it: UnderWay) -> Context:
+    """Describe running runs; a single run has its name from the experiment."""
+    name, section = _home(snapshot, it.run_ids[0], it.name)
+    whole = it.tasks * it.epochs
+    return {
+        "name": name if len(it.run_ids) == 1 else it.name,
+        "experiment": section.experiment.name if section is not None else DASH,
+        "run": it.run_ids[0],
+        "task": f"{it.task} of {it.tasks}" if it.tasks else "starting",
+        "epoch": f"{it.epoch} of {it.epochs}" if it.tasks else DASH,
+        "share": min(max(((it.task - 1) * it.epochs + it.epoch) / whole if whole > 0 else 0.0, 0.0), 1.0),
+        "left": duration(max(0.0, it.ends_at - time.time())) if it.ends_at else DASH,
+    }
+
+
+def _number(text: Callable[[float], str], value: float) -> str:
+    return text(value) if math.isfinite(value) else DASH
+
+
+def _time(seconds: float) -> str:
+    """Format a time given in seconds since 1970."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M") if math.isfinite(seconds) else DASH
+
+
+_HELPERS: Context = {
+    "DASH": DASH,
+    "axis_title": axis_title,
+    "one_line": one_line,
+    "plural": plural,
+    "query": lambda **given: f"?{urlencode({name: it for name, it in given.items() if it})}",
+    "time_text": _time,
+}

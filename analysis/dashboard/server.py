@@ -12,8 +12,7 @@ from urllib.parse import urlencode
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.store.run_store import RunStore
 
-from .app import NOT_INSTALLED, make_app
-from .pages import Pages
+from .app import NOT_INSTALLED, Dashboard, make_app
 from .snapshot import FollowedStore, Source
 
 LOOPBACK = "127.0.0.1"
@@ -42,6 +41,7 @@ class Server:
 
     address: str
     app: Any
+    _dashboard: Dashboard
     _server: Any
     _connections: dict[int, Any]
 
@@ -62,6 +62,7 @@ class Server:
 
         self._server.task_dispatcher.shutdown(timeout=0)
         wasyncore.close_all(self._connections)
+        self._dashboard.close()
 
 
 def make_server(store: RunStore, source: Source, *, host: str | None, port: int, token: str | None) -> Server:
@@ -88,7 +89,8 @@ def make_server(store: RunStore, source: Source, *, host: str | None, port: int,
     taken = _listening(host or LOOPBACK, port)
     try:
         followed = FollowedStore(store, source, seconds)
-        app = make_app(Pages(followed, store.files.shown, seconds))
+        dashboard = Dashboard(followed)
+        app = make_app(dashboard)
         actual = int(taken.getsockname()[1])
         guard(app, token if host is not None else None, actual)
         logging.getLogger("waitress").setLevel(logging.ERROR)  # it warns whenever a request waits for a thread
@@ -101,7 +103,9 @@ def make_server(store: RunStore, source: Source, *, host: str | None, port: int,
     if name in ("0.0.0.0", "::"):
         name = socket.gethostname()
     query = f"?{urlencode({'token': token})}" if host is not None else ""
-    return Server(f"http://{f'[{name}]' if ':' in name else name}:{actual}/{query}", app, server, connections)
+    return Server(
+        f"http://{f'[{name}]' if ':' in name else name}:{actual}/{query}", app, dashboard, server, connections
+    )
 
 
 def guard(app: Any, token: str | None, port: int) -> None:

@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
 from clops_sweep.errors import UsageError, one_line
-from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.launches import UnderWay, runs_under_way
 from clops_sweep.store.parts import owners_of
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
 from ..figures.tracings import Frames
-
-T = TypeVar("T")
-_MOST_KEPT = 100
-"""Most cached results per snapshot: a store that no longer grows keeps its snapshot for days."""
-
-
-@dataclass(frozen=True)
-class Followed:
-    """An experiment, with the study of a search. `metrics` are its measured numeric columns."""
-
-    experiment: Experiment
-    study: StudyRecord | None
-    metrics: tuple[str, ...]
+from ..report.planned import Found, PlannedSection, planned_sections
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +29,7 @@ class Snapshot:
     Attributes:
         version: increases with every change.
         runs: the table `runs`, by run id.
-        followed: experiments by name.
-        frames: available prepared frames.
+        sections: the sections of a report, by name of the experiment.
         problem: why the store could not be read since then; else empty.
         under_way: the running runs.
         epochs: increases whenever they progress.
@@ -51,33 +37,21 @@ class Snapshot:
 
     version: int
     runs: pd.DataFrame
-    followed: Mapping[str, Followed] = field(default_factory=dict)
-    frames: Sequence[Frames] = ()
+    sections: Mapping[str, PlannedSection] = field(default_factory=dict)
     problem: str = ""
     under_way: tuple[UnderWay, ...] = ()
     epochs: int = 0
-    _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def running(self) -> frozenset[str]:
         """Ids of the running runs."""
         return frozenset(run_id for it in self.under_way for run_id in it.run_ids)
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the result of `make`, cached by key."""
-        if key not in self._kept:
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.clear()
-            made = self._kept[key] = make()
-            return made
-        kept: T = self._kept[key]
-        return kept
-
 
 class Source(Protocol):
     """Source of experiments: search-space files, or the store alone."""
 
-    def experiments(self, runs: pd.DataFrame) -> list[tuple[Experiment, StudyRecord | None]]:
+    def experiments(self, runs: pd.DataFrame) -> list[Found]:
         """Return the experiments of runs, given by run id."""
 
     def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:
@@ -101,8 +75,8 @@ class FollowedStore:
 
     def __init__(self, store: RunStore, source: Source, seconds: float) -> None:
         self.store = store
+        self.seconds = seconds
         self._source = source
-        self._seconds = seconds
         self._one_reader = threading.Lock()
         self._mark: Hashable = None
         self._asked = 0.0
@@ -114,7 +88,7 @@ class FollowedStore:
         if not self._one_reader.acquire(blocking=False):
             return self.snapshot
         try:
-            if time.monotonic() - self._asked >= self._seconds:
+            if time.monotonic() - self._asked >= self.seconds:
                 self.snapshot = self._read()
         except (UsageError, OSError) as error:
             self._mark, before = None, self.snapshot
@@ -146,10 +120,8 @@ class FollowedStore:
         new = sorted(statuses.keys() - set(kept.index))
         read = self.store.read("runs", new).set_index("run_id", drop=False)
         runs = pd.concat([kept, read]).sort_index() if len(kept) else read
-        found: dict[str, Followed] = {}
-        for experiment, study in self._source.experiments(runs):
-            name = experiment.name if experiment.name not in found else f"{experiment.name} (search)"
-            found[name] = Followed(experiment, study, experiment.measured)
-        frames = self._source.frames([it.experiment for it in found.values()])
+        found = self._source.experiments(runs)
+        frames = self._source.frames([it[0] for it in found])
+        sections = {it.experiment.name: it for it in planned_sections(found, self.store, frames=frames)}
         self._mark = mark
-        return Snapshot(self.snapshot.version + 1, runs, found, frames, under_way=under_way, epochs=epochs)
+        return Snapshot(self.snapshot.version + 1, runs, sections, under_way=under_way, epochs=epochs)

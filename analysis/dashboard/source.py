@@ -8,13 +8,14 @@ import pandas as pd
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.experiment.spaces.search_space import SearchSpace
-from clops_sweep.search.records import STUDIES, StudyRecord
+from clops_sweep.search.records import STUDIES
 from clops_sweep.store.run_store import RunStore
 
 from ..as_stored import data_keys, recorded_experiments
 from ..collect import Experiment
 from ..figures.tracings import Frames
-from ..search_trials import collect_with_searches, search_experiment
+from ..report.planned import Found
+from ..search_trials import collect_with_searches
 
 
 class StoreSource:
@@ -37,18 +38,14 @@ class StoreSource:
         self._find = frames
         self._frames: dict[DataKey, Frames | None] = {}
 
-    def experiments(self, runs: pd.DataFrame) -> list[tuple[Experiment, StudyRecord | None]]:
+    def experiments(self, runs: pd.DataFrame) -> list[Found]:
         """Return the experiments of runs, given by run id."""
-        if self._spaces is not None:
-            return collect_with_searches(self._spaces(), self._store, runs=runs.reset_index(drop=True))
-        found: list[tuple[Experiment, StudyRecord | None]] = []
-        if self.mark():
-            from clops_sweep.search.study import recorded_studies  # importing Optuna is slow
-
-            found = [(search_experiment(study, runs), study) for study in recorded_studies(self._store)]
-        of_searches = {run_id for _, study in found if study for trial in study.trials for run_id in trial.run_ids}
-        others = runs[~runs.index.isin(of_searches)].reset_index(drop=True)
-        return [*((experiment, None) for experiment in recorded_experiments(others)), *found]
+        runs = runs.reset_index(drop=True)
+        if self._spaces is None:
+            return [(experiment, None, None) for experiment in recorded_experiments(runs)]
+        spaces = self._spaces()
+        found = collect_with_searches(spaces, self._store, runs=runs)
+        return [(experiment, space, study) for space, (experiment, study) in zip(spaces, found, strict=True)]
 
     def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:
         """Return their available prepared frames."""
@@ -58,7 +55,6 @@ class StoreSource:
         return [frames for frames in self._frames.values() if frames is not None]
 
     def mark(self) -> Hashable:
-        """Return when the studies beside the store were last written; empty without studies."""
-        folder = self._store.files.folder
-        found = self._store.files.mark(str(folder / STUDIES)) if folder is not None else None
-        return tuple(found or ())
+        """Return when the studies of search spaces were last written; empty without any."""
+        folder = self._store.files.folder if self._spaces is not None else None
+        return tuple((self._store.files.mark(str(folder / STUDIES)) if folder is not None else None) or ())

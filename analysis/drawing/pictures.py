@@ -12,7 +12,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 from PIL import Image
 
-from .style import PRINT, SCREEN, as_pdf, as_png
+from .style import PRINT, SCREEN, as_pdf, as_png, lay_out
 from .svg import as_svg
 
 INLINE_SVG_LIMIT = 150_000
@@ -67,6 +67,15 @@ class Sketch:
         width, height = figure.get_size_inches() * _PIXELS_PER_INCH
         png, pdf, svg = as_png(figure, PRINT), as_pdf(figure), as_svg(figure, self.name, self.alt)
         return Picture(self.name, self.title, self.caption, self.alt, png, pdf, svg, round(width), round(height))
+
+    def on_screen(self) -> Picture:
+        """Draw the figure for a page only: as SVG, and as PNG if the SVG is too large for the page."""
+        figure = self.draw(self.record)
+        width, height = figure.get_size_inches() * _PIXELS_PER_INCH
+        lay_out(figure)
+        svg = as_svg(figure, self.name, self.alt)
+        png = as_png(figure) if len(svg) > INLINE_SVG_LIMIT else b""
+        return Picture(self.name, self.title, self.caption, self.alt, png, b"", svg, round(width), round(height))
 
 
 def sketch(draw: Callable[[Record], Figure], record: Record, name: str, title: str, caption: str, alt: str) -> Sketch:

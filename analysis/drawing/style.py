@@ -165,6 +165,12 @@ def as_png(figure: Figure, dpi: int = SCREEN) -> bytes:
 
 
 @styled
+def lay_out(figure: Figure) -> None:
+    """Compute the layout of a figure that is not drawn as PNG."""
+    figure.draw_without_rendering()
+
+
+@styled
 def as_pdf(figure: Figure) -> bytes:
     """Return the figure as PDF, without date or version, in the layout computed for the PNG."""
     stream = io.BytesIO()

@@ -1,31 +1,33 @@
 "use strict";
 // Sorting: numbers by value, text by language; cells without a value stay last in either direction.
-for (const table of document.querySelectorAll("table.sortable")) {
-  const heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
-    const sign = head.getAttribute("aria-sort") === "descending" ? 1 : -1;
-    heads.forEach((other) => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", sign === 1 ? "ascending" : "descending");
-    const key = (row) => row.cells[column].dataset.sort;
-    const rows = [...table.tBodies[0].rows].sort((one, two) => {
-      const [a, b] = [key(one), key(two)];
-      if (a === "" || b === "") return (a === "") - (b === "");
-      const [x, y] = [Number(a), Number(b)];
-      return sign * (Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b) : x - y);
-    });
-    table.tBodies[0].append(...rows);
-  }));
-}
+addEventListener("click", ({ target }) => {
+  const head = target.closest?.("table.sortable thead button")?.parentElement;
+  if (!head) return;
+  const table = head.closest("table"), sign = head.getAttribute("aria-sort") === "descending" ? 1 : -1;
+  for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", sign === 1 ? "ascending" : "descending");
+  const key = (row) => row.cells[head.cellIndex].dataset.sort;
+  const rows = [...table.tBodies[0].rows].sort((one, two) => {
+    const [a, b] = [key(one), key(two)];
+    if (a === "" || b === "") return (a === "") - (b === "");
+    const [x, y] = [Number(a), Number(b)];
+    return sign * (Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b) : x - y);
+  });
+  table.tBodies[0].append(...rows);
+});
 // What is wider than the screen says so, and fades out as long as there is more on the right.
-const boxes = [...document.querySelectorAll(".scroll")];
 const measure = (box) => {
   const hidden = box.scrollWidth - box.clientWidth;
   box.parentElement.classList.toggle("wide", hidden > 2);
   box.classList.toggle("more", hidden - box.scrollLeft > 2);
 };
-for (const box of boxes) box.addEventListener("scroll", () => measure(box), { passive: true });
 const sizes = new ResizeObserver((changes) => changes.forEach((change) => measure(change.target)));
-boxes.forEach((box) => sizes.observe(box));
+const watch = () => {
+  sizes.disconnect();
+  for (const box of document.querySelectorAll(".scroll")) sizes.observe(box);
+};
+addEventListener("scroll", ({ target }) => { if (target.matches?.(".scroll")) measure(target); }, { capture: true, passive: true });
+watch();
 // Paper has no clicks: what is folded away is printed, and folded again afterwards.
 let unfolded = [];
 addEventListener("beforeprint", () => {

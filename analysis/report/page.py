@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from clops_sweep.store.reading import rerun_command
@@ -114,19 +114,24 @@ def render_page(
 
 
 def from_template(folder: str, **content: object) -> str:
-    """Return the page of a folder of `analysis`, with style and script of the report; text is escaped."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["table_rows"] = table_rows
+    """Return the page of a folder of `analysis`, with style and script of the report."""
+    styles = (_text(f"{of}/page.css") for of in dict.fromkeys(("report", folder)))
+    script = Markup(_text("report/page.js"))
+    return rendered(f"{folder}/page.html.jinja", style=Markup("".join(styles)), script=script, **content)
 
-    def read(of: str, name: str) -> str:
-        return resources.files(f"clops_sweep.analysis.{of}").joinpath(name).read_text("utf-8")
 
-    page = environment.from_string(read(folder, "page.html.jinja")).render(
-        style=Markup("".join(read(of, "page.css") for of in dict.fromkeys(("report", folder)))),
-        script=Markup(read("report", "page.js")),
-        **content,
-    )
-    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", page)
+def rendered(template: str, **content: object) -> str:
+    """Return a template of `analysis`, filled in; text is escaped."""
+    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", _ENVIRONMENT.get_template(template).render(content))
+
+
+def part(macro: str, *given: object) -> Markup:
+    """Return the HTML of a macro of `parts.html.jinja`, such as a figure or a section."""
+    return Markup(getattr(_ENVIRONMENT.get_template("report/parts.html.jinja").module, macro)(*given))
+
+
+def _text(name: str) -> str:
+    return _LOADER.get_source(_ENVIRONMENT, name)[0]
 
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -179,3 +184,10 @@ def row_name(row: Sequence[TextCell], table: TextTable) -> str:
 
 def _sort_key(value: float | str) -> str:
     return "" if isinstance(value, float) and math.isnan(value) else str(value)
+
+
+_LOADER = FileSystemLoader(Path(__file__).parents[1])
+_ENVIRONMENT = Environment(
+    loader=_LOADER, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+_ENVIRONMENT.filters["table_rows"] = table_rows

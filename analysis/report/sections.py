@@ -75,29 +75,19 @@ def build_section(
     frames: Sequence[Frames],
     titles: TaskTitles,
 ) -> Section:
-    """Compute and draw the section of one search space; figures that cannot be shown are named with the reason."""
+    """Compute and draw the section of one search space; figures that cannot be shown are named with the reason.
+
+    Each figure is drawn as soon as it is computed, the first ones before anything slow.
+    """
     grid = _grid_axes(experiment, axes)
     notices = list(_notices(experiment))
-    compared = comparisons(experiment, references)
     metrics = shown_metrics([experiment, *(reference.experiment for reference in references)])
-    same = same_words(metrics)
-    sketches = []
-    if grid is not None:
-        for metric in metrics:
-            if np.isfinite(experiment.by_replicate(metric)).any():
-                sketches.append(_heatmap_picture(experiment, metric, grid, references, prefix, same))
-        sketches += _difference_pictures(experiment, grid, compared, prefix)
-    elif experiment.counts("finished").any():
-        record = profile(experiment, metrics=metrics)
-        caption = f"{_means(experiment)}."
-        if len(experiment.replicates) > 1:
-            caption = f"{_means(experiment)} with one standard deviation from n = 3 on; small dots are the n values."
-        sketches.append(
-            sketch(draw_profile, record, f"{prefix}-metrics", "Metrics", caption + same, describe_profile(record))
-        )
-    sketches += task_figures(experiment, grid, references, store, prefix, titles)
+    pictures = [files.add_picture(item) for item in _heatmaps(experiment, references, metrics, grid, prefix)]
+    compared = comparisons(experiment, references)
+    differences = _difference_pictures(experiment, grid, compared, prefix) if grid is not None else ()
+    pictures += [files.add_picture(item) for item in differences]
+    pictures += [files.add_picture(item) for item in task_figures(experiment, grid, references, store, prefix, titles)]
     more = instance_figures(experiment, store, prefix, frames, titles) + sweep_figures(experiment, prefix)
-    pictures = [files.add_picture(item) for item in sketches]
     more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
     tables = list(_result_tables(experiment, references, compared, metrics, prefix, files))
     title = f"Intervals over test patients, {experiment.name}"
@@ -119,6 +109,27 @@ def build_section(
         tuple(_run_lists(experiment, references, prefix)),
         tuple(item for item in more if isinstance(item, str)),
     )
+
+
+def _heatmaps(
+    experiment: Experiment,
+    references: Sequence[Reference],
+    metrics: Sequence[str],
+    grid: tuple[str, str] | None,
+    prefix: str,
+) -> Iterator[Sketch]:
+    """Return a heatmap of each metric; without two numeric axes, one figure of all metrics."""
+    same = same_words(metrics)
+    if grid is not None:
+        for metric in metrics:
+            if np.isfinite(experiment.by_replicate(metric)).any():
+                yield _heatmap_picture(experiment, metric, grid, references, prefix, same)
+    elif experiment.counts("finished").any():
+        record = profile(experiment, metrics=metrics)
+        caption = f"{_means(experiment)}."
+        if len(experiment.replicates) > 1:
+            caption = f"{_means(experiment)} with one standard deviation from n = 3 on; small dots are the n values."
+        yield sketch(draw_profile, record, f"{prefix}-metrics", "Metrics", caption + same, describe_profile(record))
 
 
 def reference_estimates(references: Sequence[Reference], metric: str) -> dict[str, Estimate]:

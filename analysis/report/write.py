@@ -23,21 +23,17 @@ from ..claims.own_claims import own_verdicts
 from ..claims.verdicts import verdicts
 from ..collect import Experiment, headline_of
 from ..drawing.style import write_whole
-from ..figures.task_titles import TaskTitles
 from ..figures.tracings import Frames
 from ..formats import plural
 from ..metrics import metric_named
-from ..results import Reference
 from ..search_trials import collect_with_searches
-from ..selection import cell_name, departures
 from ..tables.best import best_configurations, best_csv, best_text
-from ..tables.strategies import training
 from ..tables.tuning import TunedMethod, tuning_csv, tuning_text
 from .claims_section import claims_section
 from .page import MOST_OPEN, LinkedTable, Section, no_links, render_page
+from .planned import Found, PlannedSection, planned_sections
 from .provenance import distinct_runs, files_of_plugins, provenance
-from .search_section import build_search_section
-from .sections import SectionFiles, build_section
+from .sections import SectionFiles
 from .strategies_section import strategies_section
 
 MARKER = ".clops-sweep-report"
@@ -108,32 +104,18 @@ def write_report(
         if axis not in known:
             raise UsageError(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
     runs = store.read("runs")
-    found = collect_with_searches(spaces, store, data_hashes, axes or (), runs)
-    collected = [(experiment.judged_by(metrics), study) for experiment, study in found]
+    collected = collect_with_searches(spaces, store, data_hashes, axes or (), runs)
+    found: list[Found] = [
+        (it.judged_by(metrics), space, study) for space, (it, study) in zip(spaces, collected, strict=True)
+    ]
     experiments = [experiment.judged_by(metrics) for experiment in experiments]
     stored = [*experiments, *(experiment.judged_by(metrics) for experiment in as_stored)]
-    shown = [*(experiment for experiment, _ in collected), *stored]
-    written = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
+    planned = planned_sections([*found, *((it, None, None) for it in stored)], store, axes, frames)
+    shown = [it.experiment for it in planned]
+    written = [it for it, space, _ in found if space is not None and space.search is None]
     grids = [*written, *stored]
-    sections, files, titles = [], SectionFiles(), TaskTitles(frames)
-    referenced = {id(experiment): _references(experiment, grids) for experiment in grids}
-    shown_elsewhere = {id(r.experiment) for references in referenced.values() for r in references}
-
-    def alone(experiment: Experiment) -> bool:
-        """Return whether it is a single configuration, which appears in the tables and captions of the others."""
-        return len(experiment.cells) == 1 and id(experiment) in shown_elsewhere
-
-    searches = {id(it): (space, study) for space, (it, study) in zip(spaces, collected, strict=True) if space.search}
-    for experiment in shown:
-        if id(experiment) in searches:
-            space, study = searches[id(experiment)]
-            name = file_name(space.name)
-            sections.append(build_search_section(space, study, experiment, store, name, files, titles))
-            continue
-        if alone(experiment):
-            continue
-        name, references = file_name(experiment.name), referenced[id(experiment)]
-        sections.append(build_section(experiment, references, store, name, axes, files, frames, titles))
+    files = SectionFiles()
+    sections = [it.draw(files) for it in planned if not it.alone]
     compared = strategies_section(grids, [section.anchor for section in sections], files)
     title = title or " · ".join(section.title for section in sections[:3]) + " · …" * (len(sections) > 3)
     if compared is not None:
@@ -145,7 +127,7 @@ def write_report(
     else:
         decided = verdicts([*written, *experiments], store, frames)
         claimed = claims_section([it for it in decided if it.dataset not in DATASETS.added], sections, files)
-    best = _best([it for it in shown if not alone(it)], searches, [*grids, *_fine_tuning(runs, shown)], files)
+    best = _best([it for it in planned if not it.alone], [*grids, *_fine_tuning(runs, shown)], files)
     methods = [*_metrics(shown), *provenance(shown)]
     page = render_page(
         title, _lead(shown), best, sections, methods, claimed, store.files.anywhere, files_of_plugins(shown)
@@ -206,46 +188,18 @@ def _is_of_a_report(folder: Path) -> bool:
     return index.is_file() and b'<section id="provenance">' in index.read_bytes()
 
 
-def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> list[Reference]:
-    """Return other strategies on the same tasks with equal training: one configuration of each, fine-tuning first.
-
-    They come from spaces without numeric axes; of several configurations of a strategy, the one closest to the paper's
-    is used.
-    """
-    if not experiment.number_axes:
-        return []
-    alike = {training(cell) for cell in experiment.cells}
-    strategies = {cell.config.strategy for cell in experiment.cells}
-    found: dict[str, tuple[int, Reference]] = {}
-    for other in experiments:
-        if other is experiment or other.number_axes or not other.shown:
-            continue
-        for index, cell in enumerate(other.cells):
-            strategy = cell.config.strategy
-            if strategy in strategies or training(cell) not in alike:
-                continue
-            unlike = len(departures(cell.config))
-            if strategy not in found or unlike < found[strategy][0]:
-                found[strategy] = unlike, Reference(cell_name(cell) or other.name, other, index)
-    return [found[strategy][1] for strategy in sorted(found, key=lambda strategy: strategy != "finetune")]
-
-
-def _best(
-    experiments: Sequence[Experiment],
-    searches: Collection[int],
-    others: Sequence[Experiment],
-    files: SectionFiles,
-) -> LinkedTable | None:
+def _best(planned: Sequence[PlannedSection], others: Sequence[Experiment], files: SectionFiles) -> LinkedTable | None:
     """Return the best configurations of all search spaces; None without finished runs."""
-    few = len(experiments) <= MOST_OPEN
+    few = len(planned) <= MOST_OPEN
+    searches = {id(it.experiment) for it in planned if it.is_search}
     found = []
-    for experiment in experiments:
-        searched = tuple(experiment.axes) if id(experiment) in searches else ()
-        found += best_configurations(experiment, others, searched, *(() if few else (1,)))
+    for it in planned:
+        searched = tuple(it.experiment.axes) if it.is_search else ()
+        found += best_configurations(it.experiment, others, searched, *(() if few else (1,)))
     if not found:
         return None
     name = "best"
-    while name in [file_name(it.name) for it in experiments]:
+    while name in [file_name(it.experiment.name) for it in planned]:
         name += "-of-all"
     text = best_text(found, name)
     links = (file_name(it.experiment.name) + f"-runs-{it.cell}" * (id(it.experiment) not in searches) for it in found)

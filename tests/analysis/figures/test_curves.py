@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep.analysis.dashboard.figures import curves_figure
 from clops_sweep.analysis.drawing.style import as_png
-from clops_sweep.analysis.drawing.task_styles import natural_order, short_names, task_styles
+from clops_sweep.analysis.drawing.task_styles import natural_order, short_names
 from clops_sweep.analysis.figures.curves import (
     Block,
     LearningCurves,
@@ -144,9 +143,3 @@ def test_the_runs_of_a_patient_split_are_averaged_first() -> None:
     record = learning_curves(table.assign(unit=table["run_id"].map({"r1": "0", "r2": "0", "r3": "1"})))
     assert record.n == 2
     np.testing.assert_allclose(record.mean, np.full((2, 3), 0.6))
-
-
-def test_tasks_have_the_report_s_colours_in_the_dashboard() -> None:
-    record = learning_curves(rows("r1"))  # trained as B, A
-    lines = {line["name"]: line["line"]["color"] for line in curves_figure(record)["data"]}
-    assert lines == {task: style.colour for task, style in task_styles("AB").items()}

@@ -1,0 +1,147 @@
+"""Sections of the report, drawn in a background thread while a browser shows them."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import pandas as pd
+from markupsafe import Markup
+
+from clops_sweep.errors import reason
+
+from ..drawing.pictures import Picture, Sketch
+from ..formats import TextTable
+from ..report.page import Section, part
+from ..report.planned import PlannedSection
+from ..report.sections import SectionFiles
+
+_MOST_KEPT = 8
+_COLUMNS = ("run_id", "status", "started_at")
+
+
+class Stopped(Exception):
+    """The server ends while a section is drawn."""
+
+
+@dataclass
+class ScreenFiles(SectionFiles):
+    """Figures for the screen, as they are drawn; no file is made of them. Once `stop` is set, nothing is drawn."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    drawn: list[Markup] = field(default_factory=list)
+
+    def add_picture(self, item: Sketch) -> Picture:
+        """Draw a figure for a page only."""
+        if self.stop.is_set():
+            raise Stopped
+        picture = item.on_screen()
+        self.drawn.append(part("figure", picture, None))
+        gc.collect(1)
+        return picture
+
+    def add_table(self, table: TextTable, exact: str | None = None) -> tuple[str, ...]:
+        """Return no files."""
+        return ()
+
+
+@dataclass
+class Drawing:
+    """A section on the screen.
+
+    Attributes:
+        planned: the section as it is now in the store.
+        mark: a number that changes with its runs.
+        drawn: the mark of what is shown; None before the first drawing.
+        section: the last complete drawing.
+        html: its HTML, which takes a second for two thousand configurations.
+        problem: why it could not be drawn.
+        files: the figures of the drawing that goes on.
+        times: how often it was drawn.
+    """
+
+    planned: PlannedSection
+    mark: int
+    drawn: int | None = None
+    section: Section | None = None
+    html: Markup | None = None
+    problem: str = ""
+    files: ScreenFiles = field(default_factory=ScreenFiles)
+    times: int = 0
+
+    @property
+    def figures(self) -> list[Markup]:
+        """The figures that are ready while the section is drawn for the first time."""
+        return list(self.files.drawn) if self.section is None else []
+
+    @property
+    def version(self) -> str:
+        """A text that changes with everything that is new to see."""
+        return f"{self.times}.{len(self.figures)}"
+
+
+class Drawings:
+    """The sections that browsers show. A section is first drawn at once, and again only after a rest.
+
+    Args:
+        share: the most that drawing again takes of one core.
+    """
+
+    def __init__(self, share: float = 0.1) -> None:
+        self._share = share
+        self._drawings: dict[str, Drawing] = {}
+        self._thread = ThreadPoolExecutor(1, "drawings")
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._is_drawing = False
+        self.rests_until = 0.0
+
+    def of(self, name: str, planned: PlannedSection) -> Drawing:
+        """Return the last drawing of a section, and begin to draw it if it is new or its runs have changed."""
+        with self._lock:
+            drawing = self._drawings.pop(name, None) or Drawing(planned, _mark(planned))
+            self._drawings[name] = drawing  # the last of those that are kept
+            if drawing.planned is not planned:
+                drawing.planned, drawing.mark = planned, _mark(planned)
+            for other in list(self._drawings)[:-_MOST_KEPT]:
+                del self._drawings[other]
+            rests = drawing.drawn is not None and time.monotonic() < self.rests_until
+            if drawing.drawn != drawing.mark and not (self._is_drawing or rests or self._stop.is_set()):
+                self._is_drawing = True
+                self._thread.submit(self._draw, drawing)
+        return drawing
+
+    def close(self) -> None:
+        """Stop drawing after the current figure."""
+        self._stop.set()
+        self._thread.shutdown(cancel_futures=True)
+
+    def _draw(self, drawing: Drawing) -> None:
+        began, mark = time.thread_time(), drawing.mark
+        drawing.files = ScreenFiles(stop=self._stop)
+        try:
+            section = drawing.planned.draw(drawing.files)
+            tables = (replace(it, links=("",) * len(it.links)) for it in section.tables)
+            section = replace(section, runs=(), tables=tuple(tables))
+            drawing.html, drawing.section, drawing.problem = part("section_of", section, False), section, ""
+        except Stopped:
+            return
+        except Exception as error:  # a store is untrusted input, and later drawings must go on
+            logging.getLogger(__name__).exception("the section on %s", drawing.planned.experiment.name)
+            drawing.problem = f"This section cannot be drawn: {reason(error)}"
+        drawing.drawn, drawing.times = mark, drawing.times + 1
+        drawing.files = ScreenFiles()
+        self.rests_until = time.monotonic() + (time.thread_time() - began) * (1 / self._share - 1)
+        self._is_drawing = False
+
+
+def _mark(planned: PlannedSection) -> int:
+    """Return a number that changes when a run of a section or of its references ends, or a trial."""
+    experiments = {id(it): it for it in (planned.experiment, *(r.experiment for r in planned.references))}.values()
+    frames = [it.runs[[name for name in _COLUMNS if name in it.runs]].astype(str) for it in experiments]
+    trials = tuple((it.number, it.state) for it in planned.study.trials) if planned.study is not None else ()
+    return hash((trials, *(int(pd.util.hash_pandas_object(it, index=False).sum()) for it in frames)))

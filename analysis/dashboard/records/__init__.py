@@ -1,1 +1,0 @@
-"""Records that pages show, computed from a store."""

@@ -1,0 +1,89 @@
+"""The table of the runs of an experiment, in pages and as CSV."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ..collect import Experiment, label_text
+from ..formats import as_csv
+from ..selection import cell_name
+from ..statistics import split_name
+from .overview import ended_at, statuses
+
+PAGE = 50
+"""Rows per page."""
+
+_REPLICATE = ("split_seed", "split", "seed")
+
+
+@dataclass(frozen=True)
+class RunsTable:
+    """A table of runs.
+
+    Attributes:
+        frame: a row per run, whose index is the position in the experiment's `runs`: `run_id`, `status`, the labels on
+            the axes, in their order, `split_seed`, `split` with folds, `seed`, measured columns of finished runs, and
+            `ended`.
+        labels: names of its label columns.
+        measured: names of its measured columns.
+    """
+
+    frame: pd.DataFrame
+    labels: tuple[str, ...]
+    measured: tuple[str, ...]
+
+    def csv(self) -> str:
+        """Return all rows as CSV, in full precision; missing values are empty."""
+        rows = self.frame.astype(object).where(self.frame.notna(), "")
+        ended = [it.isoformat() if it else "" for it in rows["ended"]]
+        return as_csv([list(rows), *rows.assign(ended=ended).itertuples(index=False, name=None)])
+
+    def page(self, at: int) -> tuple[pd.DataFrame, int, int]:
+        """Return a page of rows, its number from 1, and the number of pages; the last page if `at` is too high."""
+        pages = max(1, -(-len(self.frame) // PAGE))
+        at = min(max(at, 1), pages)
+        return self.frame.iloc[(at - 1) * PAGE : at * PAGE], at, pages
+
+
+def runs_table(experiment: Experiment, running: frozenset[str], *, sort: str = "", status: str = "") -> RunsTable:
+    """Return the table of the runs of an experiment.
+
+    Args:
+        experiment: the experiment.
+        running: ids of the running runs.
+        sort: the column to sort by, with a leading minus for descending order; by labels if unknown.
+        status: show only runs of this status, if any has it.
+    """
+    runs = experiment.runs
+    cells, finished = runs["cell"].to_numpy(dtype=int), runs["status"] == "finished"
+    columns: dict[str, object] = {}
+    for axis, labels in experiment.axes.items():
+        texts = np.array([cell.label(axis) for cell in experiment.cells], dtype=object)
+        columns[axis] = pd.Categorical(texts[cells], list(dict.fromkeys(map(label_text, labels))), ordered=True)
+    replicate = [name for name in _REPLICATE if name != "split" or runs["split"].notna().any()]
+    columns |= {name: runs[name].to_numpy() for name in replicate}
+    labels = tuple(columns)
+    measured = tuple(name for name in experiment.measured if name not in columns)
+    columns |= {name: runs[name].astype(float).where(finished).to_numpy() for name in measured}
+    given = {"run_id": runs["run_id"].to_numpy(), "status": statuses(runs, running).to_numpy()}
+    frame = pd.DataFrame(given | columns | {"ended": pd.to_datetime(ended_at(runs), unit="s", utc=True)})
+    column = sort.removeprefix("-")
+    by = [column] if column in frame else [name for name in labels if name in frame]
+    frame = frame.sort_values(by, ascending=not sort.startswith("-"), kind="stable", na_position="last")
+    if status in set(frame["status"]):
+        frame = frame[frame["status"] == status]
+    return RunsTable(frame, labels, measured)
+
+
+def run_names(experiment: Experiment, rows: pd.DataFrame) -> list[str]:
+    """Return the names of rows of `runs`: configuration, patient split or fold if there are several, and seed."""
+    several = len({split for split, _ in experiment.replicates}) > 1
+    cells = [experiment.cells[cell] for cell in rows["cell"].tolist()]
+    parts = (
+        (cell_name(cell), split_name(split) * several, f"seed {seed}")
+        for cell, (split, seed) in zip(cells, experiment.replicates_of(rows), strict=True)
+    )
+    return [", ".join(part for part in it if part) for it in parts]

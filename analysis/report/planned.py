@@ -1,0 +1,91 @@
+"""The sections of a report before they are drawn: the report draws all of them, the dashboard the one that is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.selection import file_name
+from clops_sweep.search.records import StudyRecord
+from clops_sweep.store.run_store import RunStore
+
+from ..collect import Experiment
+from ..figures.task_titles import TaskTitles
+from ..figures.tracings import Frames
+from ..results import Reference
+from ..selection import cell_name, departures
+from ..tables.strategies import training
+from .page import Section
+from .search_section import build_search_section
+from .sections import SectionFiles, build_section
+
+Found = tuple[Experiment, SearchSpace | None, StudyRecord | None]
+"""An experiment, the search space that requests its runs, and the study of a search."""
+
+
+@dataclass(frozen=True)
+class PlannedSection:
+    """The section of one experiment, not drawn yet.
+
+    Attributes:
+        experiment: the experiment.
+        references: cells of other experiments to compare with.
+        study: the study of a search that has begun.
+        is_search: whether its cells are the trials of a search.
+        alone: whether it is a single configuration, which appears in the tables and captions of the others.
+        draw: computes and draws the section.
+    """
+
+    experiment: Experiment
+    references: tuple[Reference, ...]
+    study: StudyRecord | None
+    is_search: bool
+    alone: bool
+    draw: Callable[[SectionFiles], Section]
+
+
+def planned_sections(
+    found: Sequence[Found], store: RunStore, axes: tuple[str, str] | None = None, frames: Sequence[Frames] = ()
+) -> list[PlannedSection]:
+    """Return a section for each experiment; nothing is drawn and, apart from `found`, nothing is read."""
+    titles = TaskTitles(frames)
+    grids = [experiment for experiment, space, _ in found if space is None or space.search is None]
+    referenced = {id(it): tuple(_references(it, grids)) for it in grids}
+    shown_elsewhere = {id(r.experiment) for references in referenced.values() for r in references}
+    sections = []
+    for experiment, space, study in found:
+        name, references = file_name(experiment.name), referenced.get(id(experiment), ())
+        alone = len(experiment.cells) == 1 and id(experiment) in shown_elsewhere
+        draw: Callable[[SectionFiles], Section]
+        draw = partial(build_section, experiment, references, store, name, axes, frames=frames, titles=titles)
+        is_search = space is not None and space.search is not None
+        if space is not None and is_search:
+            draw = partial(build_search_section, space, study, experiment, store, name, titles=titles)
+        sections.append(PlannedSection(experiment, references, study, is_search, alone, draw))
+    return sections
+
+
+def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> list[Reference]:
+    """Return other strategies on the same tasks with equal training: one configuration of each, fine-tuning first.
+
+    They come from spaces without numeric axes; of several configurations of a strategy, the one closest to the paper's
+    is used.
+    """
+    if not experiment.number_axes:
+        return []
+    alike = {training(cell) for cell in experiment.cells}
+    strategies = {cell.config.strategy for cell in experiment.cells}
+    found: dict[str, tuple[int, Reference]] = {}
+    for other in experiments:
+        if other is experiment or other.number_axes or not other.shown:
+            continue
+        for index, cell in enumerate(other.cells):
+            strategy = cell.config.strategy
+            if strategy in strategies or training(cell) not in alike:
+                continue
+            unlike = len(departures(cell.config))
+            if strategy not in found or unlike < found[strategy][0]:
+                found[strategy] = unlike, Reference(cell_name(cell) or other.name, other, index)
+    return [found[strategy][1] for strategy in sorted(found, key=lambda strategy: strategy != "finetune")]
