@@ -18,6 +18,7 @@ from .data.declared.formats.readers import from_mat as from_mat
 from .data.declared.formats.readers import from_npz as from_npz
 from .data.declared.one_by_one import Recording as Recording
 from .data.declared.recordings import Recordings as Recordings
+from .data.files.rhythm_segments import AAMI as AAMI
 from .data.frames import FrameSet as FrameSet
 from .data.preparing.prepare import data_hash as data_hash, open_frames as open_frames, prepare as prepare
 from .data.scenarios import ScenarioTasks as ScenarioTasks, TaskInstances as TaskInstances

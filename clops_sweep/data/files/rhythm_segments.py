@@ -8,6 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+AAMI = {
+    **dict.fromkeys("NLRej", "N"),
+    **dict.fromkeys("AaJS", "S"),
+    **dict.fromkeys("VE", "V"),
+    "F": "F",
+    **dict.fromkeys("/fQ", "Q"),
+}
+"""The class of each annotation of a beat, after ANSI/AAMI EC57: normal, supraventricular, ventricular, fusion, unknown.
+"""
+
 
 @dataclass(frozen=True)
 class Segment:

@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 from clops_sweep.data.catalog import DATASETS, OptionValue, Rules
 from clops_sweep.data.declared.data_set import Run
 from clops_sweep.data.declared.dataset import dataset
+from clops_sweep.data.declared.portions import Columns
+from clops_sweep.data.declared.wfdb_folder import WfdbRecord
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.data.files.rhythm_segments import Segment, rhythm_segments
+from clops_sweep.data.files.rhythm_segments import AAMI, Segment, rhythm_segments
 from clops_sweep.data.files.wfdb_records import (
     Header,
     physical,
@@ -34,6 +36,7 @@ from clops_sweep.data.files.wfdb_records import (
     read_stored,
     require_rate,
 )
+from clops_sweep.data.frames import TEST, TRAINING
 from clops_sweep.data.published.locate import find_folder, recording_names
 from clops_sweep.data.published.sex_and_age import sex_and_age
 from clops_sweep.data.records import Common, Frames, Index, Source, Windows
@@ -274,6 +277,49 @@ def window_class(rhythm: str, beats: NDArray[np.str_], rhythms: Mapping[str, str
     if kinds & set("AaJS"):
         return "APB"
     return {"L": "LBBB", "R": "RBBB", "N": "NSR"}.get("".join(kinds), "mixture of beats")
+
+
+DS1: Final = (
+    101, 106, 108, 109, 112, 114, 115, 116, 118, 119, 122, 124, 201, 203, 205, 207, 208, 209, 215, 220,
+    223, 230,
+)  # fmt: skip
+DS2: Final = (
+    100, 103, 105, 111, 113, 117, 121, 123, 200, 210, 212, 213, 214, 219, 221, 222, 228, 231, 232, 233,
+    234,
+)  # fmt: skip
+"""The inter-patient split of de Chazal, O'Dwyer and Reilly (2004), https://doi.org/10.1109/TBME.2004.827359: training
+and test. The four records of paced beats are in neither. Record 202 is not in DS2 here: its person is in DS1, as 201.
+"""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MitBihBeats(WfdbRecord):
+    """A second of MLII around each beat of a record."""
+
+    def read(self, common: Common) -> Frames:
+        """Return a frame for each annotated beat."""
+        return super().read(replace(common, window=1.0, rule="beat"))
+
+
+@dataset("mitbih_beats", classes=("N", "S", "V", "F"), channels=("MLII",), units="mV", rules=Rules(integers=True))
+def mitbih_beats(data_root: Path | None, **_: OptionValue) -> list[Source]:
+    """Find the records of `DS1` and `DS2`; the split is theirs. The few beats of unknown class are left out."""
+    folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", RECORD_FILES, RECORD_FILES)
+    codes = {symbol: "NSVF".index(name) for symbol, name in AAMI.items() if name != "Q"}
+    return [
+        MitBihBeats(
+            (name,),
+            tuple(folder / f"{name}{suffix}" for suffix in (".hea", ".dat", ".atr")),
+            columns=Columns([name], [name], None, parts=[TRAINING if int(name) in DS1 else TEST]),
+            channels=("MLII",),
+            units=("mV",),
+            integers=True,
+            notes=(".atr", codes),
+            around_beats=True,
+        )
+        for name in recording_names(folder)
+        if name.isdecimal() and int(name) in DS1 + DS2
+    ]
 
 
 VFDB_RATE: Final = 250.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ import pytest
 
 from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.annotation_end import require_end
-from clops_sweep.data.files.rhythm_segments import Segment
-from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.files.rhythm_segments import AAMI, Segment
+from clops_sweep.data.files.wfdb_records import load_wfdb
+from clops_sweep.data.frames import TEST, FrameSet
 from clops_sweep.data.prepared.counts import class_rows
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.data.published.mitbih import GRID, RULES, place_windows, window_class
+from clops_sweep.data.published.mitbih import DS1, GRID, RULES, place_windows, window_class
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import UsageError
 from tests.data.conftest import WriteRecord
+from tests.data.declared_files import declare, forget
 from tests.data.published_formats import BY_RHYTHM, small_mitbih
 
 
@@ -325,3 +328,52 @@ def test_real_splits_cover_every_class(mitbih: PreparedSet, seed: int) -> None:
 def test_real_preparation_is_deterministic(mitbih_frames: FrameSet, data_root: Path, tmp_path: Path) -> None:
     again = prepare("mitbih", prepared_root=tmp_path, data_root=data_root)
     assert again.manifest.data_hash == mitbih_frames.data_hash
+
+
+def test_beats_have_the_classes_and_the_split_that_are_published(data_root: Path, tmp_path: Path) -> None:
+    prepare("mitbih_beats", prepared_root=tmp_path, data_root=data_root)
+    frames = open_frames("mitbih_beats", prepared_root=tmp_path, validation=0.2)
+    published = {  # de Chazal et al., table II, without record 202, whose person is in DS1
+        "learned": np.array([45_866, 944, 3_788, 415]),
+        "tested": np.array([44_259 - 2_061, 1_837 - 55, 3_221 - 19, 388 - 1]),
+    }
+    tested = frames.split == TEST
+    counts = [np.bincount(frames.labels[rows], minlength=4) for rows in (~tested, tested)]
+    assert counts[0].sum() + counts[1].sum() + 50 == sum(each.sum() for each in published.values())
+    for found, expected in zip(counts, published.values(), strict=True):
+        assert (expected - found >= 0).all()
+        assert (expected - found)[[1, 2, 3]].max() <= 1  # beats at the edges are nearly all normal
+    assert {*DS1} == {
+        int(name) for name, split in zip(frames.patient_names, _splits(frames), strict=True) if split != TEST
+    }
+    assert frames.samples == 360
+
+
+def _splits(frames: FrameSet) -> list[int]:
+    return [int(frames.split[frames.patients == person][0]) for person in range(len(frames.patient_names))]
+
+
+def test_a_frame_around_a_beat_is_the_signal_there(data_root: Path, tmp_path: Path) -> None:
+    declare(
+        tmp_path / "space.py",
+        "from clops_sweep import AAMI\n@dataset('own', files=['mitdb/100.*', 'mitdb/200.*', 'mitdb/208.*'])\n"
+        "def own(root):\n    table = pd.DataFrame({'record': ['100', '200', '208']})\n"
+        "    return Recordings.from_wfdb(root / 'mitdb', '.atr', table=table, name='record', channels=['MLII'],\n"
+        "        classes={k: v for k, v in AAMI.items() if v in 'NV'}, window_seconds=0.5, window_around='beat')\n",
+    )
+    prepare("own", prepared_root=tmp_path, data_root=data_root, workers=1)
+    frames, index = open_frames("own", prepared_root=tmp_path), pd.read_parquet(tmp_path / "own" / "index.parquet")
+    wfdb, stem = load_wfdb(), str(data_root / "mitdb" / "200")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # warnings of wfdb about pandas
+        record, notes = wfdb.rdrecord(stem), wfdb.rdann(stem, "atr")
+    named = [(at, AAMI.get(symbol)) for at, symbol in zip(notes.sample, notes.symbol, strict=True)]
+    beats = [(at, name) for at, name in named if name in ("N", "V")]
+    rows = np.flatnonzero(frames.patients == frames.patient_names.index("200"))
+    inside = [(at, name) for at, name in beats if 90 <= at <= len(record.p_signal) - 90]
+    assert [frames.classes[code] for code in frames.labels[rows]] == [name for _, name in inside]
+    np.testing.assert_allclose(index["start"][rows], [(at - 90) / 360 for at, _ in inside])
+    for row, (at, _) in list(zip(rows, inside, strict=True))[::100]:
+        found = frames.signal(np.array([row]))[0]
+        np.testing.assert_allclose(found, record.p_signal[at - 90 : at + 90, 0], atol=1e-6)
+    forget()
