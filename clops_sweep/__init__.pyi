@@ -11,6 +11,7 @@ from .api import (
     sweep as sweep,
     update_report as update_report,
 )
+from .data.declared.combining import combine as combine
 from .data.declared.dataset import dataset as dataset
 from .data.declared.formats.readers import from_ecg as from_ecg
 from .data.declared.formats.readers import from_edf as from_edf

@@ -42,7 +42,7 @@ class SeenSamples:
         if first.signal_file is not None and first.signal_file == source.signal_file:
             names = f"{shorten(first.record)!r} and {shorten(source.record)!r}"
             return f"{here}: is the signal file of two records, {names}; keep one of them"
-        if not tolerant:
+        if not tolerant or getattr(source, "member", "") != getattr(first, "member", ""):
             return f"{here}: holds the same samples as {there}; keep one of the two records"
         self._kept.append(f"{shorten(source.record)} those of {shorten(first.record)}")
         self._of_others += of != patient

@@ -90,10 +90,11 @@ class Signal(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Portion(Source):
-    """A portion of b recordings of a declared data set."""
+    """A portion of b recordings of a declared data set; `member` is its part in a combined one."""
 
     columns: Columns
     intervals: Intervals | None = None
+    member: str = ""
 
     @abstractmethod
     def signal(self) -> Signal:
@@ -140,7 +141,7 @@ class Portion(Source):
             gain,
             offset,
             missing,
-            samples_digest(published.stored) if self.files else None,
+            samples_digest(published.stored) if self.files or self.member else None,
             signal.notes,
         )
 

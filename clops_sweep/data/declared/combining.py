@@ -1,0 +1,144 @@
+"""`combine`: several data sets, such as those of hospitals, as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.portions import Columns, Portion, Signal
+from clops_sweep.data.declared.recordings import Recordings
+from clops_sweep.data.files.units import factor
+from clops_sweep.data.frames import UNKNOWN_PERSON
+from clops_sweep.data.records import Common, Stretch
+from clops_sweep.errors import UsageError, shown
+
+_CUTTING = {"window": "window_seconds", "stride": "stride_seconds", "rate": "resample_to", "missing": "missing",
+            "gaps": "gaps", "rule": "interval_rule", "multi_label": "labels"}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Member(Portion):
+    """A recording of one of the data sets: its common channels, in the common unit, with the common classes."""
+
+    inner: Portion
+    places: list[int]
+    factor: float
+    codes: NDArray[np.int64]
+
+    def signal(self) -> Signal:
+        """Return the samples."""
+        read, places = self.inner.signal(), self.places
+        stretches = read.stretches
+        if self.inner.intervals is not None:
+            stretches = self.inner.intervals.stretches(read.rate, read.stored.shape[2])
+        return read._replace(
+            stored=read.stored[:, places],
+            gain=read.gain[places] * self.factor,
+            offset=read.offset[places] * self.factor,
+            stretches=None if stretches is None else [Stretch(a, b, int(self.codes[code])) for a, b, code in stretches],
+            missing=None if read.missing is None else read.missing[:, places],
+        )
+
+    def where(self, common: Common) -> str:
+        """Start of an error message about the samples."""
+        return self.inner.where(common)
+
+
+def combine(
+    members: Mapping[str, Recordings],
+    *,
+    classes: Mapping[str, str] | None = None,
+    channels: Sequence[str] | None = None,
+    window_seconds: float | None = None,
+    stride_seconds: float | None = None,
+    resample_to: float | None = None,
+    distinct_people: bool = False,
+) -> Recordings:
+    """Return the recordings of several data sets as one, with the domain "source": tasks of `domain_il`, or one pool.
+
+    Args:
+        members: the recordings of each data set, by name.
+        classes: the common class of each class, such as ``{"(AFIB": "AF", "AFIB": "AF", "N": "N"}``; by default classes
+            of one name are one.
+        channels: the channels to use; by default those that all data sets have.
+        window_seconds: duration of the frames, as the other two; by default that of the data sets, if they agree.
+        stride_seconds: time between frames.
+        resample_to: sampling rate of the frames in Hz.
+        distinct_people: whether people of one name in two data sets are different people.
+
+    Raises:
+        UsageError: the data sets do not fit together, or a person is in two of them. A recording whose samples are in
+            two of them is refused when frames are prepared.
+    """
+    if not isinstance(members, Mapping) or len(members) < 2:
+        raise checks.refused("combine", 'two data sets at least, such as {"A": Recordings(...), "B": ...}', members)
+    commons = {name: each.common for name, each in members.items()}
+    window, stride, rate = checks.windowing(window_seconds, stride_seconds, resample_to)
+    cutting: dict[str, Any] = {"window": window, "stride": stride, "rate": rate}
+    for name, argument in _CUTTING.items():
+        found = {source: getattr(common, name) for source, common in commons.items()}
+        if cutting.get(name) is None and len(set(found.values())) > 1:
+            raise UsageError(f"combine: {argument} differs: {found}; make it equal")
+        cutting[name] = cutting.get(name) or next(iter(found.values()))
+    first, *others = commons.values()
+    named = list(dict.fromkeys(name for common in commons.values() for name in common.classes))
+    mapped = {name: name for name in named} if classes is None else dict(classes)
+    target = checks.names("classes", list(dict.fromkeys(mapped.values())), least=2)
+    wanted = list(channels or (name for name in first.channels if all(name in other.channels for other in others)))
+    owner: dict[str, str] = {}
+    portions: list[Member] = []
+    for source, recordings in members.items():
+        common = commons[source]
+        for what, given, offered in (("class", common.classes, mapped), ("channel", wanted, common.channels)):
+            if lacking := next((each for each in given if each not in offered), None):
+                raise UsageError(f"combine: {what} {shown(lacking)} is not in {shown(source)}, or not in classes")
+        if not wanted or (converted := factor(common.units, first.units)) is None:
+            what = f"{common.units}, not {first.units}" if wanted else "other channels"
+            raise UsageError(f"combine: {shown(source)} has {what}; expected common channels of one unit")
+        codes = np.array([target.index(mapped[name]) for name in common.classes])
+        places = [common.channels.index(name) for name in wanted]
+        for whole in recordings.sources():
+            for inner in whole.apart():
+                if not isinstance(inner, Portion):
+                    raise UsageError(f"combine: the people of {shown(source)} are known once it is read; give a table")
+                known = _columns(inner.columns, source, codes, len(target), distinct_people)
+                if (other := owner.setdefault(known.patients[0], source)) != source:
+                    raise UsageError(
+                        f"combine: person {shown(known.patients[0])} is in {shown(other)} and in {shown(source)}; "
+                        "leave out one of them, or give distinct_people=True if they are two people"
+                    )
+                portions.append(Member(
+                    known.names, inner.files, columns=known, inner=inner, places=places, factor=converted, codes=codes,
+                    member=source,
+                ))  # fmt: skip
+    if any(each.columns.parts for each in portions):  # a given split of some
+        portions = [
+            replace(each, columns=replace(each.columns, parts=each.columns.parts or [None])) for each in portions
+        ]
+    columns = Columns.joined([each.columns for each in portions])
+    kinds = {common.stored_as for common in commons.values()}
+    kind = np.int16 if kinds == {np.int16} and rate is None else np.float32
+    joined = Common(target, tuple(wanted), first.units, stored_as=kind, **cutting)
+    return Recordings._of(joined.missing, joined.gaps, joined.rule, joined, portions, columns)
+
+
+def _columns(columns: Columns, source: str, codes: NDArray[np.int64], many: int, distinct: bool) -> Columns:
+    """Return the facts about one recording of a data set, as those of the combined one."""
+    labels, name, person = columns.labels, f"{source}/{columns.names[0]}", columns.patients[0]
+    if person.startswith(UNKNOWN_PERSON):
+        person = f"{UNKNOWN_PERSON}{name}"
+    elif distinct:
+        person = f"{source}/{person}"
+    if labels is not None and labels.ndim == 2:
+        several = np.zeros((1, many), np.uint8)
+        np.maximum.at(several[0], codes, labels[0])
+        labels = several
+    elif labels is not None:
+        labels = codes[labels]
+    domains = {"source": [source]}
+    return replace(columns, names=[name], patients=[person], labels=labels, domains=domains, groups={})
