@@ -160,7 +160,8 @@ def _editions(frame: pd.DataFrame) -> tuple[Edition, ...]:
 
 def _label_cell(label: Any) -> TextCell:
     is_number = isinstance(label, int | float) and not isinstance(label, bool)
-    return TextCell(label_text(label), float(label) if is_number else label_text(label))
+    text = f"{label:.3g}" if isinstance(label, float) else label_text(label)
+    return TextCell(text, float(label) if is_number else text)
 
 
 def _exact(value: Any) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, get_args
 
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, shown
@@ -32,7 +34,31 @@ if TYPE_CHECKING:
     from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.learning.models.trained_model import TrainedModel
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_PREPARE = re.compile(r"'clops-sweep data prepare (\w+)[^']*'")
+_OPTION = re.compile(r"--([a-z][a-z-]+)( (?=[A-Z]{3}))?")
 
+
+def _in_python(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Raise errors that name arguments, such as `data_root=DIR`, where those of the command name options."""
+
+    def argument(found: re.Match[str]) -> str:
+        name = {"set": "settings", "retry": "retry_failed"}.get(found[1], found[1].replace("-", "_"))
+        return f"{name}=" if found[2] else name
+
+    @functools.wraps(function)
+    def called(*arguments: _P.args, **options: _P.kwargs) -> _R:
+        try:
+            return function(*arguments, **options)
+        except UsageError as error:
+            text = _PREPARE.sub(r"prepare('\1', ...)", str(error))
+            raise type(error)(_OPTION.sub(argument, text)) from error.__cause__
+
+    return called
+
+
+@_in_python
 def sweep(
     space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
     results: str | PathLike[str] = "results",
@@ -123,6 +149,7 @@ def sweep(
     return launch(asked, resources, display, retry_failed=retry_failed, warn=warnings.warn)
 
 
+@_in_python
 def read(
     results: str | PathLike[str] = "results",
     table: Literal["runs", "r_matrix", "curves", "instances", "predictions", "intervals", "people"] = "runs",
@@ -165,6 +192,7 @@ def _computed(
     return compute(store, [run_ids] if isinstance(run_ids, str) else run_ids)[names]
 
 
+@_in_python
 def load_model(results: str | PathLike[str], run_id: str, task: int | None = None) -> TrainedModel:
     """Load the network of a run, stored by ``--keep models`` or ``sweep(..., keep=["models"])``.
 
@@ -192,6 +220,7 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
     return model_from(store.models.read(found, task), _encoders(store).of_model, f"model of run {found}")
 
 
+@_in_python
 def update_report(
     results: str | PathLike[str],
     run_id: str,
@@ -238,6 +267,7 @@ def update_report(
     return make_report(store, run_id, against, [*names], criteria, data.groups)
 
 
+@_in_python
 def encode(
     config: RunConfig,
     results: str | PathLike[str] = "results",
@@ -272,6 +302,7 @@ def encode(
     return data.frames(config.data_key)
 
 
+@_in_python
 def delete(results: str | PathLike[str], where: str) -> int:
     """Delete the runs of a store that meet a condition, from all its tables.
 
@@ -294,6 +325,7 @@ def delete(results: str | PathLike[str], where: str) -> int:
     return delete_runs(store, matching(store, where))
 
 
+@_in_python
 def merge(results: str | PathLike[str], other: str | PathLike[str]) -> int:
     """Copy the runs that another store has and this one lacks, with all their tables.
 

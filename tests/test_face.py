@@ -66,10 +66,14 @@ def test_what_is_wrong_is_said_before_anything_is_written(tmp_path: Path, monkey
     for wrong, what in (
         ({"settings": {"batchsize": 3}}, "unknown key 'batchsize'"),
         ({"where": "storage_fraction > 1"}, "no run is left to ask for"),
-        ({"where": "__import__('os')"}, "--where"),
+        ({"where": "__import__('os')"}, "^where "),
     ):
         with pytest.raises(UsageError, match=what):
             sweep(space, **wrong)  # type: ignore[arg-type]
+    monkeypatch.delenv("CLOPS_DATA_ROOT", raising=False)
+    config = RunConfig(dataset="mitbih")
+    with pytest.raises(UsageError, match=r"give it with data_root=DIR$"):
+        sweep(SearchSpace("real", config), prepared_root=tmp_path / "prepared")
     for nothing in ([], [RunConfig()], 3, {space.name: space}, None):
         with pytest.raises(UsageError, match="expected a SearchSpace, a list of them, or the path"):
             sweep(nothing)  # type: ignore[arg-type]

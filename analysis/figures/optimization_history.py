@@ -62,11 +62,18 @@ def optimization_history(record: StudyRecord) -> list[OptimizationHistory]:
 
 @styled
 def draw_optimization_history(histories: Sequence[OptimizationHistory]) -> Figure:
-    """Draw a panel per objective: a dot per trial, a cross per pruned trial, and the best so far as steps."""
-    figure = new_figure(6.8, 2.4 * len(histories) + 0.6)
-    panels = figure.subplots(len(histories), 1, squeeze=False, sharex=True)[:, 0]
-    for axes, history in zip(panels, histories, strict=True):
+    """Draw a panel per objective, a dot per trial and the best so far as steps; pruned trials have a panel below."""
+    pruned = histories[0].pruned_numbers.size > 0
+    figure = new_figure(6.8, 2.4 * len(histories) + 0.6 + 1.4 * pruned)
+    ratios = [1.0] * len(histories) + [0.6] * pruned
+    panels = figure.subplots(len(ratios), 1, squeeze=False, sharex=True, height_ratios=ratios)[:, 0]
+    for axes, history in zip(panels, histories, strict=False):
         _draw(axes, history)
+    if pruned:
+        axes = panels[-1]
+        axes.grid(axis="y", color=GRID, lw=0.6)
+        axes.plot(histories[0].pruned_numbers, histories[0].pruned_values, "x", ms=4, color=MUTED)
+        axes.set_ylabel("pruned, mean of\nits tasks so far")
     panels[-1].set_xlabel("trial")
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper left", ncols=len(names))
@@ -89,9 +96,5 @@ def _draw(axes: Axes, history: OptimizationHistory) -> None:
     names = [f"trial {number}: {value:.4g}" for number, value in zip(history.numbers, history.values, strict=True)]
     tell_points(axes, history.numbers, history.values, names)
     axes.step(history.numbers, history.best, where="post", color="black", lw=1.2, label="best so far")
-    if history.pruned_numbers.size:
-        axes.plot(
-            history.pruned_numbers, history.pruned_values, "x", ms=4, color=MUTED, label="pruned, at its last task"
-        )
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
     axes.set_ylabel(metric_named(history.objective).plain)

@@ -23,6 +23,7 @@ from ..figures.optimization_history import (
     optimization_history,
 )
 from ..figures.pareto import describe_pareto_front, draw_pareto_front, pareto_front
+from ..figures.slices import describe_slices, draw_slices, slices
 from ..figures.task_titles import TaskTitles
 from ..formats import plural
 from ..metrics import metric_named, words
@@ -57,6 +58,7 @@ def build_search_section(
         for name in record.objectives:
             if name not in experiment.axes:
                 more += shown_or_said(partial(_importance_picture, experiment, name, prefix))
+        more += shown_or_said(partial(_slices_picture, record, prefix))
         more += shown_or_said(lambda: _curves_picture(best, experiment, store, prefix, titles))
     pictures = [files.add_picture(item) for item in sketches]
     more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
@@ -76,8 +78,9 @@ def build_search_section(
 def _progress(space: SearchSpace, record: StudyRecord | None) -> str:
     assert isinstance(space.search, OptunaSearch)
     states = [(state, len(record.of(state)) if record else 0) for state in ("complete", "pruned", "failed")]
-    counted = [f"{count:,} {state}" for state, count in states if count or state == "complete"]
-    return f"{', '.join(counted)} of {space.search.n_trials:,} trials."
+    counted = [f"{count:,} {state}" for state, count in states if count]
+    ended = sum(count for _, count in states)
+    return f"{ended:,} of {plural(space.search.n_trials, 'trial')}{': ' * bool(counted)}{', '.join(counted)}."
 
 
 def _notices(record: StudyRecord | None) -> Iterator[str]:
@@ -91,7 +94,7 @@ def _history_picture(record: StudyRecord, prefix: str) -> Sketch:
     histories = optimization_history(record)
     caption = "The value of every complete trial, as mean over seeds, and the best value so far."
     if histories[0].pruned_numbers.size:
-        caption += " Crosses: pruned trials, with their average over the tasks they had trained on."
+        caption += " Below, on their own scale: pruned trials, with their average over the tasks they had trained on."
     alt = describe_optimization_history(histories)
     return sketch(draw_optimization_history, histories, f"{prefix}-history", "Optimisation history", caption, alt)
 
@@ -102,6 +105,12 @@ def _pareto_picture(record: StudyRecord, prefix: str) -> Sketch:
         "All complete trials, means over seeds. Filled: no other trial is as good in all objectives and better in one."
     )
     return sketch(draw_pareto_front, front, f"{prefix}-pareto", "Pareto front", caption, describe_pareto_front(front))
+
+
+def _slices_picture(record: StudyRecord, prefix: str) -> Sketch:
+    found = slices(record)
+    caption = "Complete trials by the value of each parameter, means over seeds; later trials are darker."
+    return sketch(draw_slices, found, f"{prefix}-slices", "Slices", caption, describe_slices(found))
 
 
 def _importance_picture(experiment: Experiment, name: str, prefix: str) -> Sketch:

@@ -27,7 +27,7 @@ from ..figures.tracings import Frames
 from ..formats import plural
 from ..metrics import metric_named
 from ..search_trials import collect_with_searches
-from ..tables.best import best_configurations, best_csv, best_text
+from ..tables.best import best_configurations, best_csv, best_sentence, best_text
 from ..tables.tuning import TunedMethod, tuning_csv, tuning_text
 from .claims_section import claims_section
 from .page import MOST_OPEN, LinkedTable, Section, no_links, render_page
@@ -65,6 +65,7 @@ def write_report(
     claims: Sequence[Claim] = (),
     seal: str = "not sealed",
     tuned: Sequence[TunedMethod] = (),
+    more_seeds: str = "",
 ) -> ReportPaths:
     """Write `index.html`, `figures/` and `tables/` into a folder, from the store alone.
 
@@ -86,6 +87,7 @@ def write_report(
         claims: the claims that the search-space files declare, decided instead of the paper's.
         seal: whether the claims are sealed, in words.
         tuned: the methods of tuned spaces, with their scores while tuning and when reported.
+        more_seeds: the command that asks for more seeds, if there is one.
 
     Raises:
         UsageError: there is no search space, two have the same name, an axis, metric or data hash is unknown, or the
@@ -127,10 +129,12 @@ def write_report(
     else:
         decided = verdicts([*written, *experiments], store, frames)
         claimed = claims_section([it for it in decided if it.dataset not in DATASETS.added], sections, files)
-    best = _best([it for it in planned if not it.alone], [*grids, *_fine_tuning(runs, shown)], files)
+    others = [*grids, *_fine_tuning(runs, shown)]
+    best, lead = _best([it for it in planned if not it.alone], others, files, more_seeds)
     methods = [*_metrics(shown), *provenance(shown)]
     page = render_page(
-        title, _lead(shown), best, sections, methods, claimed, store.files.anywhere, files_of_plugins(shown)
+        *(title, f"{lead} {_lead(shown)}".strip(), best, sections, methods, claimed),
+        *(store.files.anywhere, files_of_plugins(shown)),
     )
     try:
         write_whole(folder / MARKER, b"")
@@ -188,8 +192,10 @@ def _is_of_a_report(folder: Path) -> bool:
     return index.is_file() and b'<section id="provenance">' in index.read_bytes()
 
 
-def _best(planned: Sequence[PlannedSection], others: Sequence[Experiment], files: SectionFiles) -> LinkedTable | None:
-    """Return the best configurations of all search spaces; None without finished runs."""
+def _best(
+    planned: Sequence[PlannedSection], others: Sequence[Experiment], files: SectionFiles, more_seeds: str
+) -> tuple[LinkedTable | None, str]:
+    """Return the best configurations of all search spaces, as a table and in a sentence, if any run is finished."""
     few = len(planned) <= MOST_OPEN
     searches = {id(it.experiment) for it in planned if it.is_search}
     found = []
@@ -197,13 +203,14 @@ def _best(planned: Sequence[PlannedSection], others: Sequence[Experiment], files
         searched = tuple(it.experiment.axes) if it.is_search else ()
         found += best_configurations(it.experiment, others, searched, *(() if few else (1,)))
     if not found:
-        return None
+        return None, ""
     name = "best"
     while name in [file_name(it.experiment.name) for it in planned]:
         name += "-of-all"
     text = best_text(found, name)
     links = (file_name(it.experiment.name) + f"-runs-{it.cell}" * (id(it.experiment) not in searches) for it in found)
-    return LinkedTable(text, tuple(links), files.add_table(text, best_csv(found)))
+    table = LinkedTable(text, tuple(links), files.add_table(text, best_csv(found)))
+    return table, best_sentence(found, more_seeds)
 
 
 def _fine_tuning(runs: pd.DataFrame, experiments: Sequence[Experiment]) -> list[Experiment]:

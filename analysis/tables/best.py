@@ -113,6 +113,32 @@ def _above_fine_tuning(
                 yield rivals[row.cell], row
 
 
+def best_sentence(found: Sequence[Best], more_seeds: str = "") -> str:
+    """Return the best configuration of the first search space in a sentence: its metric, and how sure it is.
+
+    Args:
+        found: the best configurations.
+        more_seeds: the command that asks for more seeds, if there is one.
+    """
+    best, several = found[0], len({it.experiment.name for it in found}) > 1
+    metric, mean = next(iter(best.means.items()))
+    where = f" in {best.experiment.name}" if several else ""
+    said = [f"Best{where}: {best.name}, {metric_named(metric).plain} {number(mean.mean)}"]
+    if best.above is not None and (above := best.above.differences[metric]).n:
+        said.append(f"{number(abs(above.mean))} {'above' if above.mean >= 0 else 'below'} fine-tuning")
+        p = p_text(best.above.corrected[metric])
+        why = above.units.obstacle if above.units is not None else ""
+        if why:
+            said.append(f"not tested: {why}")
+        elif p != DASH:
+            said[-1] += f" (p {p})" if p.startswith("<") else f" (p = {p})"
+        if " seed" in why and more_seeds:
+            return f"{'; '.join(said)}. Run {more_seeds}."
+    elif best.experiment.cells[best.cell].config.strategy != "finetune":
+        said.append("no fine-tuning run was trained alike to compare it with")
+    return f"{'; '.join(said)}."
+
+
 def best_text(found: Sequence[Best], name: str) -> TextTable:
     """Return the best configurations as a table."""
     metrics = list(dict.fromkeys(metric for it in found for metric in it.means))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -131,6 +132,7 @@ def render(
             claims=asked.selection.claims,
             seal=seal_in_words(asked),
             tuned=tuned_rows(asked),
+            more_seeds=_more_seeds(asked),
         ).index
     return index.resolve()
 
@@ -160,6 +162,13 @@ def _title(asked: Request) -> str:
     """Return the title: the files or the store, and the overrides."""
     shown = " + ".join(file.stem for file in asked.selection.files) or f"Everything in {asked.store.files.shown}"
     return ", ".join([shown, *_overrides(asked)])
+
+
+def _more_seeds(asked: Request) -> str:
+    """Return the command that asks for five seeds, if the request names files."""
+    files = asked.selection.files
+    changes = (f"--set {shlex.quote(f'{name}={value}')}" for name, value in asked.selection.settings.items())
+    return " ".join(["clops-sweep", *map(shlex.quote, map(str, files)), "--seeds 5", *changes]) if files else ""
 
 
 def _overrides(asked: Request) -> list[str]:

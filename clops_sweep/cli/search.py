@@ -104,7 +104,7 @@ def best_in_words(record: StudyRecord) -> str:
 
 
 def _value_in_words(record: StudyRecord, trial: TrialRecord) -> str:
-    values = ", ".join(f"{name} {value:.4g}" for name, value in zip(record.objectives, trial.values or (), strict=True))
+    values = ", ".join(f"{name} {value:.3f}" for name, value in zip(record.objectives, trial.values or (), strict=True))
     n = f", n = {len(trial.run_ids)}" if len(trial.run_ids) > 1 else ""
     return f"{values}{n} in trial {trial.number} ({in_words(trial.labels)})"
 

@@ -295,7 +295,7 @@ class SearchFeed:
             self._report_rungs(trial)
         best = self._study.is_best(values)
         trial.open.complete(values)
-        said = ", ".join(f"{name} {value:.4g}" for name, value in zip(self._space.objectives, values, strict=True))
+        said = ", ".join(f"{name} {value:.3f}" for name, value in zip(self._space.objectives, values, strict=True))
         n = f", n = {len(trial.runs)}" if len(trial.runs) > 1 else ""
         self._end(trial, f"complete: {said}{n}", best=best)
 

@@ -96,7 +96,7 @@ def test_the_best_trials_are_those_that_brute_force_and_optuna_find(world: Any) 
     said = world.finish(one)
     (best,) = study(world, one).best
     assert best.values == (max(trial.values[0] for trial in study(world, one).trials if trial.values),)
-    assert said.best[-1].startswith(f"trial {best.number} complete: auc {best.values[0]:.4g} ")
+    assert said.best[-1].startswith(f"trial {best.number} complete: auc {best.values[0]:.3f} ")
 
 
 def test_runs_that_are_finished_are_not_repeated(world: Any) -> None:

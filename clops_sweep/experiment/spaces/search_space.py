@@ -603,6 +603,6 @@ def is_field(axis: str) -> bool:
 def in_words(labels: Mapping[str, Any]) -> str:
     """Format labels on axes or parameters of a trial: "learning_rate 0.00012, acquisition entropy"."""
     return ", ".join(
-        f"{name} {label:.4g}" if isinstance(label, float) else f"{name} {one_line(label)}"
+        f"{name} {label:.3g}" if isinstance(label, float) else f"{name} {one_line(label)}"
         for name, label in labels.items()
     )

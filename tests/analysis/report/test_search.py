@@ -193,10 +193,10 @@ def test_the_best_trials_come_first_with_deviations_over_seeds(tmp_path: Path, g
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"pruning": True}, {"tuned-history", "tuned-importance-auc"}),
+        ({"pruning": True}, {"tuned-history", "tuned-importance-auc", "tuned-slices"}),
         (
             {"objectives": {"auc": "maximize", "bwt": "maximize", "storage_fraction": "minimize"}},
-            {"tuned-history", "tuned-pareto", "tuned-importance-auc", "tuned-importance-bwt"},
+            {"tuned-history", "tuned-pareto", "tuned-importance-auc", "tuned-importance-bwt", "tuned-slices"},
         ),
     ],
 )
@@ -215,7 +215,7 @@ def test_the_report_shows_a_search(
     page = paths.index.read_text()
     pruned = ", 1 pruned" if "pruning" in arguments else ""
     complete = 10 if pruned else 11
-    assert f"{complete} complete{pruned}, 1 failed of 12 trials." in page
+    assert f"12 of 12 trials: {complete} complete{pruned}, 1 failed." in page
     assert "Trial 10 failed: run 0123 has failed." in page
     assert "no finished run with learning curves" in page  # written by hand, the runs have none
 
@@ -267,7 +267,7 @@ def test_a_search_of_which_every_run_has_failed_says_why(tmp_path: Path, generat
             generated.write_failed_run(store, config, run_id)
         trial.fail(f"run {run_ids[0]} has failed")
     page = write_report([space], store, tmp_path / "report").index.read_text()
-    assert "0 complete, 2 failed of 2 trials." in page
+    assert "2 of 2 trials: 2 failed." in page
     assert "4 runs failed: 4 times ValueError: generated failure." in page
     assert "no run yet" not in page
 
@@ -276,7 +276,7 @@ def test_a_search_that_has_not_begun_is_said_to_be_so(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "results")
     paths = write_report([search_space()], store, tmp_path / "report")
     assert "No trial of this search is complete yet." in paths.index.read_text()
-    assert "0 complete of 5 trials." in paths.index.read_text()
+    assert "0 of 5 trials." in paths.index.read_text()
     assert paths.figures == ()
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -12,7 +13,7 @@ from scipy import stats
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.report.write import write_report
-from clops_sweep.analysis.tables.best import best_configurations, best_csv, best_text
+from clops_sweep.analysis.tables.best import best_configurations, best_csv, best_sentence, best_text
 from clops_sweep.store.run_store import RunStore
 
 AXES = {"storage_fraction": [0.1, 0.5, 1.0], "variant": {"CLOPS": {}, "Random": {"storage_order": "random"}}}
@@ -123,3 +124,19 @@ def test_equal_configurations_are_listed_and_counted_once(tmp_path: Path, genera
     assert found[0].of == 4
     page = write_report([space], store, tmp_path / "report").index.read_text()
     assert "<p>8 of 8 runs finished; equal configurations share 4 runs.</p>" in page
+
+
+def test_the_report_begins_with_a_sentence(tmp_path: Path, generated: ModuleType) -> None:
+    store, spaces, _ = experiments(tmp_path / "two", generated, seeds=2)
+    page = write_report(spaces, store, tmp_path / "report", more_seeds="clops-sweep x.py --seeds 5").index.read_text()
+    assert re.search(
+        r'<p class="lead">Best: CLOPS, b = 0.5, Average AUC 0.80\d; 0.20\d above fine-tuning; '
+        r"not tested: 2 seeds where 3 are needed. Run clops-sweep x.py --seeds 5. 12 of 14 runs are finished",
+        page,
+    )
+    _, _, (grid, tuned) = experiments(tmp_path / "five", generated)
+    tested = best_sentence(best_configurations(grid, [tuned]), "clops-sweep x.py --seeds 5")
+    assert tested.startswith("Best: CLOPS, b = 0.5, Average AUC 0.80")
+    assert tested.endswith("above fine-tuning (p <0.001).")
+    alone = best_sentence(best_configurations(grid))
+    assert alone.endswith("; no fine-tuning run was trained alike to compare it with.")

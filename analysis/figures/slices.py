@@ -1,0 +1,87 @@
+"""Slices of a search: each objective over the values of each parameter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+from clops_sweep.errors import UsageError
+from clops_sweep.search.records import StudyRecord
+
+from ..axis_names import axis_title
+from ..collect import label_text
+from ..drawing.style import GRID, colour, new_figure, styled
+from ..drawing.svg import tell_points
+from ..metrics import metric_named
+
+MOST_PARAMETERS = 4
+_DECADES = 1.5
+"""Decades from which on a parameter has a logarithmic axis."""
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Complete trials: their numbers, the values of each parameter, and objectives [trials, objectives]."""
+
+    objectives: tuple[str, ...]
+    numbers: tuple[int, ...]
+    labels: dict[str, tuple[Any, ...]] = field(hash=False)
+    values: npt.NDArray[np.float64] = field(hash=False)
+
+
+def slices(record: StudyRecord) -> Slices:
+    """Return the slices of a search over the parameters that all complete trials have and that vary.
+
+    Raises:
+        UsageError: fewer than two trials are complete, or no parameter varies.
+    """
+    trials = record.of("complete")
+    names = [name for name in (trials[0].labels if trials else ()) if all(name in it.labels for it in trials)]
+    labels = {name: tuple(it.labels[name] for it in trials) for name in names}
+    varied = {name: of for name, of in labels.items() if len(set(map(repr, of))) > 1}
+    if not varied:
+        raise UsageError(f"search {record.name!r} has no two complete trials with different values of a parameter")
+    shown = dict(list(varied.items())[:MOST_PARAMETERS])
+    values = np.array([it.values for it in trials], dtype=float)
+    return Slices(tuple(record.objectives), tuple(it.number for it in trials), shown, values)
+
+
+@styled
+def draw_slices(record: Slices) -> Figure:
+    """Draw a panel per objective and parameter, a dot per trial; later trials are darker."""
+    rows, columns = len(record.objectives), len(record.labels)
+    figure = new_figure(2.3 * columns + 0.8, 2.2 * rows + 0.3)
+    grid = figure.subplots(rows, columns, squeeze=False, sharey="row")
+    for row, objective in enumerate(record.objectives):
+        grid[row][0].set_ylabel(metric_named(objective).plain)
+        for axes, (name, labels) in zip(grid[row], record.labels.items(), strict=True):
+            _draw(axes, record, name, labels, record.values[:, row])
+    return figure
+
+
+def describe_slices(record: Slices) -> str:
+    """Describe the figure in words."""
+    names = ", ".join(axis_title(name) for name in record.labels)
+    return f"{len(record.numbers)} complete trials over the values of {names}."
+
+
+def _draw(axes: Axes, record: Slices, name: str, labels: tuple[Any, ...], values: npt.NDArray[np.float64]) -> None:
+    axes.grid(color=GRID, lw=0.6)
+    axes.set_xlabel(axis_title(name))
+    numbers = all(isinstance(label, int | float) and not isinstance(label, bool) for label in labels)
+    kinds = sorted({label_text(label) for label in labels})
+    places = [float(label) if numbers else kinds.index(label_text(label)) for label in labels]
+    later = [to_rgba(colour(0), alpha) for alpha in np.linspace(0.3, 1, len(places))]
+    axes.scatter(places, values, s=16, lw=0, color=later)
+    if not numbers:
+        axes.set_xticks(range(len(kinds)), kinds, rotation=30, ha="right")
+    elif min(places) > 0 and np.log10(max(places) / min(places)) >= _DECADES:
+        axes.set_xscale("log")
+    texts = [f"trial {number}: {value:.3g}" for number, value in zip(record.numbers, values, strict=True)]
+    tell_points(axes, np.array(places), values, texts)
