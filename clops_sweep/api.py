@@ -135,7 +135,7 @@ def sweep(
     part = None if shard is None else _parsed("shard", shard, Shard.parsed)
     stop_at = None if stop_after is None else time.monotonic() + _parsed("stop_after", stop_after, seconds_in)
     kept = [keep] if isinstance(keep, str) else keep
-    if not isinstance(kept, Collection) or any(it not in get_args(Keep) for it in kept):
+    if not isinstance(kept, Collection) or any(name not in get_args(Keep) for name in kept):
         raise UsageError(f"keep = {shown(keep)}: expected some of {list(get_args(Keep))}")
     if not isinstance(retry_failed, bool):
         raise UsageError(f"retry_failed = {shown(retry_failed)}: expected True or False")
@@ -144,9 +144,9 @@ def sweep(
             _check_path(name, path)
     _check_path("results", results)
     store = RunStore.named(str(results), keep=kept)
-    asked = Request(selection, _data(store, data_root, prepared_root), store, part)
+    request = Request(selection, _data(store, data_root, prepared_root), store, part)
     display = partial(SweepDisplay, store.command("status"), stop_at)
-    return launch(asked, resources, display, retry_failed=retry_failed, warn=warnings.warn)
+    return launch(request, resources, display, retry_failed=retry_failed, warn=warnings.warn)
 
 
 @_in_python
@@ -216,8 +216,8 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
     from clops_sweep.learning.models.trained_model import model_from
 
     store = _existing(results)
-    found = store.find(run_id)
-    return model_from(store.models.read(found, task), _encoders(store).of_model, f"model of run {found}")
+    whole_id = store.find(run_id)
+    return model_from(store.models.read(whole_id, task), _encoders(store).of_model, f"model of run {whole_id}")
 
 
 @_in_python

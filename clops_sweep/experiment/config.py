@@ -440,7 +440,7 @@ class RunConfig(BaseModel):
         option = OPTIONS[name]
         if not callable(option.default):
             return option.default
-        fields = {it: self.__dict__[it] for it in type(self).model_fields if it not in ("seed", "weight_seed")}
+        fields = {key: self.__dict__[key] for key in type(self).model_fields if key not in ("seed", "weight_seed")}
         with calling(f"option {name!r}: default"):
             value = option.default(SimpleNamespace(**fields))
         try:
@@ -510,7 +510,9 @@ class RunConfig(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy without a cached identity; unlike `replace`, it does not validate the update."""
         changes = dict(update or {})
-        copied = super().model_copy(update={n: it for n, it in changes.items() if n not in OPTIONS}, deep=deep)
+        copied = super().model_copy(
+            update={key: value for key, value in changes.items() if key not in OPTIONS}, deep=deep
+        )
         copied.__dict__.pop("identity", None)
         given = {name: getattr(self, name) for name in self.model_fields_set if name in OPTIONS}
         given |= {name: value for name, value in changes.items() if name in OPTIONS}
@@ -686,10 +688,10 @@ def _signature() -> Signature:
         Parameter(
             name,
             Parameter.KEYWORD_ONLY,
-            default=it.default if it.default_factory is None else _ByContext(),
+            default=field.default if field.default_factory is None else _ByContext(),
             annotation=kinds[name],
         )
-        for name, it in RunConfig.model_fields.items()
+        for name, field in RunConfig.model_fields.items()
     ]
     return Signature([*fields, Parameter("options", Parameter.VAR_KEYWORD)])
 

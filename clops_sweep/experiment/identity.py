@@ -97,7 +97,7 @@ def effective(strategy: str, options: Mapping[str, Any], plugins: list[Any]) -> 
         found |= {name: value for name, value in own.items() if value is not None}
         for name, option in declared.items():
             if isinstance(option, PluginOption) and name in own:
-                found |= {it: options[it] for it in REGISTRIES[option.registry].options(own[name])}
+                found |= {other: options[other] for other in REGISTRIES[option.registry].options(own[name])}
     return found
 
 

@@ -25,7 +25,7 @@ class _GpuOption(FloatOption):
         return share
 
 
-Limit = FloatOption | IntOption
+Limit = FloatOption
 
 Keep = Literal["predictions", "models", "models:all"]
 """Optional results of a run, in addition to the four tables."""
@@ -64,11 +64,11 @@ def seconds_in(duration: object) -> float:
     return seconds
 
 
-def check_limits(it: object, limits: Mapping[str, Limit], where: str = "") -> None:
+def check_limits(owner: object, limits: Mapping[str, Limit], where: str = "") -> None:
     """Check attributes of a frozen object and store them as plain Python numbers; a default of None may stay None.
 
     Args:
-        it: the object.
+        owner: the object.
         limits: bounds by the name of the attribute.
         where: begins the message.
 
@@ -76,7 +76,7 @@ def check_limits(it: object, limits: Mapping[str, Limit], where: str = "") -> No
         UsageError: a value is not a number, or is out of bounds.
     """
     for name, limit in limits.items():
-        value = getattr(it, name)
-        if value is None and getattr(type(it), name, ...) is None:
+        value = getattr(owner, name)
+        if value is None and getattr(type(owner), name, ...) is None:
             continue
-        object.__setattr__(it, name, limit.stored(f"{where}{name}", value))
+        object.__setattr__(owner, name, limit.stored(f"{where}{name}", value))

@@ -98,7 +98,7 @@ def test_a_run_with_a_plug_in_is_repeated_with_the_file_that_registers_it(
     assert (printed["equal"], printed["differences"], printed["error"]) == (True, [], None)
     assert printed["metrics"]["auc"] == result.runs["auc"].item()
 
-    del ACQUISITION_FUNCTIONS._added["of_my_own"]
+    ACQUISITION_FUNCTIONS.forget("of_my_own")
     refused = ask("rerun", run_id)
     assert isinstance(refused.exception, UsageError)
     assert str(refused.exception) == (
@@ -122,7 +122,7 @@ def test_a_run_with_a_plug_in_is_repeated_with_the_file_that_registers_it(
         command, ["plan", str(tmp_path / "space.py"), "--results", str(tmp_path)], standalone_mode=False
     )
     assert said in plan.output
-    del ACQUISITION_FUNCTIONS._added["of_my_own"]
+    ACQUISITION_FUNCTIONS.forget("of_my_own")
 
 
 def test_a_number_where_there_was_none_is_a_difference(

@@ -285,4 +285,4 @@ def test_the_example_of_the_documentation() -> None:
         assert len(list(names["SPACE"].requests())) == 10
         check_scenario(names["by_site"], tiny_frames("class_il", tasks=2))
     finally:
-        SCENARIOS._added.pop("by_site", None)
+        SCENARIOS.forget("by_site")

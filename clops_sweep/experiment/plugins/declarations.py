@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from clops_sweep.data.catalog import DATASETS, PERTURBATION_STD
 from clops_sweep.data.files.filters import Filters
-from clops_sweep.errors import UsageError
 from clops_sweep.experiment.metrics import CLASS_INCREMENTAL, OF_PEOPLE, PAPER
 from clops_sweep.experiment.plugins.options import (
     LARGEST,
@@ -467,24 +466,3 @@ AUGMENTATIONS: Mapping[str, Declaration] = {
         {"lead_dropout_probability": FloatOption(0.2, gt=0, lt=1, description="probability that a channel is 0")}
     ),
 }
-
-
-def checked_lockstep(lockstep: object, options: Options, known: Options) -> Collection[str]:
-    """Return the options in which runs of a strategy may differ.
-
-    Args:
-        lockstep: the declared options.
-        options: the options that the strategy uses.
-        known: all options, including those of its plug-ins.
-
-    Raises:
-        UsageError: not a list of options.
-    """
-    if isinstance(lockstep, str) or not isinstance(lockstep, Collection):
-        raise UsageError(f"lockstep = {lockstep!r}: expected a list of options")
-    for name in lockstep:
-        if name not in options and name not in known:
-            raise UsageError(
-                f"lockstep: {name!r} is not an option; expected some of {', '.join(options) or 'its options'}"
-            )
-    return lockstep

@@ -35,7 +35,6 @@ from clops_sweep.experiment.plugins.declarations import (
     Declaration,
     DeclaredEncoder,
     EncoderInput,
-    checked_lockstep,
 )
 from clops_sweep.experiment.plugins.options import OPTIONS, FloatOption, IntOption, Option
 from clops_sweep.experiment.plugins.registry import (
@@ -100,7 +99,13 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
     Raises:
         UsageError: a method is missing.
     """
-    checked_lockstep(declaration.lockstep, declaration.options, OPTIONS)
+    options, lockstep = declaration.options, declaration.lockstep
+    if isinstance(lockstep, str) or not isinstance(lockstep, Collection):
+        raise UsageError(f"lockstep = {lockstep!r}: expected a list of options")
+    for option in lockstep:
+        if option not in options and option not in OPTIONS:
+            expected = ", ".join(options) or "its options"
+            raise UsageError(f"lockstep: {option!r} is not an option; expected some of {expected}")
     expected = f"strategy {name!r}: expected a subclass of clops_sweep.Strategy"
     lacking = [method for method in _OF_A_STRATEGY if not callable(getattr(member, method, None))]
     if isinstance(member, type) and lacking:
@@ -327,11 +332,11 @@ def _channels(what: str, value: Any) -> int | tuple[str, ...]:
 
 
 def _names(what: str, argument: str, value: Any, known: Sequence[str] | None = None) -> list[str]:
-    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(it, str) for it in value):
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
         raise UsageError(f"{what}: {argument} = {shown(value)}: expected a list of names")
-    for it in value:
-        if known is not None and it not in known:
-            raise UsageError(f"{what}: {argument}: {shown(it)}: expected some of {listed(known)}")
+    for name in value:
+        if known is not None and name not in known:
+            raise UsageError(f"{what}: {argument}: {shown(name)}: expected some of {listed(known)}")
     return list(value)
 
 

@@ -57,7 +57,7 @@ class Option(ABC):
 
     def __str__(self) -> str:
         """Return the definition without omitted arguments."""
-        pairs = ((it.name, getattr(self, it.name)) for it in fields(self) if it.compare)
+        pairs = ((argument.name, getattr(self, argument.name)) for argument in fields(self) if argument.compare)
         written = [f"{name}={value!r}" for name, value in pairs if value is not None and value is not False]
         return f"{type(self).__name__}({', '.join(written)})"
 
@@ -246,7 +246,8 @@ class ChoiceOption(Option):
 
     def __post_init__(self) -> None:
         given = self.choices
-        if isinstance(given, str) or not isinstance(given, Iterable) or not all(isinstance(it, str) for it in given):
+        is_list = isinstance(given, Iterable) and not isinstance(given, str)
+        if not is_list or not all(isinstance(choice, str) for choice in given):
             raise UsageError(f"choices = {shown(given)}: expected a list of texts")
         object.__setattr__(self, "choices", tuple(str.__str__(choice) for choice in given))
         if len(set(self.choices)) < len(self.choices):
@@ -356,7 +357,7 @@ class DeclaredOptions(Mapping[str, Option]):
         """
         items = [options] if isinstance(options, Mapping) else options
         listed_well = isinstance(items, Collection) and not isinstance(items, str)
-        if not listed_well or not all(isinstance(it, str | Mapping) for it in items):  # type: ignore[attr-defined]
+        if not listed_well or not all(isinstance(item, str | Mapping) for item in items):  # type: ignore[attr-defined]
             what = "expected a mapping from names to options, or a list of names of existing ones"
             raise UsageError(f"{owner}: options: {what}, not {shown(options)}")
         found, taken = dict[str, Option](), list[str]()

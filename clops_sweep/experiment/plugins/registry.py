@@ -100,8 +100,9 @@ class Registry(Mapping[str, Any]):
 
     def declaration_of(self, member: Any) -> Declaration:
         """Return the declaration of a registered member object; an empty one if it is not registered."""
-        known = {name: self.declaration(name) for name in self}
-        return next((it for name, it in known.items() if it != NOTHING and self[name] is member), NOTHING)
+        declared = {name: self.declaration(name) for name in self}
+        known = (found for name, found in declared.items() if found != NOTHING and self[name] is member)
+        return next(known, NOTHING)
 
     @contextmanager
     def temporarily(self, name: str, member: Any, declaration: Declaration | None = None) -> Iterator[None]:
@@ -171,7 +172,7 @@ def described(member: object) -> str:
 
 def _of_module(module: str, declared: Mapping[str, Declaration]) -> dict[str, Plugin]:
     """Return the built-in functions of a module, which have the names that configs call them by."""
-    return {name: Plugin(f"clops_sweep.{module}:{name}", it) for name, it in declared.items()}
+    return {name: Plugin(f"clops_sweep.{module}:{name}", declaration) for name, declaration in declared.items()}
 
 
 PAPER_NETWORK = "clops_cnn"
@@ -283,13 +284,13 @@ def may_use(name: str, stated: Mapping[str, Any]) -> bool:
     """Return whether a config may use an option, with any plug-ins in fields that it does not set."""
 
     def choices(field: str, registry: Registry) -> list[Options]:
-        return [registry.options(it) for it in ([stated[field]] if field in stated else registry)]
+        return [registry.options(name) for name in ([stated[field]] if field in stated else registry)]
 
     for kind in USERS:
         for options in choices(kind, REGISTRIES[kind]):
-            brought = [(own, it.registry) for own, it in options.items() if isinstance(it, PluginOption)]
+            plugins = [(own, option.registry) for own, option in options.items() if isinstance(option, PluginOption)]
             if name in options or any(
-                name in others for own, registry in brought for others in choices(own, REGISTRIES[registry])
+                name in others for own, registry in plugins for others in choices(own, REGISTRIES[registry])
             ):
                 return True
     return False
@@ -297,9 +298,9 @@ def may_use(name: str, stated: Mapping[str, Any]) -> bool:
 
 def unregistered(fields: Mapping[str, Any]) -> list[str]:
     """Return the unregistered plug-ins among a config's values; a search-space file registers custom ones."""
-    named = {name: fields.get(name) for name in REGISTRIES}
+    named = {kind: name for kind in REGISTRIES if isinstance(name := fields.get(kind), str)}
     return [
-        f"{name} {it!r}"
-        for name, it in named.items()
-        if isinstance(it, str) and it not in REGISTRIES[name] and not (name == "encoder" and STORED_RUN.fullmatch(it))
+        f"{kind} {name!r}"
+        for kind, name in named.items()
+        if name not in REGISTRIES[kind] and not (kind == "encoder" and STORED_RUN.fullmatch(name))
     ]

@@ -106,12 +106,12 @@ KINDS = {
 
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
-    before = dict(NETWORKS._added)
+    before = set(NETWORKS.added)
     for name, make in KINDS.items():
         NETWORKS.register(name, make)
     yield
-    NETWORKS._added.clear()
-    NETWORKS._added.update(before)
+    for name in NETWORKS.added.keys() - before:
+        NETWORKS.forget(name)
 
 
 @pytest.fixture(scope="module")

@@ -93,14 +93,12 @@ def test_a_third_partys_acquisition_function(registered: str) -> None:
 
 
 def test_the_decorator_registers_for_good() -> None:
-    before = dict(ACQUISITION_FUNCTIONS.added)
     acquisition_function("registered_by_a_test")(least_confident)
     try:
         assert RunConfig(acquisition="registered_by_a_test").acquisition == "registered_by_a_test"
         assert ACQUISITION_FUNCTIONS["registered_by_a_test"] is least_confident
     finally:
-        ACQUISITION_FUNCTIONS._added.clear()
-        ACQUISITION_FUNCTIONS._added.update(before)
+        ACQUISITION_FUNCTIONS.forget("registered_by_a_test")
 
 
 def one_column(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
