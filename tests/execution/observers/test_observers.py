@@ -332,7 +332,11 @@ def test_wandb_writes_what_was_told_without_a_net(
     observers.close(60)
     assert notes == []
     (file,) = (tmp_path / "results" / ".work" / "wandb" / "wandb").glob(f"offline-run-*-{RUN}/run-{RUN}.wandb")
-    assert _history(file) == [("epochs", str(n)) for n in (1, 2, 2, 3, 4, 4)]
+    expected = [("epochs", str(n)) for n in (1, 2, 2, 3, 4, 4)]
+    until = time.monotonic() + 20  # its process writes the file soon after the run is finished
+    while _history(file) != expected and time.monotonic() < until:
+        time.sleep(0.1)
+    assert _history(file) == expected
 
 
 def _history(file: Path) -> list[tuple[str, str]]:

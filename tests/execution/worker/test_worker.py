@@ -96,7 +96,12 @@ class Actor:
             checkpoint_every=0,
             on_gpu=gpus > 0,
         )
-        trainable = tune.with_parameters(ContinualRunTrainable, workplace=workplace)
+
+        class Unlogged(ContinualRunTrainable):
+            def log_result(self, result: dict[str, Any]) -> None:
+                """Write nothing: outside of Tune, Ray 2.50 writes to a file that it has closed on a reset."""
+
+        trainable = tune.with_parameters(Unlogged, workplace=workplace)
         self.actor = ray.remote(num_cpus=0.5, num_gpus=gpus)(trainable).remote(config={"job": self.jobs[0]})
         self.call("__ray_call__", _impatience())
 
