@@ -53,21 +53,6 @@ def test_a_sentence_that_must_not_appear_is_one_that_could() -> None:
     assert all(any(said in it for it in gone) for said in FROM_LIBRARIES)
 
 
-def test_markdown_is_wrapped() -> None:
-    """At 100 characters; tables, code, captions and generated text may be wider."""
-    wide = []
-    for path in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
-        prose = re.sub(r"^(```+).*?^\1$", "", path.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
-        lines = re.sub(r"^(:::+)\{.*?^\1$", "", prose, flags=re.MULTILINE | re.DOTALL).splitlines()
-        of_tables = ("|", "![", "*", "    ")
-        wide += [
-            f"{path.name}: {it[:60]}"
-            for it in lines
-            if len(it) > 100 and " " in it.strip() and not it.startswith(of_tables)
-        ]
-    assert not wide
-
-
 def test_the_errors_of_the_page_of_troubleshooting_are_printed() -> None:
     page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
     files = [*(ROOT / "clops_sweep").rglob("*.py"), *(ROOT / "analysis").rglob("*.py")]
