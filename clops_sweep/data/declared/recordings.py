@@ -229,7 +229,7 @@ class Recordings:
         Args:
             folder: folder of the files.
             pattern: pattern of the files.
-            signals: the dataset [n, channels, samples] or [n, samples, channels], such as "tracings"; or "*/ecg" for
+            signals: the dataset [n, channels, samples] or [n, samples, channels], such as "tracings"; or `*/ecg` for
                 the dataset of each recording, in a group of its name.
             ids: the dataset [n] with the names of the recordings; by default they are numbered from 0 in each file.
             table: a CSV file, in the folder or elsewhere, or a pandas DataFrame.

@@ -95,7 +95,7 @@ def groups_of(division: str, tasks: torch.Tensor, targets: torch.Tensor, *, by_p
 def herding(features: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
     """Return priorities, float64 [n]: minus the rank in the herding order of the class (Rebuffi et al., 2017).
 
-    In each class, instance k minimises |mu - (f_k + sum of the features before) / k|, where mu is the mean of the
+    In each class, instance k minimises `|mu - (f_k + sum of the features before) / k|`, where mu is the mean of the
     class; ties go to the lowest index.
 
     Args:
