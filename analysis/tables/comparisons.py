@@ -173,12 +173,17 @@ def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, i
 
 def _against_first_variant(experiment: Experiment) -> Iterator[tuple[int, int, Kind]]:
     variant_axes = [axis for axis in experiment.axes if axis not in experiment.number_axes]
+    rank = {axis: {repr(label): at for at, label in enumerate(experiment.axes[axis])} for axis in variant_axes}
+    places = [cell_name(cell, variant_axes) if variant_axes else "" for cell in experiment.cells]
+
+    def order(index: int) -> list[int]:
+        """Return the place of a cell on the variant axes; the order of cells may be that of run ids."""
+        return [rank[axis][repr(experiment.cells[index].labels[axis])] for axis in variant_axes]
+
     baselines: dict[str, int] = {}
-    for index, cell in enumerate(experiment.cells):
-        place = cell_name(cell, variant_axes) if variant_axes else ""
-        baseline = baselines.setdefault(place, index)
-        if baseline != index:
-            yield index, baseline, "variant"
+    for index in sorted(range(len(places)), key=order):
+        baselines.setdefault(places[index], index)
+    yield from ((at, baselines[place], "variant") for at, place in enumerate(places) if baselines[place] != at)
 
 
 def _interval(difference: PairedDifference) -> str:

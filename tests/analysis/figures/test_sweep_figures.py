@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.cost import (
@@ -233,3 +234,19 @@ def test_strategies_are_compared_with_fine_tuning(tmp_path: Path, generated: Mod
     # three splits, not six runs, are what the interval rests on
     assert record.rows[0].differences["auc"].n == 3
     assert record.rows[0].differences["auc"].mean == pytest.approx(0.2)
+
+
+def test_every_panel_of_differences_has_one_baseline_whatever_the_order_of_the_runs(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    axes = {"storage_order": ["top", "random"], "storage_fraction": [0.1, 0.5, 0.9], "mc_samples": [5, 10, 20]}
+    configs = [it.config for it in SearchSpace("s", RunConfig(), axes, range(3)).requests()]
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, [(it, {"auc": 0.7 - 0.1 * (it.storage_order == "random")}) for it in configs])
+    (experiment,) = recorded_experiments(store.read("runs"))
+    first = [cell.labels["storage_order"] for cell in experiment.cells]
+    assert first != sorted(first), "cells of a store are in the order of run ids"
+    found = difference_heatmap(experiment, comparisons(experiment), "auc", ("storage_fraction", "mc_samples"))
+    (panel,) = found.panels
+    assert panel.title == "top minus random"
+    np.testing.assert_allclose(panel.mean, 0.1)
