@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep import read, sweep
-from clops_sweep.analysis.report.checklist import MODULES, Study, checklist
+from clops_sweep.analysis.report.checklist import Study, checklist
 from clops_sweep.cli.commands import command
 from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.preparing.prepare import open_frames
@@ -31,6 +31,10 @@ CLAIMS = [
 """
 ITEMS = {1: "abc", 2: "abcde", 3: "abcdefg", 4: "abc", 5: "abcdef", 6: "abc", 7: "abc", 8: "ab"}
 """Of the modules of REFORMS, Table 1."""
+MODULES = [
+    "Study goals", "Computational reproducibility", "Data quality", "Data preprocessing", "Modeling", "Data leakage",
+    "Metrics and uncertainty", "Generalizability and limitations",
+]  # fmt: skip
 
 
 def told(*arguments: str, prepared_root: Path) -> Result:

@@ -44,14 +44,6 @@ class Browsed:
             f"document.readyState === 'complete' && document.querySelector('#page-{page}[aria-current]') !== null"
         )
 
-    def press(self, key: str, code: int, text: str = "") -> None:
-        for kind in ("keyDown", "keyUp"):
-            extra = {"text": text} if text and kind == "keyDown" else {}
-            self.page.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **extra)
-
-    def mouse(self, kind: str, place: dict[str, float], **given: Any) -> None:
-        self.page.call("Input.dispatchMouseEvent", type=kind, **place, **given)
-
     def named(self) -> dict[str, set[str]]:
         """What a screen reader finds: names by role."""
         found: dict[str, set[str]] = {}
