@@ -136,16 +136,6 @@ def test_the_first_page_counts_and_says_why_runs_have_failed(dashboard: Dashboar
     assert here.text == "Overview"
 
 
-def test_the_overview_has_the_best_configurations(dashboard: Dashboard) -> None:
-    head, clops, finetune = cells_of(read_page(dashboard), "Experiments and their best configurations")
-    assert head[:5] == ["experiment", "Average AUC", "95 % interval", "n", "best configuration"]
-    assert clops[0] == "synthetic class_il clops"
-    mean, low, high = map(float, re.findall(r"0\.\d{3}", f"{clops[1]} {clops[2]}"))
-    assert low < mean < high
-    assert clops[3] == "3"
-    assert finetune[3] == "3"
-
-
 def test_every_column_of_the_runs_sorts_and_metrics_come_first(dashboard: Dashboard) -> None:
     page = read_page(dashboard, "runs", CLOPS)
     (table,) = page.find("table", aria_label="Runs")
