@@ -50,6 +50,7 @@ class Findings:
         overall: accuracy, Brier score and expected calibration error.
         reliability: reliability curves before and after.
         classes: sensitivity and specificity of each class.
+        became: numbers of instances by decision before and after; empty if outputs are not classes.
         new: instances of the last task that no earlier task has; None without such instances.
         unknown: number of instances without a value, by subgroup column.
         criteria: verdicts on the acceptance criteria.
@@ -70,6 +71,7 @@ class Findings:
     overall: tuple[Change, ...]
     reliability: tuple[tuple[Bin, ...], tuple[Bin, ...]]
     classes: tuple[ClassMeasures, ...]
+    became: Mapping[str, Mapping[str, int]]
     new: Slice | None
     unknown: Mapping[str, int]
     criteria: tuple[Decision, ...]

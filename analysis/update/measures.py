@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -66,11 +67,15 @@ class Slice:
 
 @dataclass(frozen=True)
 class ClassMeasures:
-    """Sensitivity and specificity of one class against the rest; `positives` of `instances` have the class."""
+    """Sensitivity and specificity of one class against the rest.
+
+    `positives` of `instances`, from `units` patients (or recordings or instances), have the class.
+    """
 
     name: str
     positives: int
     instances: int
+    units: int
     sensitivity: Change
     specificity: Change
     sensitivity_at_specificity: Change
@@ -195,7 +200,23 @@ class Measures:
                 right = self._mean(np.transpose(it.said == (k == 0)), sides[k])
                 decided.append(_change(name, right[:, 0], right[:, 1], units[k]))
                 fixed.append(_change(f"{name} at {_RATES[1 - k]} {FIXED:g}", before[k], after[k], min(units)))
-            yield ClassMeasures(it.name, int(sides[0].sum()), int(it.rows.sum()), *decided, *fixed)
+            yield ClassMeasures(it.name, int(sides[0].sum()), int(it.rows.sum()), units[0], *decided, *fixed)
+
+    def became(self) -> dict[str, dict[str, int]]:
+        """Return numbers of instances by decision before and decision after.
+
+        Empty unless each instance has one of the outputs and every output means one class in all tasks.
+        """
+        paired = self.paired
+        names = [set(paired.labels[has].tolist()) for has in paired.targets.T]
+        if not (paired.before.exclusive and paired.after.exclusive) or any(len(it) > 1 for it in names):
+            return {}
+        outputs = np.array([next(iter(it), "another class") for it in names], dtype=object)
+        pairs = Counter(
+            zip(*(outputs[it.said.argmax(1)].tolist() for it in (paired.before, paired.after)), strict=True)
+        )
+        ordered = list(dict.fromkeys(outputs.tolist()))
+        return {one: {other: pairs[one, other] for other in ordered} for one in ordered}
 
     def _at(self, one: OneClass, score: Floats) -> Floats:
         units = self._units[one.rows]

@@ -32,6 +32,7 @@ def render_page(report: Findings) -> str:
         reliability=_reliability_picture(report),
         overall=_table("overall", "All instances", _OVERALL, _overall(report)),
         classes=_table("classes", "Each class against the rest", _CLASSES, _classes(report, decisions=True)),
+        became=_table("became", "What became what", ("before \\ after", *report.became), _became(report)),
         fixed=_table("fixed", "With a fixed operating point", _FIXED, _classes(report, decisions=False)),
         slices=_table("slices", "Flips and accuracy", _SLICES, _slices(report), 2),
         criteria=_table("decisions", "Acceptance criteria", _CRITERIA, _criteria(report), 2),
@@ -41,7 +42,7 @@ def render_page(report: Findings) -> str:
 _WHEN = ("before", "after")
 _RATES = {"sensitivity": "specificity", "specificity": "sensitivity"}
 _OVERALL = ("measure", *_WHEN, "difference")
-_CLASSES = ("class", "instances", *(f"{name} {when}" for name in _RATES for when in _WHEN))
+_CLASSES = ("class", "instances", "from", *(f"{name} {when}" for name in _RATES for when in _WHEN))
 _FIXED = ("class", *(f"{name} at {other} {FIXED:g}, {when}" for name, other in _RATES.items() for when in _WHEN))
 _SLICES = (
     *("by", "value", "instances", "units", "accuracy before", "accuracy after", "difference"),
@@ -131,10 +132,18 @@ def _classes(report: Findings, *, decisions: bool) -> list[list[TextCell]]:
         pair = (it.sensitivity, it.specificity)
         if not decisions:
             pair = (it.sensitivity_at_specificity, it.specificity_at_sensitivity)
-        counts = [TextCell(f"{it.positives:,} of {it.instances:,}", float(it.positives))] if decisions else []
+        counts = [TextCell(f"{it.positives:,} of {it.instances:,}", float(it.positives))]
+        counts = [*counts, TextCell(several(it.units, report.unit), float(it.units))] if decisions else []
         cells = [cell for change in pair for cell in _quantities(change.before, change.after)]
         rows.append([TextCell(it.name, it.name), *counts, *cells])
     return rows
+
+
+def _became(report: Findings) -> list[list[TextCell]]:
+    return [
+        [TextCell(one, one), *(TextCell(f"{count:,}", float(count), one == other) for other, count in of.items())]
+        for one, of in report.became.items()
+    ]
 
 
 def _slices(report: Findings) -> list[list[TextCell]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -83,8 +85,8 @@ def make_report(
     report = UpdateReport(
         run_id=ids[0],
         against="" if against is None else ids[1],
-        description=tuple(description),
-        data=_described(rows[0], paired, units),
+        description=(*description, *computed(*(_with_model(store, row) for row in (rows[-1], rows[0])))),
+        data=_described(rows[0], paired, units) | _hash_of(criteria),
         instances=len(paired),
         units=units,
         unit=paired.unit,
@@ -95,6 +97,7 @@ def make_report(
         overall=(everything.accuracy, measures.brier(), measures.calibration_error()),
         reliability=(curves[0], curves[1]),
         classes=tuple(measures.classes()),
+        became=measures.became(),
         new=new,
         unknown=unknown,
         criteria=(),
@@ -162,6 +165,36 @@ def _other_run(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
         values = before.get(name), after.get(name)
         if values[0] != values[1]:
             yield name, *("not used" if it is None else str(it) for it in values)
+
+
+_COMPUTED = {
+    "computed on": "started_at",
+    "clops-sweep": "package_version",
+    "commit": "git_commit",
+    "PyTorch": "torch",
+    "SHA-256 of the last model": "model",
+}
+
+
+def _with_model(store: RunStore, row: Mapping[str, Any]) -> dict[str, Any]:
+    run_id = row["run_id"]
+    kept = store.models.has(run_id, "last")
+    return {**row, "model": hashlib.sha256(store.models.read(run_id)).hexdigest() if kept else None}
+
+
+def computed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield date, versions and model hashes of both runs, where the store has them."""
+    for name, column in _COMPUTED.items():
+        values = [str(row[column]) if row.get(column) is not None else "" for row in (before, after)]
+        if any(values):
+            yield name, values[0], values[1]
+
+
+def _hash_of(criteria: Criteria | None) -> dict[str, str]:
+    if criteria is None:
+        return {}
+    content = json.dumps(asdict(criteria), sort_keys=True)
+    return {"SHA-256 of the criteria": hashlib.sha256(content.encode()).hexdigest()}
 
 
 def _described(row: Mapping[str, Any], paired: Paired, units: int) -> dict[str, str]:

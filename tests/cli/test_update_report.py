@@ -89,6 +89,10 @@ def test_a_page_and_json_of_an_update(made: tuple[Path, list[str]], ask: Ask, tm
     assert "All 3 acceptance criteria are met." in text
     assert "sex f" in text
     assert "http" not in text.replace("http://www.w3.org", "")  # it needs nothing else
+    assert '<section id="signatures">' in text
+    assert re.fullmatch("[0-9a-f]{64}", found["data"]["SHA-256 of the criteria"])
+    assert sum(count for of in found["became"].values() for count in of.values()) in (0, found["instances"])
+    assert all(it["units"] <= found["units"] for it in found["classes"])
     predictions = RunStore(folder / "results").read("predictions", run_id)
     old = predictions[predictions["evaluated_on"] == 1].pivot_table("probability_0", "instance", "trained_on")
     truth = predictions[predictions["evaluated_on"] == 1].groupby("instance")["target_0"].first() > 0

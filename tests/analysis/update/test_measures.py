@@ -10,12 +10,12 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import norm, t
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import accuracy_score, brier_score_loss, recall_score, roc_curve
+from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix, recall_score, roc_curve
 
 from clops_sweep import UsageError
 from clops_sweep.analysis.update.measures import FIXED, Measures, reliability
 from clops_sweep.analysis.update.paired import last_models, last_update
-from clops_sweep.analysis.update.report import decision
+from clops_sweep.analysis.update.report import computed, decision
 
 PEOPLE, OF_EACH = 12, 5
 NAMES = ("AF", "N", "O")
@@ -194,3 +194,22 @@ def test_what_cannot_be_compared_is_refused() -> None:
         last_update(one)
     with pytest.raises(UsageError, match="--keep predictions"):
         last_update(one[:0])
+
+
+def test_what_became_what_is_that_of_a_count() -> None:
+    before, after = stage(1), stage(2)
+    said = [columns(it, "probability_").argmax(1) for it in (before, after)]
+    expected = confusion_matrix(*said)
+    found = Measures(last_models(before, after)).became()
+    assert [[found[one][other] for other in NAMES] for one in NAMES] == expected.tolist()
+    assert Measures(last_models(stage(1, "binary"), stage(2, "binary"))).became() == {}
+
+
+def test_date_version_and_commit_of_both_runs_are_named() -> None:
+    before = {"started_at": "2026-01-02", "package_version": "0.2.0", "git_commit": None}
+    after = {"started_at": "2026-03-04", "package_version": "0.3.0", "git_commit": "abc"}
+    assert list(computed(before, after)) == [
+        ("computed on", "2026-01-02", "2026-03-04"),
+        ("clops-sweep", "0.2.0", "0.3.0"),
+        ("commit", "", "abc"),
+    ]
