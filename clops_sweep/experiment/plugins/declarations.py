@@ -1,4 +1,4 @@
-"""Declarations of plug-ins: options used, options without effect, and options that may differ in lockstep.
+"""Declarations of plug-ins, and the built-in ones in one entry each: where they are, their options, what they support.
 
 Configs that must give equal numbers share one run. For example, fine-tuning does not use `storage_fraction`, and
 `acquisition` has no effect if CLOPS replays everything.
@@ -224,6 +224,11 @@ def _er(options: Values) -> Values:
     return options
 
 
+def _of_module(module: str, declared: Mapping[str, Declaration]) -> Mapping[str, Plugin]:
+    """Return the functions of a module, which have the names that configs call them by."""
+    return {name: Plugin(f"clops_sweep.{module}:{name}", declaration) for name, declaration in declared.items()}
+
+
 def _method(member: str, options: Options = NOTHING.options, **declared: Any) -> Plugin:
     return Plugin(f"clops_sweep.learning.{member}", Declaration(options, **declared))
 
@@ -232,10 +237,6 @@ def _with_own_head(member: str, options: Options, **declared: Any) -> Plugin:
     """Declare a strategy that computes the weights of the network's last linear layer."""
     given = {"per_class_outputs": True, "heads": ("linear",), "own_head": True, "fixed_features": True} | declared
     return _method(member, options, **given)
-
-
-def _ewc(options: Values) -> Values:
-    return options if options["ewc_online"] else _without(options, "ewc_decay")
 
 
 _BETA = ("storage_function", "beta_learning_rate", "beta_penalty")
@@ -281,7 +282,7 @@ STRATEGIES: Mapping[str, Plugin] = {
             ),
         },
         lockstep=("ewc_strength", "ewc_decay"),
-        canonical=_ewc,
+        canonical=lambda options: options if options["ewc_online"] else _without(options, "ewc_decay"),
     ),
     "si": _method(
         "strategies.si:SynapticIntelligence",
@@ -431,38 +432,72 @@ The decay of online EWC is a common choice.
 _SAMPLED = Declaration(_using("mc_samples"))
 _PERTURBED = Declaration(_using("mc_samples", "perturbation_std"))
 
-ACQUISITION_FUNCTIONS: Mapping[str, Declaration] = {
-    "bald_mcd": _SAMPLED,
-    "bald_mcp": _PERTURBED,
-    "balc_kld": _PERTURBED,
-    "entropy": _SAMPLED,
-    "variation_ratio": _SAMPLED,
-    "random": NOTHING,
-}
-SCENARIOS: Mapping[str, Declaration] = {
-    "class_il": Declaration(fields=("task_classes",), own_classes=False),
-    "class_il_union": Declaration(fields=("task_classes",), headline=CLASS_INCREMENTAL, own_classes=True),
-    "time_il": Declaration(own_classes=False),
-    "domain_il": Declaration(fields=("domain",), own_classes=False),
-    "subject_il": Declaration(
-        fields=("split_within", "people_per_task", "people_order"), headline=OF_PEOPLE, own_classes=False
-    ),
-}
+ACQUISITION_FUNCTIONS = _of_module(
+    "learning.replay.acquisition",
+    {
+        "bald_mcd": _SAMPLED,
+        "bald_mcp": _PERTURBED,
+        "balc_kld": _PERTURBED,
+        "entropy": _SAMPLED,
+        "variation_ratio": _SAMPLED,
+        "random": NOTHING,
+    },
+)
+STORAGE_FUNCTIONS = _of_module("learning.replay.storage", dict.fromkeys(("area", "squared_area"), NOTHING))
 
-MLP = Declaration({"mlp_width": IntOption(256, ge=1, le=100_000, description="units of the hidden layer")})
+SCENARIOS = _of_module(
+    "data.scenarios",
+    {
+        "class_il": Declaration(fields=("task_classes",), own_classes=False),
+        "class_il_union": Declaration(fields=("task_classes",), headline=CLASS_INCREMENTAL, own_classes=True),
+        "time_il": Declaration(own_classes=False),
+        "domain_il": Declaration(fields=("domain",), own_classes=False),
+        "subject_il": Declaration(
+            fields=("split_within", "people_per_task", "people_order"), headline=OF_PEOPLE, own_classes=False
+        ),
+    },
+)
 
-AUGMENTATIONS: Mapping[str, Declaration] = {
-    "jitter": Declaration(
-        {"jitter_std": FloatOption(0.05, gt=0, description="sigma, in standard deviations of the channel")}
-    ),
-    "scaling": Declaration({"scaling_std": FloatOption(0.1, gt=0, description="sigma of a channel's factor")}),
-    "time_warp": Declaration(
+PAPER_NETWORK = "clops_cnn"
+"""The network of the paper, which native kernels compute."""
+
+NETWORKS: Mapping[str, Plugin] = {
+    PAPER_NETWORK: Plugin("clops_sweep.learning.networks.network:PaperNetwork"),
+    **_of_module(
+        "learning.networks.shallow",
         {
-            "time_warp_std": FloatOption(0.2, gt=0, description="sigma of the speed of time"),
-            "time_warp_knots": IntOption(4, ge=1, le=1000, description="knots of the spline through the speeds"),
-        }
+            "linear": NOTHING,
+            "mlp": Declaration(
+                {"mlp_width": IntOption(256, ge=1, le=100_000, description="units of the hidden layer")}
+            ),
+        },
     ),
-    "lead_dropout": Declaration(
-        {"lead_dropout_probability": FloatOption(0.2, gt=0, lt=1, description="probability that a channel is 0")}
-    ),
+    "inception_time": Plugin("clops_sweep.learning.networks.inception_time:InceptionTime"),
+    "small_cnn": Plugin("clops_sweep.learning.networks.small_cnn:SmallCNN"),
+    "resnet1d_wang": Plugin("clops_sweep.learning.networks.resnet1d_wang:ResNet1dWang"),
+}
+
+AUGMENTATIONS = _of_module(
+    "learning.augmentation.built_in",
+    {
+        "jitter": Declaration(
+            {"jitter_std": FloatOption(0.05, gt=0, description="sigma, in standard deviations of the channel")}
+        ),
+        "scaling": Declaration({"scaling_std": FloatOption(0.1, gt=0, description="sigma of a channel's factor")}),
+        "time_warp": Declaration(
+            {
+                "time_warp_std": FloatOption(0.2, gt=0, description="sigma of the speed of time"),
+                "time_warp_knots": IntOption(4, ge=1, le=1000, description="knots of the spline through the speeds"),
+            }
+        ),
+        "lead_dropout": Declaration(
+            {"lead_dropout_probability": FloatOption(0.2, gt=0, lt=1, description="probability that a channel is 0")}
+        ),
+    },
+)
+
+OBSERVERS: Mapping[str, Plugin] = {
+    "tensorboard": Plugin("clops_sweep.execution.observers.tensorboard:TensorBoard"),
+    "mlflow": Plugin("clops_sweep.execution.observers.mlflow:MLflow"),
+    "wandb": Plugin("clops_sweep.execution.observers.wandb:WeightsAndBiases"),
 }

@@ -170,54 +170,21 @@ def described(member: object) -> str:
     return f"{name}()" if callable(member) and isinstance(name, str) else f"something of type {type(member).__name__}"
 
 
-def _of_module(module: str, declared: Mapping[str, Declaration]) -> dict[str, Plugin]:
-    """Return the built-in functions of a module, which have the names that configs call them by."""
-    return {name: Plugin(f"clops_sweep.{module}:{name}", declaration) for name, declaration in declared.items()}
-
-
-PAPER_NETWORK = "clops_cnn"
-"""The network of the paper, which native kernels compute."""
-
-SCENARIOS = Registry("scenario", _of_module("data.scenarios", declarations.SCENARIOS))
+SCENARIOS = Registry("scenario", declarations.SCENARIOS)
 STRATEGIES = Registry("strategy", declarations.STRATEGIES, expected="a subclass of LockstepStrategy")
-ACQUISITION_FUNCTIONS = Registry(
-    "acquisition",
-    _of_module("learning.replay.acquisition", declarations.ACQUISITION_FUNCTIONS),
-    "acquisition_function",
-)
-STORAGE_FUNCTIONS = Registry(
-    "storage_function",
-    _of_module("learning.replay.storage", dict.fromkeys(("area", "squared_area"), NOTHING)),
-)
+ACQUISITION_FUNCTIONS = Registry("acquisition", declarations.ACQUISITION_FUNCTIONS, "acquisition_function")
+STORAGE_FUNCTIONS = Registry("storage_function", declarations.STORAGE_FUNCTIONS)
+PAPER_NETWORK = declarations.PAPER_NETWORK
 NETWORKS = Registry(
     "network",
-    {
-        PAPER_NETWORK: Plugin("clops_sweep.learning.networks.network:PaperNetwork"),
-        **_of_module("learning.networks.shallow", {"linear": NOTHING, "mlp": declarations.MLP}),
-        "inception_time": Plugin("clops_sweep.learning.networks.inception_time:InceptionTime"),
-        "small_cnn": Plugin("clops_sweep.learning.networks.small_cnn:SmallCNN"),
-        "resnet1d_wang": Plugin("clops_sweep.learning.networks.resnet1d_wang:ResNet1dWang"),
-    },
+    declarations.NETWORKS,
     expected="a function (channels, samples, outputs) that makes a torch.nn.Module",
 )
-AUGMENTATIONS = Registry(
-    "augment",
-    _of_module("learning.augmentation.built_in", declarations.AUGMENTATIONS),
-    "augmentation",
-    expected="a function (frames, rng)",
-)
+AUGMENTATIONS = Registry("augment", declarations.AUGMENTATIONS, "augmentation", expected="a function (frames, rng)")
 ENCODERS = Registry("encoder", {}, expected="a function (weights) that makes a torch.nn.Module")
 """Frozen networks that compute features of a data set before a run starts."""
 
-OBSERVERS = Registry(
-    "observer",
-    {
-        "tensorboard": Plugin("clops_sweep.execution.observers.tensorboard:TensorBoard"),
-        "mlflow": Plugin("clops_sweep.execution.observers.mlflow:MLflow"),
-        "wandb": Plugin("clops_sweep.execution.observers.wandb:WeightsAndBiases"),
-    },
-    expected="a function of an event",
-)
+OBSERVERS = Registry("observer", declarations.OBSERVERS, expected="a function of an event")
 """Named by `--observe`, not by configs; numbers do not depend on them."""
 
 REGISTRIES: Mapping[str, Registry] = {

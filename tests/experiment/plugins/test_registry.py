@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,13 @@ from clops_sweep.learning.strategies.finetune import FineTuning
 
 
 @pytest.fixture(autouse=True)
-def _registered_for_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
+def _registered_for_a_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for registry in REGISTRIES.values():
         monkeypatch.setattr(registry, "_plugins", dict(registry.built_in))
+    yield
+    for registry in REGISTRIES.values():
+        for name in registry.added:
+            registry.forget(name)
 
 
 class Halfway:
