@@ -226,6 +226,35 @@ def counts(
 
 @data.command()
 @click.argument("name")
+@data_root_option
+@prepared_root_option
+@plugins_option
+@_split_seed_option
+@click.option(
+    "-o", "--output", type=NotEmptyPath(), metavar="FILE", help="File of the page; by default NAME.html in this folder."
+)
+@json_option
+def look(
+    name: str, data_root: Path | None, prepared_root: Path | None, split_seed: int, output: Path | None, as_json: bool
+) -> None:
+    """Write one HTML page on a prepared data set: counts, signals, frames of each class, warnings."""
+    from clops_sweep.analysis.look import look as page_of
+    from clops_sweep.data.files.folder import one_sentence
+    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, know, required_set
+
+    root, file = prepared_root or default_prepared_root(), output or Path(f"{name}.html")
+    know(name, root)
+    page = page_of(required_set(name, root, data_root), split_seed)
+    with one_sentence(file):
+        file.write_text(page, encoding="utf-8")
+    if as_json:
+        print_json({"name": name, "file": file})
+    else:
+        click.echo(f"{name}: {file}")
+
+
+@data.command()
+@click.argument("name")
 @click.option(
     "--data-root",
     envvar="CLOPS_DATA_ROOT",

@@ -1,0 +1,124 @@
+"""`clops-sweep data look NAME`: one HTML page on a prepared data set, to read before a sweep."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup, escape
+
+from clops_sweep.analysis.drawing.style import as_png, colour, new_figure
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.files.units import factor
+from clops_sweep.data.frames import SPLIT_NAMES
+from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, total_row
+from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.errors import several
+
+if TYPE_CHECKING:
+    from clops_sweep.data.frames import FrameSet
+    from clops_sweep.data.prepared.prepared_folder import PreparedSet
+
+DRAWN = 12
+_MOST_ROWS = 500
+_VOLTS = (1e-6, 0.1)
+"""Usual range of a frame of a physiological signal in volts; outside, the unit may be wrong by a factor of 1,000."""
+
+
+def look(prepared: PreparedSet, split_seed: int = 0) -> str:
+    """Return the page: counts by class, person and split, signals, twelve frames of each class, and warnings."""
+    manifest = prepared.manifest
+    leads = DATASETS[manifest.name].leads
+    frames = open_frames(manifest.name, prepared_root=prepared.folder.parent, split_seed=split_seed, leads=leads)
+    seconds = f"{manifest.frame_seconds:g} s" if manifest.frame_seconds else "unknown duration"
+    rate = f"{manifest.sampling_rate:g} Hz" if manifest.sampling_rate else "unknown rate"
+    parts: list[Markup] = [
+        Markup("<h1>{}</h1><p>{:,} frames of {:,} people: {} x {:,} samples, {} at {}, in {}</p>").format(
+            manifest.name, len(frames), len(frames.patient_names), frames.channels, frames.samples, seconds, rate,
+            manifest.unit,
+        )
+    ]  # fmt: skip
+    warnings = [*_warnings(prepared, frames), *manifest.notes]
+    items = Markup("").join(Markup("<li>{}</li>").format(each) for each in warnings or ["none"])
+    parts.append(Markup("<h2>Warnings</h2><ul>{}</ul>").format(items))
+    rows = [*class_rows(frames), total_row(frames)]
+    counts = pd.DataFrame(
+        {part: [f"{row.frames[n]:,} ({row.patients[n]})" for row in rows] for n, part in enumerate(SPLIT_NAMES)},
+        index=[row.name for row in rows],
+    )
+    people = pd.DataFrame(
+        [(name, split, *of_class) for name, split, of_class in patient_table(frames)[:_MOST_ROWS]],
+        columns=["person", "split", *frames.classes],
+    )
+    columns = ["channel", "lowest", "highest", "frames with missing samples"]
+    signals = pd.DataFrame(channel_ranges(manifest, prepared.table), columns=columns)
+    assert frames.recordings is not None
+    lengths = pd.Series(np.bincount(frames.recordings)).describe().rename("frames").to_frame().round(1)
+    dropped = pd.Series({**manifest.dropped, "skipped recordings": len(manifest.skipped)}, name="count").to_frame()
+    tables = {
+        "Frames (people) by class": counts, "Signals": signals, "Frames of a recording": lengths, "Left out": dropped,
+        f"People (the first {_MOST_ROWS})": people,
+    }  # fmt: skip
+    parts += [Markup("<h2>{}</h2>").format(title) + Markup(table.to_html()) for title, table in tables.items()]
+    parts += [_drawn(frames, code) for code in range(len(frames.classes))]
+    style = "body{font:14px sans-serif}table{border-collapse:collapse}td,th{padding:2px 8px;text-align:right}"
+    head = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{escape(manifest.name)}</title>'
+    return f"{head}<style>{style}</style>{Markup('').join(parts)}</html>\n"
+
+
+def _rows_of(frames: FrameSet, code: int) -> np.ndarray:
+    has = frames.labels[:, code] > 0 if frames.multi_label else frames.labels == code
+    return np.flatnonzero(has)
+
+
+def _warnings(prepared: PreparedSet, frames: FrameSet) -> Iterator[str]:
+    """Yield what an engineer should look at before a sweep."""
+    table, manifest = prepared.table, prepared.manifest
+    for code, name in enumerate(frames.classes):
+        if len(people := np.unique(frames.patients[_rows_of(frames, code)])) == 1:
+            yield f"class {name} has one person, {frames.patient_names[people[0]]}"
+    low, high = table.statistics[:, 0], table.statistics[:, 1]
+    for code, name in enumerate(manifest.lead_names):
+        flat = (low == high)[table.leads == code]
+        if flat.any():
+            yield f"channel {name} is flat in {flat.sum():,} frames of {len(flat):,}"
+    keys = pd.DataFrame(np.column_stack([table.leads, table.statistics]))
+    first = keys.reset_index().groupby(list(keys))["index"].transform("min").to_numpy()
+    others = np.flatnonzero((first != np.arange(len(keys))) & (low < high))
+    same = sum(np.array_equal(frames.frames[row], frames.frames[first[row]]) for row in others)
+    if same:
+        yield f"{same:,} frames of a channel have the samples of an earlier one"
+    spans = np.abs(table.gain) * (high - low)
+    usual, of_recording = float(np.median(spans)), pd.Series(spans).groupby(table.recordings).median()
+    volts = factor(manifest.unit, "V")
+    if volts is not None and not _VOLTS[0] <= usual * volts <= _VOLTS[1]:
+        yield f"a frame usually spans {usual:.3g} {manifest.unit}; is the unit wrong by a factor of 1,000?"
+    odd = int(((of_recording > 300 * usual) | (of_recording < usual / 300)).sum())
+    if odd:
+        yield f"{several(odd, 'recording')}: a span 300 times larger or smaller than usual; another unit?"
+
+
+def _drawn(frames: FrameSet, code: int) -> Markup:
+    """Return twelve frames of a class, of as many people as there are, as an image."""
+    rows = np.random.default_rng(0).permutation(_rows_of(frames, code))
+    _, firsts = np.unique(frames.patients[rows], return_index=True)
+    chosen = rows[np.concatenate([np.sort(firsts), np.setdiff1d(np.arange(len(rows)), firsts)])[:DRAWN]]
+    figure = new_figure(12, 6, layout=None)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, 4), ylim=(0, 3))
+    axes.set_axis_off()
+    for place, row in enumerate(chosen):
+        left, bottom = place % 4, 2 - place // 4
+        signal = np.atleast_2d(frames.signal(np.array([row]))[0])
+        low, high = signal.min(), signal.max()
+        scaled = bottom + 0.05 + 0.8 * (signal - low) / ((high - low) or 1)
+        for channel, values in enumerate(scaled):
+            axes.plot(np.linspace(left + 0.02, left + 0.98, len(values)), values, lw=0.6, color=colour(channel))
+        person = frames.patient_names[frames.patients[row]][:40]
+        axes.text(left + 0.02, bottom + 0.9, f"{person}: {low:.3g} to {high:.3g} {frames.unit}", fontsize=8)
+    title, image = frames.classes[code], base64.b64encode(as_png(figure)).decode()
+    picture = Markup('<img src="data:image/png;base64,{}" alt="{} frames of class {}" width="1000">')
+    return Markup("<h2>{}: {:,} frames</h2>").format(title, len(rows)) + picture.format(image, len(chosen), title)

@@ -1,0 +1,81 @@
+"""`clops-sweep data look`: one page on a prepared data set."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from clops_sweep.cli.commands import command
+from clops_sweep.data.preparing.prepare import prepare
+from clops_sweep.errors import UsageError
+from tests.data.declared_files import declare, forget, waves
+
+BODY = """
+@dataset("own", files=["x.npy"])
+def own(root):
+    x = np.load(root / "x.npy")
+    return Recordings(x, 100, ("I", "<b>"), {unit}, [0, 1] * 10, ("a", "b & c"), {people}, window_seconds=2)
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+def _page(tmp_path: Path, x: np.ndarray, unit: str = "'mV'", people: str = "range(20)") -> str:
+    np.save(tmp_path / "x.npy", x)
+    declare(tmp_path / "space.py", BODY.format(unit=unit, people=people))
+    root = tmp_path / "prepared"
+    prepare("own", prepared_root=root, data_root=tmp_path, workers=1)
+    given = ["data", "look", "own", "--prepared-root", str(root), "--data-root", str(tmp_path), "-o"]
+    done = CliRunner().invoke(command, [*given, str(tmp_path / "own.html")])
+    assert done.exit_code == 0, done.output
+    return (tmp_path / "own.html").read_text()
+
+
+def test_the_page_has_counts_and_frames_of_each_class(tmp_path: Path) -> None:
+    page = _page(tmp_path, waves(20, 2, 400))
+    assert "40 frames of 20 people: 2 x 200 samples, 2 s at 100 Hz, in mV" in page
+    assert re.search(r"<th>b &amp; c</th>\s*<td>12 \(6\)</td>\s*<td>4 \(2\)</td>\s*<td>4 \(2\)</td>", page)
+    assert "&lt;b&gt;" in page
+    images = re.findall(r'base64,([^"]+)" alt="12 frames of class', page)
+    assert len(images) == 2
+    for image in images:
+        (tmp_path / "image.png").write_bytes(base64.b64decode(image))
+        with Image.open(tmp_path / "image.png") as opened:
+            assert opened.size[0] > 500
+
+
+def test_warnings(tmp_path: Path) -> None:
+    x = waves(20, 2, 400)
+    x[3, 1] = 0.5  # flat in one channel
+    x[5] = x[7]
+    x[9] *= 1000
+    page = _page(tmp_path, 1000 * x, people="['b' if n % 2 else n for n in range(20)]")
+    said = re.findall(r"<li>([^<]*)</li>", page)
+    for words in (
+        "class b &amp; c has one person, b",
+        "channel &lt;b&gt; is flat in 2 frames of 40",
+        "4 frames of a channel have the samples of an earlier one",
+        r"a frame usually spans 3\.\d+e\+03 mV; is the unit wrong by a factor of 1,000\?",
+        "1 recording: a span 300 times larger or smaller than usual",
+    ):
+        assert any(re.search(words, each) for each in said), (words, said)
+
+
+def test_a_data_set_that_is_not_prepared(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'mitbih' is not prepared"):
+        CliRunner().invoke(
+            command, ["data", "look", "mitbih", "--prepared-root", str(tmp_path)], standalone_mode=False,
+            catch_exceptions=False,
+        )  # fmt: skip
