@@ -104,8 +104,9 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
         raise UsageError(f"lockstep = {lockstep!r}: expected a list of options")
     for option in lockstep:
         if option not in options and option not in OPTIONS:
-            expected = ", ".join(options) or "its options"
-            raise UsageError(f"lockstep: {option!r} is not an option; expected some of {expected}")
+            raise UsageError(
+                f"lockstep: {option!r} is not an option; expected some of {', '.join(options) or 'its options'}"
+            )
     expected = f"strategy {name!r}: expected a subclass of clops_sweep.Strategy"
     lacking = [method for method in _OF_A_STRATEGY if not callable(getattr(member, method, None))]
     if isinstance(member, type) and lacking:
