@@ -43,6 +43,9 @@ class Encoders(Protocol):
     def seen(self, encoder: str) -> Seen:
         """Return what the encoder, and those that it was trained on, have seen, as stored runs record it."""
 
+    def is_fitted(self, encoder: str) -> bool:
+        """Return whether the encoder is fitted to the training signals of each split."""
+
     def check(self, encoder: str, frames: FrameSet) -> None:
         """Check that an encoder can be used on some frames.
 

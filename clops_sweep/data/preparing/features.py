@@ -2,7 +2,8 @@
 
 For runs that train the encoder further, the cache holds the frames adapted to the encoder instead. It lies in
 `features/KEY/` in the prepared folder, as `features.npy` [n, F] or [n, tokens, F] and `features.json`. KEY is a hash of
-the frames' content, normalisation and leads, and of the encoder. It does not depend on the split.
+the frames' content, normalisation and leads, and of the encoder. It depends on the split only if
+the encoder is fitted to training frames.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from clops_sweep.data.files.folder import appearing_folder, one_sentence, write_
 from clops_sweep.data.files.hashes import digest_of_array, hash_of
 from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.files.termination import terminated_like_interrupted
-from clops_sweep.data.frames import Encoded, FrameSet
+from clops_sweep.data.frames import TRAINING, Encoded, FrameSet
 from clops_sweep.data.prepared.manifest import FileRecord
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.prepared.verified_frames import array_written, check_array
@@ -83,15 +84,19 @@ class CachedFeatures:
         prepared: the data set.
         key: selects frames and encoder.
         encoders: all known encoders.
+        signals: data hash of the frames, which covers their split.
     """
 
-    def __init__(self, prepared: PreparedSet, key: DataKey, encoders: Encoders) -> None:
+    def __init__(self, prepared: PreparedSet, key: DataKey, encoders: Encoders, signals: str | None) -> None:
         assert key.encoder is not None
         self._encoder, self._encoders, self._name = key.encoder, encoders, key.dataset
         self._adapted = key.is_adapted
         self._identity = encoders.identity(key.encoder)
         leads = key.leads if len(prepared.manifest.lead_names) > 1 else "single"
         of = {"content": prepared.manifest.content_hash, "normalize": key.normalize, "leads": leads}
+        self._fitted = encoders.is_fitted(key.encoder)
+        if self._fitted:
+            of |= {"fitted": str(signals)}
         if self._adapted:
             of["what"] = "adapted frames"
         place = hash_of(**of, encoder=self._identity, version=_VERSION)[:24]
@@ -120,6 +125,11 @@ class CachedFeatures:
             UsageError: the signals do not fit, or the encoder was trained on their people.
         """
         self._encoders.check(self._encoder, frames)
+        if self._fitted and self._adapted:
+            raise UsageError(
+                f"encoder {self._encoder!r}: is fitted to training frames before the run; lora_rank needs "
+                "another encoder"
+            )
 
     def compute(self, frames: FrameSet, progress: bool) -> None:
         """Compute the features, unless they are cached and the encoder still computes them (on a few instances).
@@ -215,6 +225,8 @@ class CachedFeatures:
             encoded=encoded,
         )
         seen = self._encoders.seen(self._encoder).recognised(found, np.arange(len(found)))
+        if self._fitted:
+            seen |= signals.split == TRAINING
         return replace(found, encoded=replace(encoded, seen=seen))
 
     def _array(self, facts: FeatureFacts, count: int) -> NDArray[np.float32]:

@@ -82,7 +82,9 @@ class PreparedData:
         encoded: dict[DataKey, None] = {}
         for key in keys:
             seeds.setdefault(key.dataset, set()).update([key.split_seed] if key.split is None else [])
-            if key.encoder is not None:  # features do not depend on the split
+            if key.encoder is not None and self.encoders is not None and self.encoders.is_fitted(key.encoder):
+                encoded[key] = None
+            elif key.encoder is not None:  # features do not depend on the split
                 whole = DataKey(
                     key.dataset, 0, key.normalize, key.leads, encoder=key.encoder, is_adapted=key.is_adapted
                 )
@@ -172,5 +174,5 @@ class PreparedData:
             prepared = prepared_set(key.dataset, self.root, self.source)
             if prepared is None or self.encoders is None:
                 return None
-            self._found[key] = CachedFeatures(prepared, key, self.encoders)
+            self._found[key] = CachedFeatures(prepared, key, self.encoders, self.data_hash(key.signals))
         return self._found[key]

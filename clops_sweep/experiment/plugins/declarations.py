@@ -39,7 +39,7 @@ class EncoderInput:
     """The signals that an encoder takes, and how others may be adapted; None means any.
 
     Attributes:
-        channels: number of channels, or names of the leads in order.
+        channels: number of channels, or names of the leads in order; None for any number.
         sampling_rate: sampling rate in Hz.
         samples: samples per channel.
         adapt: allowed adaptation rules (see `encoder`).
@@ -48,7 +48,7 @@ class EncoderInput:
         filters: filters of the frames, before anything else.
     """
 
-    channels: int | tuple[str, ...]
+    channels: int | tuple[str, ...] | None
     sampling_rate: float | None = None
     samples: int | None = None
     adapt: frozenset[str] = frozenset()
@@ -66,12 +66,14 @@ class DeclaredEncoder:
         weights: path of its weights, if any.
         folder: folder of the declaring file, where relative paths are also searched.
         trained_on: data sets whose people it has seen.
+        fit: whether it is fitted to training frames of each split.
     """
 
     takes: EncoderInput
     weights: str | None
     folder: str
     trained_on: tuple[str, ...] = ()
+    fit: bool = False
 
 
 @dataclass(frozen=True)
@@ -500,4 +502,11 @@ OBSERVERS: Mapping[str, Plugin] = {
     "tensorboard": Plugin("clops_sweep.execution.observers.tensorboard:TensorBoard"),
     "mlflow": Plugin("clops_sweep.execution.observers.mlflow:MLflow"),
     "wandb": Plugin("clops_sweep.execution.observers.wandb:WeightsAndBiases"),
+}
+
+ENCODERS: Mapping[str, Plugin] = {
+    "minirocket": Plugin(
+        "clops_sweep.learning.encoders.minirocket:minirocket",
+        Declaration(encoder=DeclaredEncoder(EncoderInput(None), None, "", fit=True)),
+    ),
 }

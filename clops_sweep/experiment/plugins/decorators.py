@@ -240,7 +240,7 @@ def _check_network(name: str, member: Any, declaration: Declaration) -> None:
 def encoder(
     name: str,
     *,
-    channels: int | Sequence[str],
+    channels: int | Sequence[str] | None,
     weights: str | PathLike[str] | None = None,
     sampling_rate: float | None = None,
     samples: int | None = None,
@@ -251,6 +251,7 @@ def encoder(
     notch: float | None = None,
     scale: str | None = None,
     clip: float | tuple[float, float] | None = None,
+    fit: bool = False,
 ) -> Callable[[Member], Member]:
     """Register a function that returns a frozen, pretrained `torch.nn.Module`: `RunConfig(encoder=name)`.
 
@@ -270,7 +271,7 @@ def encoder(
 
     Args:
         name: name of the encoder in configs.
-        channels: number of channels, or their names in order.
+        channels: number of channels, or their names in order; None for any number.
         weights: path of the file of weights, absolute or relative to the data root or to the file with the function,
             which receives the path; None without weights. Its SHA-256 is part of a run's identity.
         sampling_rate: sampling rate of its signals in Hz; None for any.
@@ -284,6 +285,8 @@ def encoder(
         notch: see there, as `scale` and `clip`.
         scale: unit that frames are converted to.
         clip: least and largest sample.
+        fit: whether it is fitted to each split. Its function then also gets `signals`, a float32 tensor [n, channels,
+            samples] of at most 1,000 random training frames of all tasks, adapted and without labels.
 
     Raises:
         UsageError: the name is in use or not an identifier, an argument is invalid, or the function does not accept the
@@ -305,7 +308,7 @@ def encoder(
 
     def decorate(member: Member) -> Member:
         file = source_file(member) if isinstance(member, type) or inspect.isfunction(member) else None
-        declared = DeclaredEncoder(takes, path, str(file.parent if file else Path.cwd()), seen)
+        declared = DeclaredEncoder(takes, path, str(file.parent if file else Path.cwd()), seen, fit)
         return ENCODERS.decorator(name, (), _check_encoder, encoder=declared)(member)
 
     return decorate
@@ -318,11 +321,15 @@ def _filters(what: str, *given: Any) -> Filters | None:
         raise UsageError(f"{what}: {problem}") from None
 
 
-def _check_encoder(name: str, member: Any, _: Declaration) -> None:
-    _must_take(f"encoder {name!r}: expected a function (weights) that makes a torch.nn.Module", member, None)
+def _check_encoder(name: str, member: Any, declaration: Declaration) -> None:
+    fitted = {"signals": None} if declaration.encoder is not None and declaration.encoder.fit else {}
+    expected = f"encoder {name!r}: expected a function ({', '.join(['weights', *fitted])}) that makes a torch.nn.Module"
+    _must_take(expected, member, None, **fitted)
 
 
-def _channels(what: str, value: Any) -> int | tuple[str, ...]:
+def _channels(what: str, value: Any) -> int | tuple[str, ...] | None:
+    if value is None:
+        return None
     if isinstance(value, str) or not isinstance(value, Sequence):
         count: int = IntOption(1, ge=1, le=100_000).stored(f"{what}: channels", value)
         return count

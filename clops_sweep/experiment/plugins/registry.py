@@ -181,7 +181,7 @@ NETWORKS = Registry(
     expected="a function (channels, samples, outputs) that makes a torch.nn.Module",
 )
 AUGMENTATIONS = Registry("augment", declarations.AUGMENTATIONS, "augmentation", expected="a function (frames, rng)")
-ENCODERS = Registry("encoder", {}, expected="a function (weights) that makes a torch.nn.Module")
+ENCODERS = Registry("encoder", declarations.ENCODERS, expected="a function (weights) that makes a torch.nn.Module")
 """Frozen networks that compute features of a data set before a run starts."""
 
 OBSERVERS = Registry("observer", declarations.OBSERVERS, expected="a function of an event")

@@ -101,7 +101,10 @@ def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
         if isinstance(takes.channels, int):
             wants, rule = f"{takes.channels} channels", "repeat" if len(signals.channels) == 1 else None
         else:
-            wants, rule = f"the channels {listed(takes.channels)}", "select" if len(signals.channels) > 1 else "repeat"
+            wants, rule = (
+                f"the channels {listed(takes.channels or ())}",
+                "select" if len(signals.channels) > 1 else "repeat",
+            )
         refuse(has, wants, rule, "set leads = 'all', or use another encoder" if several else "")
     length, rate = signals.samples, signals.sampling_rate
     if takes.sampling_rate is not None:
@@ -131,6 +134,8 @@ def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
 def _picked(takes: EncoderInput, signals: Signals) -> tuple[int, ...] | None:
     """Return the selected channels in order; None if they do not fit."""
     count = len(signals.channels)
+    if takes.channels is None:
+        return tuple(range(count))
     if isinstance(takes.channels, int):
         if count == takes.channels:
             return tuple(range(count))

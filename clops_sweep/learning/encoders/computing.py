@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from clops_sweep.data.encoders import Computing
-from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.frames import TRAINING, FrameSet
 from clops_sweep.errors import UsageError, one_line, reason, shown, user_code
 from clops_sweep.learning.encoders.adapting import Adapter
 from clops_sweep.learning.global_streams import GlobalStreams
@@ -29,6 +29,9 @@ from clops_sweep.machine import available_cores
 
 BATCH: Final = 32
 """Instances per batch. Rounding may depend on it, so it is constant."""
+
+FIT_ON: Final = 1_000
+"""Most training instances that an encoder is fitted to."""
 
 _APART = 1e-3
 """Tolerance, relative to the largest feature, for the dependence of features on other instances in the batch."""
@@ -89,6 +92,14 @@ def computing(
     count = -(-len(frames) // BATCH)
     threads = 1 if device.type == "cuda" else min(count, workers or available_cores())
     return Computing(shape, device.type, encoding.batches(shape, threads), count)
+
+
+def training_signals(adapter: Adapter, frames: FrameSet) -> torch.Tensor:
+    """Return the adapted signals of at most `FIT_ON` training instances, drawn with seed 0, without their labels."""
+    training = np.flatnonzero(frames.split == TRAINING)
+    few = np.random.default_rng(0).permutation(training)[:FIT_ON]
+    found = frames.signal(np.sort(few))
+    return torch.from_numpy(adapter(found.reshape(len(found), frames.channels, -1)))
 
 
 def features_of(

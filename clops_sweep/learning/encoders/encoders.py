@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from clops_sweep.data.scenarios.leaks import Seen
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.declarations import DeclaredEncoder, EncoderInput
 from clops_sweep.experiment.plugins.registry import ENCODERS, NETWORKS, STORED_RUN
-from clops_sweep.learning.encoders.adapting import Signals, adapter
+from clops_sweep.learning.encoders.adapting import Adapter, Signals, adapter
 from clops_sweep.learning.models.model_facts import ModelFacts, facts_in
 
 if TYPE_CHECKING:
@@ -46,13 +47,15 @@ class _Encoder:
         seen: what it has been trained on, as were the encoders below it.
         make: creates its module from the file of weights.
         weights: the file of weights.
+        fit: whether `make` also takes training signals, to which it fits the module.
     """
 
     takes: EncoderInput
     identity: str
-    make: Callable[[Path | None], Any]
+    make: Callable[..., Any]
     weights: Path | None = None
     seen: Seen = field(default_factory=Seen)
+    fit: bool = False
 
 
 class Encoders:
@@ -80,6 +83,10 @@ class Encoders:
         """Return what the encoder, and those that it was trained on, have seen, as stored runs record it."""
         return self._found(encoder).seen
 
+    def is_fitted(self, encoder: str) -> bool:
+        """Return whether the encoder is fitted to the training signals of each split."""
+        return self._found(encoder).fit
+
     def check(self, encoder: str, frames: FrameSet) -> None:
         """Check that an encoder can be used on some frames.
 
@@ -104,7 +111,8 @@ class Encoders:
 
         found = self._found(encoder)
         fitting = adapter(encoder, found.takes, Signals.of(frames))
-        return (adapting if adapted else computing)(encoder, self._module(encoder, found), fitting, frames)
+        module = self._module(encoder, found, fitting, frames)
+        return (adapting if adapted else computing)(encoder, module, fitting, frames)
 
     def features(self, encoder: str, frames: FrameSet, instances: NDArray[np.int64]) -> NDArray[np.float32]:
         """Compute the features of a few instances, [m, *shape].
@@ -116,7 +124,7 @@ class Encoders:
 
         found = self._found(encoder)
         fitting = adapter(encoder, found.takes, Signals.of(frames))
-        return features_of(encoder, self._module(encoder, found), fitting, frames, instances)
+        return features_of(encoder, self._module(encoder, found, fitting, frames), fitting, frames, instances)
 
     def module(self, encoder: str) -> EncoderModule:
         """Return a function that creates the module in any process on a machine with the weights.
@@ -163,13 +171,23 @@ class Encoders:
                 f"run {facts.run_id}: the code, weights or declaration of encoder {facts.encoder!r} changed after the "
                 "run; restore what the run used"
             )
+        if found.fit:
+            raise UsageError(
+                f"run {facts.run_id}: encoder {facts.encoder!r} is fitted to the training frames of each split, and "
+                "the store holds only its head; expected a model with another encoder"
+            )
         fitting = adapter(facts.encoder, found.takes, _signals(facts))
         return UsedEncoder(self._module(facts.encoder, found), fitting, (len(fitting.picked), fitting.samples))
 
-    def _module(self, name: str, found: _Encoder) -> nn.Module:
-        from clops_sweep.learning.encoders.computing import made_encoder
+    def _module(
+        self, name: str, found: _Encoder, fitting: Adapter | None = None, frames: FrameSet | None = None
+    ) -> nn.Module:
+        from clops_sweep.learning.encoders.computing import made_encoder, training_signals
 
-        return made_encoder(name, found.make, found.weights)
+        make = found.make
+        if found.fit and fitting is not None and frames is not None:
+            make = partial(make, signals=training_signals(fitting, frames))
+        return made_encoder(name, make, found.weights)
 
     def _found(self, name: str) -> _Encoder:
         if stored := STORED_RUN.fullmatch(name):
@@ -182,7 +200,7 @@ class Encoders:
         origin = ORIGINS.get(("encoder", name), Origin())
         takes = declared.takes
         identity = hash_of(
-            code=origin.code or origin.sha256,
+            code=origin.code or origin.sha256 or name,
             weights=None if weights is None else _sha256(weights),
             channels=takes.channels,
             sampling_rate=takes.sampling_rate,
@@ -190,7 +208,8 @@ class Encoders:
             adapt=sorted(takes.adapt),
             **({} if takes.filters is None else {"filters": repr(takes.filters)}),
         )
-        return _Encoder(takes, identity, ENCODERS[name], weights, Seen(datasets=frozenset(declared.trained_on)))
+        seen = Seen(datasets=frozenset(declared.trained_on))
+        return _Encoder(takes, identity, ENCODERS[name], weights, seen, declared.fit)
 
     def _weights(self, name: str, declared: DeclaredEncoder) -> Path | None:
         """Return the file of declared weights."""
