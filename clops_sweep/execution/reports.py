@@ -7,7 +7,7 @@ one (`Job.parts`): runs in lockstep.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -78,9 +78,10 @@ class Paused:
 
 @dataclass(frozen=True)
 class Failed:
-    """Some of the job's runs have failed; the others are finished, or were paused."""
+    """Some of the job's runs have failed, the last one for `reason`; the others are finished, or were paused."""
 
     run_ids: tuple[str, ...]
+    reason: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,8 @@ def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, stat
             return f"finished  {name}, in the store already"
         case Failed(run_ids):
             some = f"{len(run_ids)} of " if len(run_ids) < runs else ""
-            return f"failed    {some}{name}  ({status} shows why)"
+            why = f": {report.reason}" if report.reason else ""
+            return f"failed    {some}{name}{why}  ({status} shows {'more' if why else 'why'})"
         case Unrecorded(error):
             return f"not recorded  {name}: {error}"
 

@@ -10,7 +10,7 @@ from clops_sweep.execution.observers.events import after_failure
 from clops_sweep.execution.reports import Failed, WorkerDied
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.events import Event
-from clops_sweep.store.rows import rows_of_failure
+from clops_sweep.store.rows import failure_reason, rows_of_failure
 from clops_sweep.store.run_store import RunStore
 
 
@@ -55,4 +55,4 @@ class Retries:
             self._store.add(run_id, tables)
         if self._tell is not None:
             self._tell(after_failure(job.runs, death.error))
-        return Failed(job.run_ids)
+        return Failed(job.run_ids, failure_reason(death.error))

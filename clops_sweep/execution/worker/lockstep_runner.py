@@ -44,7 +44,7 @@ from clops_sweep.learning.process_state import ProcessState
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
 from clops_sweep.store.checkpoint import CheckpointFile
-from clops_sweep.store.rows import rows_of_failure, rows_of_result, storing
+from clops_sweep.store.rows import failure_reason, rows_of_failure, rows_of_result, storing
 from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class LockstepRunner:
     def take_up(self, part: Job) -> None:
         """Start a lockstep of the worker's job, abandoning a running one."""
         self._runs_failed: tuple[str, ...] = ()
+        self._reason = ""
         self._runs_finished: tuple[str, ...] = ()
         self._so_far: dict[str, Mapping[str, float]] = {}
         self._part = part
@@ -142,7 +143,7 @@ class LockstepRunner:
             self._begin_job(*self._later)
             return Retrying()
         if self._runs_failed:
-            return Failed(self._runs_failed)
+            return Failed(self._runs_failed, self._reason)
         if self._so_far:
             return Paused(self._so_far, self._runs_finished)
         return report
@@ -156,7 +157,7 @@ class LockstepRunner:
             self._record_failure(job.part(error.runs))
             if job.until is None:
                 return self._fall_apart(job.part(run for run in range(runs) if run not in error.runs))
-            return Failed(self._runs_failed)
+            return Failed(self._runs_failed, self._reason)
         own_fault = isinstance(error, UsageError | Diverged)
         certain = own_fault or (isinstance(error, torch.OutOfMemoryError) and runs > 1)
         if self._retries_left and not certain:
@@ -166,7 +167,7 @@ class LockstepRunner:
             half = (runs + 1) // 2
             return self._fall_apart(job.part(range(half)), job.part(range(half, runs)))
         self._record_failure(job)
-        return Failed(job.run_ids)
+        return Failed(job.run_ids, self._reason)
 
     def _fall_apart(self, *jobs: Job) -> Report:
         """Replace the running lockstep by parts, which restart."""
@@ -179,6 +180,7 @@ class LockstepRunner:
         """Record runs that failed with the current exception."""
         facts = {**self._facts(), "started_at": self._began_at}
         error = _printed_error()
+        self._reason = failure_reason(error)
         for run_id, tables in rows_of_failure(job.runs, error, self._workplace.data_hash, facts).items():
             self._record((run_id, tables, None))
         if self._tell is not None:

@@ -69,6 +69,11 @@ NAN = float("nan")
         ),
         (job(3), FoundFinished(), "finished  Random storage, seed 3, in the store already"),
         (job(3), Failed(("it",)), "failed    Random storage, seed 3  (clops-sweep status shows why)"),
+        (
+            job(3),
+            Failed(("it",), "ValueError: not a number"),
+            "failed    Random storage, seed 3: ValueError: not a number  (clops-sweep status shows more)",
+        ),
         (job(1, 2, 3), Failed(("it",)), "failed    1 of Random storage, 3 seeds  (clops-sweep status shows why)"),
         (job(3), Unrecorded("the disk is full"), "not recorded  Random storage, seed 3: the disk is full"),
     ],

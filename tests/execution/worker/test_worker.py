@@ -20,6 +20,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.execution.reports import Failed, Finished, Paused, Report, Resumed, Running, Unrecorded
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.store.rows import failure_reason
 from clops_sweep.store.run_store import RunStore
 
 BASE = RunConfig(epochs_per_task=2, mc_samples=3, seed=1)
@@ -240,9 +241,12 @@ def test_runs_in_lockstep_give_the_tables_that_each_gives_alone(actor: Actor, al
 def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
     actor.take_up(4)
-    assert actor.train() == Failed(actor.ids[4])
+    report = actor.train()
+    assert isinstance(report, Failed)
+    assert report == Failed(actor.ids[4])
     (row,) = RunStore(actor.results).read("runs").to_dict("records")
     assert (row["run_id"], row["status"], row["task_order"]) == (actor.ids[4][0], "failed", "[1, 0]")
+    assert report.reason == failure_reason(row["error"])
     where = ("data_hash", "semantics_version", "started_at", "device", "host", "lockstep")
     assert not [name for name in where if pd.isna(row[name])]
     assert "Traceback" in row["error"]
