@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import UsageError, several
-from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.network_input import is_tried
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
@@ -37,7 +36,12 @@ def check_fit(asked: Request, plan: Plan, there: Iterable[Standing]) -> Mapping[
         left += configs_at_bounds(space)
     for key in dict.fromkeys(config.data_key for config in left):
         asked.data.check_encoder(key)
-    frames = fitting_frames(asked, [in_order(config) for config in left if asked.data_hash(config) is not None])
+    configs = [in_order(config) for config in left if asked.data_hash(config) is not None]
+    frames = asked.frames(configs)
+    if any(map(is_tried, configs)):  # else this process does not need PyTorch
+        from clops_sweep.learning.networks.module_probe import check_networks
+
+        check_networks(configs, frames, keep_models=asked.store.keep_models is not None)
     for space in (*searches, *(phase for it in asked.selection.tuned for phase in it.phases)):
         _check_validation(space, frames)
     return frames
@@ -83,17 +87,3 @@ def _check_tuning(asked: Request, space: SearchSpace) -> None:
             check_leaks(scenario, frames, tuned_on=tuned_on)
     except UsageError as error:
         raise UsageError(f"search space {space.name!r}: {error}") from None
-
-
-def fitting_frames(asked: Request, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:
-    """Return the prepared data of some configs, after trying their networks on the shapes of the data.
-
-    Raises:
-        UsageError: data, scenario, strategy and network do not fit, or a network cannot be trained.
-    """
-    frames = asked.frames(configs)
-    if any(map(is_tried, configs)):  # else this process does not need PyTorch
-        from clops_sweep.learning.networks.module_probe import check_networks
-
-        check_networks(configs, frames, keep_models=asked.store.keep_models is not None)
-    return frames

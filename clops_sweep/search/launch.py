@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import DamagedStore, StoreError, UsageError, several
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.spaces.search_space import SearchSpace
@@ -281,8 +282,8 @@ class _Sweep:
             yield feed
 
 
-def _results_of(store: RunStore, plan: Plan) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield name and headline metrics of each run that earlier launches finished."""
+def _results_of(store: RunStore, plan: Plan) -> Iterator[tuple[str, RunConfig, dict[str, float]]]:
+    """Yield name, config and headline metrics of each run that earlier launches finished."""
     runs = {str(run.run_id): run for run in plan.of("finished")}
     metrics = {run.config.scenario: headline(run.config.scenario)[:2] for run in runs.values()}
     columns = {f"{prefix}{it}" for prefix in ("", "test_") for of in metrics.values() for it in of}
@@ -292,7 +293,11 @@ def _results_of(store: RunStore, plan: Plan) -> Iterator[tuple[str, dict[str, fl
         run = runs[row["run_id"]]
         of_run = metrics[run.config.scenario]
         of_test = "test_" * (row[of_run[0]] is None or isnan(row[of_run[0]]))  # the data have no validation set
-        yield run.name, {it: nan if row[it] is None else row[it] for it in (f"{of_test}{name}" for name in of_run)}
+        yield (
+            run.name,
+            run.config,
+            {it: nan if row[it] is None else row[it] for it in (f"{of_test}{name}" for name in of_run)},
+        )
 
 
 def _check(asked: Request, resources: Resources) -> list[Standing]:

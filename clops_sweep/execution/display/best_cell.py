@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from statistics import fmean
 
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import in_words
 
-_SPLIT = re.compile(r"\b(split_seed \d+|split fold:\d+/\d+)(, )?")
+_REPEATED = ("seed", "split_seed", "split")
 
 
 class BestCell:
@@ -19,37 +20,43 @@ class BestCell:
     """
 
     def __init__(self) -> None:
-        self._found: defaultdict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
-        self._best: dict[str, str] = {}
+        self._found: defaultdict[tuple[str, Hashable], list[tuple[float, ...]]] = defaultdict(list)
+        self._names: dict[tuple[str, Hashable], list[str]] = {}
+        self._best: dict[str, tuple[str, Hashable]] = {}
         self._columns: dict[str, tuple[str, ...]] = {}
 
-    def add(self, names: Sequence[str], values: Mapping[str, Sequence[float]]) -> None:
+    def add(self, names: Sequence[str], configs: Sequence[RunConfig], values: Mapping[str, Sequence[float]]) -> None:
         """Add some runs.
 
         Args:
-            names: names of the runs.
+            names: names of the runs. A cell has the parts of a name that all its runs share.
+            configs: their configs.
             values: their headline metrics by column; the first one ranks them.
         """
         if not values:
             return
         first, *_ = self._columns[next(iter(values))] = tuple(values)
-        for run, *of_run in zip(names, *values.values(), strict=False):
-            name = _SPLIT.sub("", run).rstrip(", :") or "all runs"
-            self._found[first, name].append(tuple(of_run))
+        for name, config, *of_run in zip(names, configs, *values.values(), strict=False):
+            fields = (value for field, value in vars(config).items() if field not in _REPEATED)
+            cell = first, (*fields, *config.options.items())
+            parts = re.split(", |: ", name)
+            self._names[cell] = [part for part in self._names.get(cell, parts) if part in parts]
+            self._found[cell].append(tuple(of_run))
             best = self._best.get(first)
-            if name == best:
-                names_of_metric = (it for metric, it in self._found if metric == first)
-                self._best[first] = max(names_of_metric, key=lambda it: self._mean(first, it)[0])
-            elif best is None or self._mean(first, name)[0] > self._mean(first, best)[0]:
-                self._best[first] = name
+            if cell == best:
+                of_metric = (it for it in self._found if it[0] == first)
+                self._best[first] = max(of_metric, key=lambda it: self._mean(it)[0])
+            elif best is None or self._mean(cell)[0] > self._mean(best)[0]:
+                self._best[first] = cell
 
-    def _mean(self, first: str, name: str) -> tuple[float, ...]:
-        return tuple(map(fmean, zip(*self._found[first, name], strict=True)))
+    def _mean(self, cell: tuple[str, Hashable]) -> tuple[float, ...]:
+        return tuple(map(fmean, zip(*self._found[cell], strict=True)))
 
     def __str__(self) -> str:
         """Return the best cells in words; empty before the first finished run."""
         parts = []
-        for first, name in self._best.items():
-            means = dict(zip(self._columns[first], self._mean(first, name), strict=True))
-            parts.append(f"{in_words(means)} ({name}, n = {len(self._found[first, name])})")
+        for first, cell in self._best.items():
+            means = dict(zip(self._columns[first], self._mean(cell), strict=True))
+            name = ", ".join(self._names[cell]) or "all runs"
+            parts.append(f"{in_words(means)} ({name}, n = {len(self._found[cell])})")
         return "; ".join(parts)

@@ -50,8 +50,8 @@ _INTERRUPTS = tuple(
 """Ctrl-C; the time limit of a batch system; a closed terminal; Slurm before preemption. Windows has only two."""
 
 
-Results = Callable[[], Iterable[tuple[str, Mapping[str, float]]]]
-"""Name and headline metrics of each run; the first metric ranks runs."""
+Results = Callable[[], Iterable[tuple[str, RunConfig, Mapping[str, float]]]]
+"""Name, config and headline metrics of each run; the first metric ranks runs."""
 
 
 class Display(Protocol):
@@ -184,8 +184,8 @@ class SweepDisplay:
 
     def finished_before(self, results: Results) -> None:
         """Add runs that earlier launches finished to the best cell. Without a terminal, none is shown or read."""
-        for name, values in results() if self._is_live else ():
-            self._best.add((name,), {column: (value,) for column, value in values.items()})
+        for name, config, values in results() if self._is_live else ():
+            self._best.add((name,), (config,), {column: (value,) for column, value in values.items()})
 
     def starting(self, what: str) -> None:
         """Show a slow step before the first job starts."""
@@ -236,7 +236,7 @@ class SweepDisplay:
                 self._are_over(job.configs)
             case Finished(values, seconds):
                 self._finished += len(job.run_ids)
-                self._best.add(names_of(job), values)
+                self._best.add(names_of(job), job.configs, values)
                 self._are_over(job.configs, None if seconds is None else seconds / len(job.configs))
             case _:
                 assert_never(report)

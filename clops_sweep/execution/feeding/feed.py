@@ -101,10 +101,12 @@ class GridFeed:
 
     def died(self, job: Job, death: WorkerDied) -> None:
         """Handle the death of a worker in the first unfinished part of its job; other parts are not affected."""
-        left = self._left_of(job)
-        if left:
-            self._waiting.extend(self._after_death(left[0], death))
-            self._waiting.extend(left[1:])
+        for index, part in enumerate(self._left_of(job)):
+            found = [part] if index else self._retries.after_death(part, death)
+            if isinstance(found, list):
+                self._waiting.extend(found)
+            else:
+                self._display.report(part, found)
 
     def _left_of(self, job: Job) -> list[Job]:
         """Return the parts of an ended job that were not reported as ended."""
@@ -113,11 +115,3 @@ class GridFeed:
         left = [part for part in job.parts() if part not in self._ended]
         self._ended -= parts
         return left
-
-    def _after_death(self, part: Job, death: WorkerDied) -> list[Job]:
-        """Return the runs of a dead worker that are retried."""
-        found = self._retries.after_death(part, death)
-        if isinstance(found, list):
-            return found
-        self._display.report(part, found)
-        return []

@@ -92,30 +92,35 @@ def test_what_jobs_are_called() -> None:
     assert resumed(job(3), Resumed(2, 6, 1, 40)) == line
 
 
+LUCKY, STEADY, OTHER = (RunConfig(strategy=it) for it in ("er", "finetune", "joint"))
+
+
 def test_the_best_cell_is_the_one_with_the_best_mean_over_its_seeds() -> None:
     best = BestCell()
     assert str(best) == ""
-    best.add(("lucky", "steady"), {"auc": (0.9, 0.8), "bwt": (-0.1, 0.1)})
+    best.add(("lucky", "steady"), (LUCKY, STEADY), {"auc": (0.9, 0.8), "bwt": (-0.1, 0.1)})
     assert str(best) == "AUC 0.900, BWT -0.100 (lucky, n = 1)"
-    best.add(("lucky",), {"auc": (0.6,), "bwt": (-0.3,)})
-    best.add(("steady",), {"auc": (0.85,), "bwt": (0.0,)})
+    best.add(("lucky",), (LUCKY.replace(seed=1),), {"auc": (0.6,), "bwt": (-0.3,)})
+    best.add(("steady",), (STEADY.replace(seed=1),), {"auc": (0.85,), "bwt": (0.0,)})
     assert str(best) == "AUC 0.825, BWT +0.050 (steady, n = 2)"
-    best.add(("other",), {"balanced_accuracy": (0.4,), "balanced_accuracy_forgetting": (0.5,)})  # not comparable
-    union = "balanced accuracy 0.400, forgetting 0.500 (other, n = 1)"
+    best.add(("other",), (OTHER,), {"balanced_accuracy": (0.4,), "balanced_accuracy_forgetting": (0.5,)})
+    union = "balanced accuracy 0.400, forgetting 0.500 (other, n = 1)"  # not comparable
     assert str(best) == f"AUC 0.825, BWT +0.050 (steady, n = 2); {union}"
 
 
 def test_the_best_cell_is_the_one_with_the_best_mean_over_patient_splits() -> None:
-    """A cell that is best on one split and worst on the others is not the best."""
+    """A cell that is best on one split and worst on the others is not the best, whatever methods are called."""
     best = BestCell()
     for split, (lucky, steady) in enumerate([(0.95, 0.8), (0.5, 0.8), (0.5, 0.8)]):
-        best.add((f"split_seed {split}, lucky", f"split_seed {split}, steady"), {"auc": (lucky, steady)})
-    assert str(best) == "AUC 0.800 (steady, n = 3)"
-    for named in ("lucky, split_seed 0", "lucky, split fold:1/5", "lucky, split fold:2/5"):
-        best.add((named,), {"auc": (1.5,)})
+        names = f"split_seed {split}, lucky", f"split_seed {split}, steady, split_seed 7"
+        best.add(names, [it.replace(split_seed=split) for it in (LUCKY, STEADY)], {"auc": (lucky, steady)})
+    assert str(best) == "AUC 0.800 (steady, split_seed 7, n = 3)"
+    for fold in (1, 2, 3):
+        best.add((f"lucky, split fold:{fold}/5",), (LUCKY.replace(split=f"fold:{fold}/5"),), {"auc": (1.5,)})
     assert str(best) == f"AUC {(0.95 + 0.5 + 0.5 + 3 * 1.5) / 6:.3f} (lucky, n = 6)"
     alone = BestCell()
-    alone.add(("split_seed 0", "split_seed 1"), {"auc": (0.5, 0.7)})
+    splits = [LUCKY, LUCKY.replace(split_seed=1)]
+    alone.add(("split_seed 0", "split_seed 1"), splits, {"auc": (0.5, 0.7)})
     assert str(alone) == "AUC 0.600 (all runs, n = 2)"
 
 
@@ -195,10 +200,10 @@ from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, Resumed, Running
 
 names = ["storage_fraction 0.1, acquisition_fraction 0.25, Random storage and acquisition", "CLOPS"]
-jobs = [Job((RunConfig(seed=i),) * 3, (f"{i} a", f"{i} b", f"{i} c"), names=(names[i],) * 3) for i in (0, 1)]
+jobs = [Job((RunConfig(mc_samples=5 + i),) * 3, (f"{i} a", f"{i} b", f"{i} c"), names=(names[i],) * 3) for i in (0, 1)]
 with SweepDisplay() as display:
     display.begin([config for job in jobs for config in job.configs], Path.cwd() / "log")
-    display.finished_before(lambda: [("CLOPS", {"auc": 0.4, "bwt": 0.1})])
+    display.finished_before(lambda: [("CLOPS", RunConfig(mc_samples=6), {"auc": 0.4, "bwt": 0.1})])
     display.starting("starting Ray")
     time.sleep(0.4)
     for job in jobs:

@@ -106,11 +106,7 @@ def test_jobs_become_smaller_and_all_workers_end_together(store: RunStore, each:
     assert max(sizes) == runs // (4 * workers)
     assert sizes[-workers:] == [1] * workers
     assert sum(worked.busy) > 0.99 * workers * worked.end
-
-
-def test_a_job_has_64_runs_at_most(store: RunStore) -> None:
-    feed, _ = feed_of([lockstep(number) for number in range(10_000)], store)
-    assert len(feed.next_job(2).run_ids) == 64
+    assert len(feed_of([lockstep(number) for number in range(10_000)], store)[0].next_job(2).run_ids) == 64
 
 
 def test_runs_that_take_longer_than_was_thought_are_handed_to_others(store: RunStore) -> None:

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -196,23 +195,6 @@ def test_an_observer_that_misbehaves_is_reported_once_and_harms_no_other(made: M
     ]
     expected = [*events_of(), *events_of(OTHER)]
     assert raises.events == leaves.events == interrupts.events == good.events == hangs.events == expected
-
-
-def test_tune_s_callback_notices_what_hangs_while_runs_go_on(made: Made, notes: list[str]) -> None:
-    from clops_sweep.execution.tune import Watcher
-
-    released = threading.Event()
-    Recorder("hangs", released.wait)
-    observers = made("hangs", seconds=0.2)
-    observers.tell(events_of())
-    nothing: Any = SimpleNamespace(interrupted=False)
-    relay: Any = SimpleNamespace(look=observers.look, store_error=None)
-    watcher = Watcher(nothing, nothing, nothing, relay)
-    until = time.monotonic() + SECONDS
-    while not notes and time.monotonic() < until:
-        watcher.on_step_end(0, [])
-    assert [note.partition(";")[0] for note in notes] == ["observer 'hangs' has not returned within 0.2 s"]
-    released.set()
 
 
 def test_the_end_waits_no_longer_than_its_limit(made: Made, notes: list[str]) -> None:
