@@ -182,7 +182,7 @@ def _notes(found: Sequence[Best]) -> Iterator[str]:
     if _tested(found):
         yield "p: two-sided, corrected by Holm over all configurations; bold: p < 0.05."
     if (of := max(it.of for it in found)) > 1:
-        yield f"The best of {of:,} configurations is best by luck too: expect less on other people."
+        yield f"The best of {of:,} configurations has also been lucky: expect lower scores on other people."
     of_means = [d.units for it in found for d in it.means.values()]
     yield from units_in_words(
         [*of_means, *(d.units for it in found if it.above for d in it.above.differences.values())]
