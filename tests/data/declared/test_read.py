@@ -370,3 +370,73 @@ def test_variables_that_are_missing_and_pickles(tmp_path: Path) -> None:
     savemat(tmp_path / "x.mat", {"val": X[0]})
     with pytest.raises(UsageError, match=r"x\.mat: has no variable 'ecg'; it has val"):
         from_mat(tmp_path / "x.mat", "ecg")
+
+
+@pytest.mark.parametrize("unit", ["seconds", "samples"])
+def test_a_table_of_intervals(unit: str, tmp_path: Path) -> None:
+    rows, factor = ["file,from,to,kind,who"], 1 if unit == "seconds" else 100
+    for number, signal in enumerate(X):
+        np.save(tmp_path / f"r{number:02}.npy", signal)
+        for begin, end, kind in ((0, 1.5, "x"), (1.5, 4, "y")):
+            rows.append(f"r{number:02},{begin * factor:g},{end * factor:g},{kind},p{number}")
+    (tmp_path / "t.csv").write_text("\n".join([*rows, f"r00,0,{factor},z,p0"]))
+    call = (
+        "data_root, '*.npy', table='t.csv', name='file', start='from', end='to', label='kind', patient='who',"
+        f" classes=('x', 'y'), interval_unit={unit!r}, sampling_rate=100, units='mV', window_seconds=1"
+    )
+    own = f"@dataset('own', files=['t.csv'])\ndef own(data_root):\n    return Recordings.from_folder({call})\n"
+    frames = _frames(tmp_path, own)
+    assert frames.labels.tolist() == [0, 1, 1] * 20
+    np.testing.assert_array_equal(frames.signal(np.array([1]))[0], X[0, :, 150:250])
+    for wrong, sentence in (
+        ("r00,x,2,x,p0", "t.csv: row 42: start: 'x' is not a number"),
+        ("r00,0,1,x,p1", "t.csv: row 42: patient is 'p1' where an earlier row of 'r00' has 'p0'"),
+        ("r00,0,1,x,p0", "t.csv: row 42: the interval from 0 to 1 .* overlaps|overlaps the one before"),
+        ("r00,390000,400000,x,p0", "t.csv: row 42: the interval from 390000 to 400000 .* ends after the recording"),
+        ("r00,2,1,x,p0", "t.csv: row 42: the interval from 2 to 1 .* has no duration"),
+        ("r99,0,1,x,", "patient: recording 'r99' has none"),
+    ):
+        (tmp_path / "t.csv").write_text("\n".join([*rows, "r00,0,1,z,p0", wrong]))
+        with pytest.raises(UsageError, match=sentence):
+            _frames(tmp_path, own)
+
+
+def test_bids_events(tmp_path: Path) -> None:
+    _night(tmp_path, "n00", [(0, 1, "x")])
+    table = tmp_path / "n00_events.tsv"
+    table.write_text("onset\tduration\ttrial_type\n0\t30\trest\n30.5\tn/a\tblink\n")
+    assert from_edf(tmp_path / "n00.edf", annotations=table).intervals == [(0, 30, "rest"), (30.5, 30.5, "blink")]
+    table.write_text("onset\tduration\ttrial_type\n0\t30\trest\nx\t1\trest\n")
+    with pytest.raises(UsageError, match=r"n00_events\.tsv: line 3: onset 'x' is not a number"):
+        from_edf(tmp_path / "n00.edf", annotations=table)
+
+
+TIMED = """
+@dataset("own", files=["w"])
+def own(data_root):
+    for path in sorted((data_root / "w").glob("*.npy")):
+        for person in range(3):
+            t = np.load(path)
+            yield Recording(np.sin(t)[None] + person, int(path.stem), 3 * int(path.stem) + person, timestamps=t)
+"""
+
+
+def test_irregular_samples_with_a_gap(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    stream = np.random.default_rng(0)
+    for number in (0, 1):
+        times = np.arange(400) / 20 + stream.uniform(0, 0.02, 400)
+        np.save(tmp_path / "w" / f"{number}.npy", np.delete(times, np.s_[100:200]))  # five seconds are lost
+    head = '@dataset("own", files=["w"]'
+    given = ', classes=("a", "b"), channels=["x"], units="g", sampling_rate=10, window_seconds=4'
+    body = TIMED.replace(head, head + given)
+    with pytest.raises(UsageError, match="samples that are NaN, infinite or missing"):
+        _frames(tmp_path, body)
+    frames = _frames(tmp_path, body.replace(given, f'{given}, gaps="split"'))
+    assert len(frames) == 6 * 3  # one window before the gap, two after it
+    times = np.load(tmp_path / "w" / "0.npy")
+    grid = times[0] + np.arange(40) / 10
+    np.testing.assert_allclose(frames.signal(np.array([0]))[0], np.interp(grid, times, np.sin(times)), atol=1e-6)
+    np.save(tmp_path / "w" / "1.npy", times[[0, 1, 3, 2, 4]])
+    with pytest.raises(UsageError, match=r"recording 3: timestamps: sample 3 \(from 0\) is -0\.\d+ s after"):
+        _frames(tmp_path, body)
