@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.grids import at_rate, on_grid
 from clops_sweep.data.declared.label_table import Labels, of_recording
 from clops_sweep.data.declared.portions import Columns, InMemory, stacked, stored_as
-from clops_sweep.data.files.grids import at_rate, on_grid
 from clops_sweep.data.records import Common
 from clops_sweep.errors import UsageError, shown
 
