@@ -400,12 +400,6 @@ def family_of_config(config: RunConfig) -> Family:
     return family_of([*(getattr(config, name) for name in names), config.data_key.split_within])
 
 
-def data_of(config: RunConfig) -> Family:
-    """Return the family without the patient split, which configs must share to be compared split by split."""
-    family = family_of_config(config)
-    return *family[:4], 0, "", *family[6:]
-
-
 def _choose_editions(
     requests: Sequence[RunRequest],
     there: Collection[str],

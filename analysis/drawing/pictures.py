@@ -57,27 +57,43 @@ class Sketch:
     name: str
     title: str
     caption: str
-    alt: str
     draw: Callable[[Any], Figure]
     record: object
+
+    def alt(self, figure: Figure) -> str:
+        """Return the figure in words, beside its caption: title, panels, legends, and the ranges of labelled axes."""
+        parts = [f"{self.title}."]
+        for axes in figure.axes:
+            legend = axes.get_legend()
+            names = [axes.get_title(), *(it.get_text() for it in (legend.get_texts() if legend else ()))]
+            for axis in (axes.xaxis, axes.yaxis):
+                low, high = sorted(axis.get_view_interval())
+                ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)
+                shown = [it.get_text() for at, it in ticks if low <= at <= high and it.get_text()]
+                if shown:
+                    names.append(f"{axis.get_label_text()} {shown[0]} to {shown[-1]}".strip())
+            parts.append("; ".join(" ".join(it.split()) for it in names if it) + ".")
+        return " ".join(dict.fromkeys(it for it in parts if it != "."))
 
     def drawn(self) -> Picture:
         """Draw the figure as PNG, PDF and SVG."""
         figure = self.draw(self.record)
         width, height = figure.get_size_inches() * _PIXELS_PER_INCH
-        png, pdf, svg = as_png(figure, PRINT), as_pdf(figure), as_svg(figure, self.name, self.alt)
-        return Picture(self.name, self.title, self.caption, self.alt, png, pdf, svg, round(width), round(height))
+        png, pdf, alt = as_png(figure, PRINT), as_pdf(figure), self.alt(figure)
+        svg = as_svg(figure, self.name, alt)
+        return Picture(self.name, self.title, self.caption, alt, png, pdf, svg, round(width), round(height))
 
     def on_screen(self) -> Picture:
         """Draw the figure for a page only: as SVG, and as PNG if the SVG is too large for the page."""
         figure = self.draw(self.record)
         width, height = figure.get_size_inches() * _PIXELS_PER_INCH
         lay_out(figure)
-        svg = as_svg(figure, self.name, self.alt)
+        alt = self.alt(figure)
+        svg = as_svg(figure, self.name, alt)
         png = as_png(figure) if len(svg) > INLINE_SVG_LIMIT else b""
-        return Picture(self.name, self.title, self.caption, self.alt, png, b"", svg, round(width), round(height))
+        return Picture(self.name, self.title, self.caption, alt, png, b"", svg, round(width), round(height))
 
 
-def sketch(draw: Callable[[Record], Figure], record: Record, name: str, title: str, caption: str, alt: str) -> Sketch:
+def sketch(draw: Callable[[Record], Figure], record: Record, name: str, title: str, caption: str) -> Sketch:
     """Return a figure to draw from a data record."""
-    return Sketch(name, title, caption, alt, draw, record)
+    return Sketch(name, title, caption, draw, record)

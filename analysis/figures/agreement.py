@@ -134,22 +134,6 @@ def draw_replay_overlap(record: ReplayOverlap) -> Figure:
     return figure
 
 
-def describe_rank_agreement(record: RankAgreement) -> str:
-    """Describe the figure in words: the mean correlation of every task."""
-    parts = []
-    for task, values in zip(record.tasks, record.rho, strict=True):
-        finite = values[np.isfinite(values)]
-        parts.append(f"{task} {finite.mean():z.2f}" if finite.size else f"{task} undefined")
-    return f"Rank correlation of s between pairs of {record.runs} seeds. Means by task: {', '.join(parts)}."
-
-
-def describe_replay_overlap(record: ReplayOverlap) -> str:
-    """Describe the figure in words: every pair once."""
-    pairs = itertools.combinations(range(len(record.names)), 2)
-    parts = [f"{record.names[i]} and {record.names[j]} {record.matrix[i, j]:.2f}" for i, j in pairs]
-    return f"Overlap of replayed instances: {'; '.join(parts)}."
-
-
 def _spearman(a: pd.Series, b: pd.Series) -> float:
     both = pd.DataFrame({"a": a, "b": b}).dropna()
     if len(both) < 3 or both["a"].nunique() < 2 or both["b"].nunique() < 2:

@@ -145,16 +145,6 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
     return figure
 
 
-def describe_cost_frontier(record: CostFrontier) -> str:
-    """Describe the figure in words: the configurations on the frontier."""
-    parts = [
-        f"{record.names[i]}: {_quantity(record)} {record.value[i]:.3f} at {cost_text(float(record.cost[i]))}"
-        for i in _along_frontier(record)
-    ]
-    what = f"{_quantity(record)} against {COSTS[record.cost_name]}"
-    return f"{what[0].upper()}{what[1:]}. On the Pareto front: {'; '.join(parts)}."
-
-
 def _quantity(record: CostFrontier) -> str:
     return record.metric.plain
 

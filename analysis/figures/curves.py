@@ -151,17 +151,6 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
     return figure
 
 
-def describe_learning_curves(records: Sequence[LearningCurves]) -> str:
-    """Describe the figure in words: the final value of every task, for each configuration."""
-    quantities = " and ".join(dict.fromkeys(record.quantity for record in records))
-    of = "the stream after each batch" if records and records[0].split == PREQUENTIAL else "each task after each epoch"
-    text = f"Learning curves: {quantities or 'validation AUC'} of {of}."
-    for record in records:
-        ends = ", ".join(f"{task} {value:.3f}" for task, value in zip(record.tasks, record.mean[:, -1], strict=True))
-        text += f" {record.title or 'Runs'} (n = {record.n}) end at: {ends}."
-    return text
-
-
 def _by_task(curves: pd.DataFrame, measure: str, statistic: Literal["mean", "std"], tasks: list[str]) -> pd.DataFrame:
     """Return a statistic over units, [tasks, epochs]; a run that stopped a task early keeps its last value."""
     places = ["task", "unit", "run_id"]

@@ -86,15 +86,6 @@ def draw_distributions(record: Distributions) -> Figure:
     return figure
 
 
-def describe_distributions(record: Distributions) -> str:
-    """Describe the figure in words: mean and standard deviation of every task."""
-    parts = []
-    for task, fit in zip(record.gaussians.tasks, record.gaussians.fits, strict=True):
-        places = decimals(fit.standard_deviation)
-        parts.append(f"{task}: mean {fit.mean:.{places}f}, spread {fit.standard_deviation:.{places}f}")
-    return f"Distribution of s by task with fitted Gaussians. {'; '.join(parts)}."
-
-
 @styled
 def draw_similarity(record: TaskSimilarity) -> Figure:
     """Draw the matrix in curriculum order, so that the chain runs next to the diagonal."""
@@ -121,16 +112,3 @@ def draw_similarity(record: TaskSimilarity) -> Figure:
     axes.set_ylabel("task")
     add_colour_bar(figure, axes, scale, SEQUENTIAL, "similarity", fraction=0.046, pad=0.03)
     return figure
-
-
-def describe_similarity(record: TaskSimilarity) -> str:
-    """Describe the figure in words: the most similar pair and both orders."""
-    names = record.tasks
-    whose = f"averaged over {record.n} runs" if record.n > 1 else "of one run"
-    text = f"Similarity of {len(names)} tasks, {whose}."
-    if len(names) > 1:
-        off = record.matrix - 2 * np.eye(len(names))
-        row, column = np.unravel_index(np.argmax(off), off.shape)
-        text += f" Most similar: {names[row]} and {names[column]} ({record.matrix[row, column]:.2f})."
-    text += f" Curriculum: {', '.join(names[t] for t in record.curriculum)}."
-    return text + f" Anti-curriculum: {', '.join(names[t] for t in record.anti_curriculum)}."

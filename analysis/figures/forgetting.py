@@ -115,18 +115,6 @@ def draw_forgetting(records: Sequence[Forgetting]) -> Figure:
     return figure
 
 
-def describe_forgetting(records: Sequence[Forgetting]) -> str:
-    """Describe the figure in words: the change of every task."""
-    text = "Forgetting by task: the score when just learned, and in the end."
-    for record in records:
-        parts = [
-            f"{task} {learned:.3f} to {final:.3f}"
-            for task, learned, final in zip(record.tasks, record.learned, record.final, strict=True)
-        ]
-        text += f" {record.title or 'Runs'} (n = {record.n}): {', '.join(parts)}."
-    return text
-
-
 def _draw(axes: Axes, record: Forgetting, tasks: Sequence[str]) -> None:
     axes.grid(axis="x", color=GRID, lw=0.6)
     for task, learned, final, change in zip(record.tasks, record.learned, record.final, record.change, strict=True):

@@ -248,28 +248,6 @@ def draw_heatmap(record: Heatmap) -> Figure:
     return figure
 
 
-def describe_heatmap(record: Heatmap) -> str:
-    """Describe the figure in words, as alternative text."""
-    text = (
-        f"Heatmaps of {record.metric.plain} over {axis_title(record.row_axis)} (rows) and "
-        f"{axis_title(record.column_axis)} (columns), {len(record.panels)} panel{'s' * (len(record.panels) != 1)}."
-    )
-    for panel in record.panels:
-        name = panel.title or "All cells"
-        if not np.isfinite(panel.mean).any():
-            text += f" {name}: nothing finished yet."
-            continue
-        low, high = (record.metric.text(float(value)) for value in (np.nanmin(panel.mean), np.nanmax(panel.mean)))
-        text += f" {name}: from {low} to {high}"
-        if panel.best is not None:
-            row, column = panel.best
-            text += f", best at {label_text(record.rows[row])}, {label_text(record.columns[column])}"
-        if panel.marked is not None:
-            text += f", {int(panel.marked.sum())} of {panel.mean.size} cells marked"
-        text += "."
-    return text
-
-
 def place_in_words(record: Heatmap, panel: Panel, at: tuple[int, int]) -> str:
     """Describe a cell of a panel: its labels, mean, standard deviation and runs."""
     place = (

@@ -134,12 +134,6 @@ def draw_importance(record: Importance) -> Figure:
     return figure
 
 
-def describe_importance(record: Importance) -> str:
-    """Describe the figure in words."""
-    parts = [f"{axis_title(axis)} {max(value, 0):.2f}" for axis, value in zip(record.axes, record.mean, strict=True)]
-    return f"Importance of each axis for {record.metric.plain}: {', '.join(parts)}."
-
-
 def _of_some(values: Floats, share: float) -> Floats:
     """Keep the values of randomly drawn configurations; NaN for the others."""
     drawn = np.random.default_rng(0).permutation(len(values))[: max(1, int(share * len(values)))]

@@ -14,23 +14,19 @@ from ..difficulty import task_similarity
 from ..drawing.pictures import Sketch, sketch
 from ..selection import setting, typical_cell, variants
 from .agreement import (
-    describe_rank_agreement,
-    describe_replay_overlap,
     draw_rank_agreement,
     draw_replay_overlap,
     rank_agreement,
     replay_overlap,
 )
 from .difficulty_figures import (
-    describe_distributions,
-    describe_similarity,
     distributions,
     draw_distributions,
     draw_similarity,
 )
 from .task_titles import TaskTitles
-from .tracings import Frames, describe_tracings, draw_tracings, tracings
-from .trajectories import beta_trajectories, describe_trajectories, draw_trajectories
+from .tracings import Frames, draw_tracings, tracings
+from .trajectories import beta_trajectories, draw_trajectories
 
 
 def instance_figures(
@@ -97,9 +93,7 @@ def _of_one_cell(
             f"s of every training instance by task, one run of {name} ({known[0]}). Lines: fitted "
             "Gaussians. Each task has its own height; the text gives mean and standard deviation."
         )
-        return sketch(
-            draw_distributions, record, f"{prefix}-s", "Distributions of s", caption, describe_distributions(record)
-        )
+        return sketch(draw_distributions, record, f"{prefix}-s", "Distributions of s", caption)
 
     def show_similarity() -> Sketch:
         record = task_similarity(rows, known)
@@ -108,9 +102,7 @@ def _of_one_cell(
             f"One minus the Hellinger distance of the Gaussians of s, {whose}. Numbered frames: the resulting "
             "curriculum, from the easiest task always to the most similar remaining one."
         )
-        return sketch(
-            draw_similarity, record, f"{prefix}-similarity", "Similarity of tasks", caption, describe_similarity(record)
-        )
+        return sketch(draw_similarity, record, f"{prefix}-similarity", "Similarity of tasks", caption)
 
     def show_agreement() -> Sketch:
         record = rank_agreement(rows[rows["run_id"].isin(known)])
@@ -124,7 +116,6 @@ def _of_one_cell(
             f"{prefix}-agreement",
             "Rank agreement of s",
             caption,
-            describe_rank_agreement(record),
         )
 
     def show_tracings() -> Sketch | str:
@@ -135,7 +126,7 @@ def _of_one_cell(
         records = tracings(first, match)
         caption = f"The training instances with the lowest and the highest s of one run of {name} ({known[0]})."
         title = f"Hardest and easiest {'ECG' if all(record.is_ecg for record in records) else 'instances'}"
-        return sketch(draw_tracings, records, f"{prefix}-tracings", title, caption, describe_tracings(records))
+        return sketch(draw_tracings, records, f"{prefix}-tracings", title, caption)
 
     def show_trajectories() -> Sketch:
         record = beta_trajectories(first)
@@ -144,9 +135,7 @@ def _of_one_cell(
             "middle and the highest s of each task. Solid: highest, dotted: middle, dashed: lowest. s is the area "
             "under such a line."
         )
-        return sketch(
-            draw_trajectories, record, f"{prefix}-beta", "Trajectories of beta", caption, describe_trajectories(record)
-        )
+        return sketch(draw_trajectories, record, f"{prefix}-beta", "Trajectories of beta", caption)
 
     made: list[Sketch | str] = []
     for make in (show_distributions, show_trajectories, show_tracings, show_similarity, show_agreement):
@@ -197,7 +186,6 @@ def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Sketc
             f"{prefix}-overlap",
             "Overlap of replays",
             caption,
-            describe_replay_overlap(record),
         )
 
     return shown_or_said(show)

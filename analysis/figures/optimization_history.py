@@ -80,16 +80,6 @@ def draw_optimization_history(histories: Sequence[OptimizationHistory]) -> Figur
     return figure
 
 
-def describe_optimization_history(histories: Sequence[OptimizationHistory]) -> str:
-    """Describe the figure in words: the best value of each objective and its trial."""
-    parts = []
-    for history in histories:
-        number = int(history.numbers[int(np.flatnonzero(history.values == history.best[-1])[0])])
-        parts.append(f"{metric_named(history.objective).plain}: best {history.best[-1]:.4g} in trial {number}")
-    pruned = f" {histories[0].pruned_numbers.size} trials were pruned." if histories[0].pruned_numbers.size else ""
-    return f"Optimisation history over {histories[0].numbers.size} complete trials. {'; '.join(parts)}.{pruned}"
-
-
 def _draw(axes: Axes, history: OptimizationHistory) -> None:
     axes.grid(axis="y", color=GRID, lw=0.6)
     axes.plot(history.numbers, history.values, "o", ms=4, mew=0, alpha=0.75, color=colour(0), label="trial")

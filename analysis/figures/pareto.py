@@ -71,18 +71,6 @@ def draw_pareto_front(record: ParetoFront) -> Figure:
     return figure
 
 
-def describe_pareto_front(record: ParetoFront) -> str:
-    """Describe the figure in words: the trials on the front."""
-    parts = []
-    for index in np.flatnonzero(record.on_front):
-        values = ", ".join(
-            f"{metric_named(name).plain} {value:.4g}"
-            for name, value in zip(record.objectives, record.values[index], strict=True)
-        )
-        parts.append(f"trial {record.numbers[index]}: {values}")
-    return f"Pareto front of {record.numbers.size} trials. On the front: {'; '.join(parts)}."
-
-
 def _draw(axes: Axes, record: ParetoFront, x: int, y: int) -> None:
     axes.grid(color=GRID, lw=0.6)
     front = record.on_front

@@ -120,21 +120,6 @@ def _legend(figure: Figure, handles: Mapping[str, Any]) -> None:
     figure.legend(handles.values(), names, loc="outside upper left", ncols=legend_columns(names, room))
 
 
-def describe_profile(record: Profile) -> str:
-    """Describe the figure in words: the mean of the first metric at every label."""
-    metrics = [metric_named(metric) for metric in record.values]
-    text = ", ".join(metric.plain for metric in metrics) + (f" over {axis_title(record.axis)}." if record.axis else ".")
-    for position, variant in enumerate(record.variants):
-        means = []
-        for label, values in zip(record.labels, record.values[metrics[0].column][position], strict=True):
-            finite = values[np.isfinite(values)]
-            means.append(
-                f"{label_text(label)}: " + (metrics[0].text(float(finite.mean())) if finite.size else "none yet")
-            )
-        text += f" Mean {metrics[0].plain}{' of ' + variant if variant else ''} at {'; '.join(means)}."
-    return text
-
-
 def _draw_variant(axes: Axes, record: Profile, metric: Metric, position: int, offset: float, in_rows: bool) -> None:
     name, tint = record.variants[position], colour(position)
     finite = [values[np.isfinite(values)] for values in record.values[metric.column][position]]

@@ -150,15 +150,6 @@ def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
     return figure
 
 
-def describe_r_matrices(records: Sequence[RMatrix]) -> str:
-    """Describe the figure in words: each configuration's final scores."""
-    text = "R: the score on every task after training on each."
-    for record in records:
-        ends = ", ".join(f"{task} {value:.3f}" for task, value in zip(record.evaluated, record.mean[-1], strict=True))
-        text += f" {_title(record)}, after training on {record.trained[-1]}: {ends}."
-    return text
-
-
 def _title(record: RMatrix) -> str:
     return f"{record.title} (n = {record.n})" if record.title else f"n = {record.n}"
 

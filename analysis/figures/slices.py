@@ -65,12 +65,6 @@ def draw_slices(record: Slices) -> Figure:
     return figure
 
 
-def describe_slices(record: Slices) -> str:
-    """Describe the figure in words."""
-    names = ", ".join(axis_title(name) for name in record.labels)
-    return f"{len(record.numbers)} complete trials over the values of {names}."
-
-
 def _draw(axes: Axes, record: Slices, name: str, labels: tuple[Any, ...], values: npt.NDArray[np.float64]) -> None:
     axes.grid(color=GRID, lw=0.6)
     axes.set_xlabel(axis_title(name))

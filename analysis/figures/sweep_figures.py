@@ -6,11 +6,11 @@ import numpy as np
 
 from ..collect import Experiment
 from ..drawing.pictures import Sketch, sketch
-from .cost import COSTS, cost_frontier, describe_cost_frontier, draw_cost_frontier
-from .importance import describe_importance, draw_importance, importance, in_words
+from .cost import COSTS, cost_frontier, draw_cost_frontier
+from .importance import draw_importance, importance, in_words
 from .instance_figures import shown_or_said
 from .variance import variance_by_source
-from .variance_figure import describe_variance, draw_variance, needed_in_words
+from .variance_figure import draw_variance, needed_in_words
 
 
 def sweep_figures(experiment: Experiment, prefix: str) -> list[Sketch | str]:
@@ -39,8 +39,7 @@ def _frontier(experiment: Experiment, cost: str, prefix: str) -> Sketch:
         f"Mean {of} of every configuration against {COSTS[cost]}. The numbered line joins the Pareto front: no other "
         "configuration is better at the same or a lower cost."
     )
-    alt = describe_cost_frontier(record)
-    return sketch(draw_cost_frontier, record, f"{prefix}-cost-{cost}", f"{of} against {COSTS[cost]}", caption, alt)
+    return sketch(draw_cost_frontier, record, f"{prefix}-cost-{cost}", f"{of} against {COSTS[cost]}", caption)
 
 
 def _importance(experiment: Experiment, prefix: str) -> Sketch:
@@ -51,9 +50,7 @@ def _importance(experiment: Experiment, prefix: str) -> Sketch:
         "more): one standard deviation over replicates. An estimate below 0 has no bar. "
         f"All axes together explain {record.r2:.0%} of the variance within a replicate."
     )
-    return sketch(
-        draw_importance, record, f"{prefix}-importance", "Importance of the axes", caption, describe_importance(record)
-    )
+    return sketch(draw_importance, record, f"{prefix}-importance", "Importance of the axes", caption)
 
 
 def _variance(experiment: Experiment, prefix: str) -> Sketch:
@@ -66,6 +63,4 @@ def _variance(experiment: Experiment, prefix: str) -> Sketch:
         "methods. "
         f"{needed_in_words(record)}"
     )
-    return sketch(
-        draw_variance, record, f"{prefix}-variance", "Sources of variance", caption, describe_variance(record)
-    )
+    return sketch(draw_variance, record, f"{prefix}-variance", "Sources of variance", caption)

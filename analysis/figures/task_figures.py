@@ -17,9 +17,9 @@ from ..drawing.pictures import Sketch, sketch
 from ..metrics import words
 from ..results import Reference
 from ..selection import chosen_how, typical_cell, variants
-from .curves import PREQUENTIAL, LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
-from .forgetting import describe_forgetting, draw_forgetting, forgetting
-from .r_matrices import describe_r_matrices, draw_r_matrices, r_matrix
+from .curves import PREQUENTIAL, LearningCurves, draw_learning_curves, learning_curves
+from .forgetting import draw_forgetting, forgetting
+from .r_matrices import draw_r_matrices, r_matrix
 from .task_titles import TaskTitles
 
 MAX_PANELS = 6
@@ -77,8 +77,7 @@ def task_figures(
             f"{of}: mean over n runs (patient splits, if several), with one standard deviation if n is at least 3. "
             f"Coloured blocks: the task in training.{which}"
         )
-        alt = describe_learning_curves(curves)
-        yield sketch(draw_learning_curves, curves, f"{prefix}-curves", "Learning curves", caption, alt)
+        yield sketch(draw_learning_curves, curves, f"{prefix}-curves", "Learning curves", caption)
     matrices = [record for record in records("r_matrix", r_matrix) if len(record.evaluated) > 1]
     if matrices:
         caption = (
@@ -86,8 +85,7 @@ def task_figures(
             "deviation over n runs (patient splits, if several), one colour scale for all panels. Frames: the task "
             f"just trained on; left of them tasks learned earlier, right of them tasks not seen yet.{which}"
         )
-        alt = describe_r_matrices(matrices)
-        yield sketch(draw_r_matrices, matrices, f"{prefix}-r", "Trained on by evaluated on", caption, alt)
+        yield sketch(draw_r_matrices, matrices, f"{prefix}-r", "Trained on by evaluated on", caption)
     if forgotten := records("r_matrix", forgetting):
         caption = (
             f"{split} {metric} of every task right after learning it (ring) and at the end of the run (dot), "
@@ -95,8 +93,7 @@ def task_figures(
             "deviation. The mean of these differences over all tasks but the last is BWT"
             f"{'' if measure == 'auc' else f' of {metric}'}.{which}"
         )
-        alt = describe_forgetting(forgotten)
-        yield sketch(draw_forgetting, forgotten, f"{prefix}-forgetting", "Forgetting by task", caption, alt)
+        yield sketch(draw_forgetting, forgotten, f"{prefix}-forgetting", "Forgetting by task", caption)
 
 
 def shown_cells(experiment: Experiment, scales: Sequence[str], references: Sequence[Reference]) -> list[Shown]:

@@ -113,24 +113,6 @@ def tracings(instances: pd.DataFrame, frames: Frames, count: int = 1) -> tuple[T
     return _of_rows(chosen, frames, natural_order(map(str, instances["task"].unique())))
 
 
-def tracing_of(instances: pd.DataFrame, instance: int, frames: Frames) -> Tracing:
-    """Return one instance of a run, with or without s.
-
-    Args:
-        instances: rows of the table `instances` of one run.
-        instance: number of the instance.
-        frames: the prepared frames that the run was trained on.
-
-    Raises:
-        UsageError: the run has no such instance, or it is not among the frames.
-    """
-    found = instances[instances["instance"] == instance]
-    if found.empty or not 0 <= instance < len(frames):
-        raise UsageError(f"tracing: the run has no instance {instance} among the {len(frames)} frames of {frames.name}")
-    tasks = natural_order(map(str, instances["task"].unique()))
-    return _of_rows([(f"instance {instance}", found.iloc[0])], frames, tasks)[0]
-
-
 def _of_rows(chosen: Sequence[tuple[str, pd.Series]], frames: Frames, tasks: tuple[str, ...]) -> tuple[Tracing, ...]:
     signals = frames.signal(np.array([int(row["instance"]) for _, row in chosen])).astype(np.float64)
     seconds = frames.frame_seconds
@@ -178,15 +160,6 @@ def draw_tracings(records: Sequence[Tracing]) -> Figure:
         raise UsageError("tracings: nothing to draw")
     on_paper = all(record.seconds is not None and record.is_ecg for record in records)
     return _on_ecg_paper(records) if on_paper else _plain(records)
-
-
-def describe_tracings(records: Sequence[Tracing]) -> str:
-    """Describe the figure in words."""
-    places = _decimals_of_s(records)
-    parts = [f"{r.title}: task {r.task}, label {r.label}, patient {r.patient}{_s(r, places)}" for r in records]
-    channels = records[0].channels
-    of = f" of {len(channels)} channels ({', '.join(channels)})" if len(channels) > 1 else ""
-    return f"{'ECG tracings' if all(r.is_ecg for r in records) else 'Tracings'}{of}. {'; '.join(parts)}."
 
 
 def _decimals_of_s(records: Sequence[Tracing]) -> int:

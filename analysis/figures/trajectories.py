@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from clops_sweep.errors import UsageError
 
 from ..drawing.labels import in_lines
-from ..drawing.style import decimals, new_figure, styled
+from ..drawing.style import new_figure, styled
 from ..drawing.task_styles import task_styles
 
 LOWEST, MIDDLE, HIGHEST = "dashed", "dotted", "solid"
@@ -84,17 +84,3 @@ def draw_trajectories(records: tuple[TaskTrajectories, ...]) -> Figure:
     ]
     figure.legend(handles=keys, loc="outside upper left", ncols=3, handlelength=2.8)
     return figure
-
-
-def describe_trajectories(records: tuple[TaskTrajectories, ...]) -> str:
-    """Describe the figure in words."""
-    parts = []
-    for record in records:
-        places = decimals(float(np.ptp(record.s)))
-        ends = record.beta[:, -1]
-        low, high = int(ends.argmin()), int(ends.argmax())
-        parts.append(
-            f"{record.task}: ends between {ends[low]:.4f} (s = {record.s[low]:.{places}f}) and "
-            f"{ends[high]:.4f} (s = {record.s[high]:.{places}f})"
-        )
-    return f"beta over the epochs of its task; dashed: lowest s, dotted: middle, solid: highest. {'; '.join(parts)}."

@@ -49,12 +49,6 @@ def draw_variance(record: VarianceBySource) -> Figure:
     return figure
 
 
-def describe_variance(record: VarianceBySource) -> str:
-    """Describe the figure in words."""
-    deviations = ", ".join(f"{name} {np.sqrt(max(0.0, it)):.3f}" for name, it in record.by_source.items())
-    return f"Standard deviations of {record.metric.plain} by source: {deviations}. {needed_in_words(record)}"
-
-
 def needed_in_words(record: VarianceBySource) -> str:
     """Describe how many splits a comparison needs by the number of seeds per split, or why no number suffices."""
     needed = [record.splits_needed(seeds) for seeds in SEEDS]

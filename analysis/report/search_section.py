@@ -13,17 +13,16 @@ from clops_sweep.store.run_store import RunStore
 from ..collect import Experiment
 from ..drawing.pictures import Sketch, sketch
 from ..failures import failure_notices
-from ..figures.curves import describe_learning_curves, draw_learning_curves, learning_curves
-from ..figures.importance import describe_importance, draw_importance, importance
+from ..figures.curves import draw_learning_curves, learning_curves
+from ..figures.importance import draw_importance, importance
 from ..figures.importance import in_words as runs_in_words
 from ..figures.instance_figures import shown_or_said
 from ..figures.optimization_history import (
-    describe_optimization_history,
     draw_optimization_history,
     optimization_history,
 )
-from ..figures.pareto import describe_pareto_front, draw_pareto_front, pareto_front
-from ..figures.slices import describe_slices, draw_slices, slices
+from ..figures.pareto import draw_pareto_front, pareto_front
+from ..figures.slices import draw_slices, slices
 from ..figures.task_titles import TaskTitles
 from ..formats import plural
 from ..metrics import metric_named, words
@@ -95,8 +94,7 @@ def _history_picture(record: StudyRecord, prefix: str) -> Sketch:
     caption = "The value of every complete trial, as mean over seeds, and the best value so far."
     if histories[0].pruned_numbers.size:
         caption += " Below, on their own scale: pruned trials, with their average over the tasks they had trained on."
-    alt = describe_optimization_history(histories)
-    return sketch(draw_optimization_history, histories, f"{prefix}-history", "Optimisation history", caption, alt)
+    return sketch(draw_optimization_history, histories, f"{prefix}-history", "Optimisation history", caption)
 
 
 def _pareto_picture(record: StudyRecord, prefix: str) -> Sketch:
@@ -104,13 +102,13 @@ def _pareto_picture(record: StudyRecord, prefix: str) -> Sketch:
     caption = (
         "All complete trials, means over seeds. Filled: no other trial is as good in all objectives and better in one."
     )
-    return sketch(draw_pareto_front, front, f"{prefix}-pareto", "Pareto front", caption, describe_pareto_front(front))
+    return sketch(draw_pareto_front, front, f"{prefix}-pareto", "Pareto front", caption)
 
 
 def _slices_picture(record: StudyRecord, prefix: str) -> Sketch:
     found = slices(record)
     caption = "Complete trials by the value of each parameter, means over seeds; later trials are darker."
-    return sketch(draw_slices, found, f"{prefix}-slices", "Slices", caption, describe_slices(found))
+    return sketch(draw_slices, found, f"{prefix}-slices", "Slices", caption)
 
 
 def _importance_picture(experiment: Experiment, name: str, prefix: str) -> Sketch:
@@ -121,8 +119,7 @@ def _importance_picture(experiment: Experiment, name: str, prefix: str) -> Sketc
         f"region that the sampler explored. All parameters together explain {found.r2:.0%} of the variance."
     )
     title = f"Importance of the parameters for {found.metric.plain}"
-    alt = describe_importance(found)
-    return sketch(draw_importance, found, f"{prefix}-importance-{name}", title, caption, alt)
+    return sketch(draw_importance, found, f"{prefix}-importance-{name}", title, caption)
 
 
 def _curves_picture(
@@ -139,8 +136,7 @@ def _curves_picture(
         f"The first {plural(len(records), 'trial')} of the table: validation {words(measure)} of every task after "
         "every epoch, mean over n seeds, with one standard deviation if n is at least 3. Blocks: the task in training."
     )
-    alt = describe_learning_curves(records)
-    return sketch(draw_learning_curves, records, f"{prefix}-curves", "Learning curves of the best trials", caption, alt)
+    return sketch(draw_learning_curves, records, f"{prefix}-curves", "Learning curves of the best trials", caption)
 
 
 def _table(record: StudyRecord, best: BestTrials, space: SearchSpace, prefix: str, files: SectionFiles) -> LinkedTable:

@@ -14,9 +14,9 @@ from ..collect import Experiment, label_text
 from ..drawing.pictures import Picture, Sketch, sketch
 from ..failures import failure_notices
 from ..figures.differences import difference_heatmap
-from ..figures.heatmaps import describe_heatmap, draw_heatmap, heatmap
+from ..figures.heatmaps import draw_heatmap, heatmap
 from ..figures.instance_figures import instance_figures
-from ..figures.profiles import describe_profile, draw_profile, profile
+from ..figures.profiles import draw_profile, profile
 from ..figures.sweep_figures import sweep_figures
 from ..figures.task_figures import task_figures
 from ..figures.task_titles import TaskTitles
@@ -129,7 +129,7 @@ def _heatmaps(
         caption = f"{_means(experiment)}."
         if len(experiment.replicates) > 1:
             caption = f"{_means(experiment)} with one standard deviation from n = 3 on; small dots are the n values."
-        yield sketch(draw_profile, record, f"{prefix}-metrics", "Metrics", caption + same, describe_profile(record))
+        yield sketch(draw_profile, record, f"{prefix}-metrics", "Metrics", caption + same)
 
 
 def reference_estimates(references: Sequence[Reference], metric: str) -> dict[str, Estimate]:
@@ -172,8 +172,8 @@ def _heatmap_picture(
         caption += f" For comparison: {values}."
     caption += same if metric == "bwt" else ""
     caption += _WHERE_VALUES_ARE if record.is_large else ""
-    name, title, alt = f"{prefix}-heatmap-{metric}", record.metric.plain, describe_heatmap(record)
-    return sketch(draw_heatmap, record, name, title, caption, alt)
+    name, title = f"{prefix}-heatmap-{metric}", record.metric.plain
+    return sketch(draw_heatmap, record, name, title, caption)
 
 
 def _difference_pictures(
@@ -191,8 +191,8 @@ def _difference_pictures(
         )
         if record.is_large:
             caption = caption.replace("Asterisk", "Dot") + _WHERE_VALUES_ARE
-        name, alt = f"{prefix}-difference-{metric}", describe_heatmap(record)
-        yield sketch(draw_heatmap, record, name, record.metric.plain, caption, alt)
+        name = f"{prefix}-difference-{metric}"
+        yield sketch(draw_heatmap, record, name, record.metric.plain, caption)
 
 
 def _result_tables(

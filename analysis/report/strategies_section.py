@@ -10,7 +10,7 @@ from ..collect import Experiment
 from ..drawing.pictures import sketch
 from ..formats import plural
 from ..tables.comparisons import comparison_text, comparisons_csv
-from ..tables.strategies import compare_strategies, describe_strategies, draw_strategies
+from ..tables.strategies import compare_strategies, draw_strategies
 from .page import Section, no_links
 from .sections import SectionFiles, same_words
 
@@ -46,11 +46,8 @@ def strategies_section(experiments: Sequence[Experiment], taken: Sequence[str], 
             f"represented by the configuration closest to the paper's, not by its best ({which})."
         )
         name = f"{anchor}-{number + 1}-{file_name(f'{record.dataset}-{record.scenario}')}"
-        alt = describe_strategies(record)
         pictures.append(
-            files.add_picture(
-                sketch(draw_strategies, record, name, "Strategies", caption + same_words(record.metrics), alt)
-            )
+            files.add_picture(sketch(draw_strategies, record, name, "Strategies", caption + same_words(record.metrics)))
         )
         text = comparison_text(record.differences, f"{name}-differences", f"Strategies on {where}", record.metrics)
         tables.append(no_links(text, files.add_table(text, comparisons_csv(record.differences))))

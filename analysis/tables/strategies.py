@@ -147,14 +147,3 @@ def draw_difference(axes: Axes, found: PairedDifference, place: float, filled: b
         axes.plot(found.mean, place, "o", ms=5.5, color=colour(0), mfc=colour(0) if filled else "white")
     else:
         axes.plot(found.each, [place] * len(found.each), "o", ms=3.5, color=colour(0), mfc="white")
-
-
-def describe_strategies(record: StrategyComparison) -> str:
-    """Describe the figure in words."""
-    parts = []
-    for row in record.differences.rows:
-        found = row.differences[record.metrics[0]]
-        interval = f" [{found.low:+.3f}, {found.high:+.3f}]" if np.isfinite(found.low) else ""
-        parts.append(f"{row.name} minus {row.baseline} {found.mean:+.3f}{interval}")
-    metric = metric_named(record.metrics[0]).plain
-    return f"Strategies on {record.dataset}, {record.scenario}: differences in {metric}. {'; '.join(parts)}."

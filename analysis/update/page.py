@@ -184,7 +184,7 @@ def _flips_picture(report: Findings) -> Picture:
         "Share of instances whose decision became wrong or right, of all instances of the row, whose number is in "
         "brackets. Black lines: 95 % intervals."
     )
-    return sketch(draw_flips, report.flips, "flips", "Flips", caption, "Bars of flips for each class and group").drawn()
+    return sketch(draw_flips, report.flips, "flips", "Flips", caption).drawn()
 
 
 def _reliability_picture(report: Findings) -> Picture:
@@ -192,5 +192,4 @@ def _reliability_picture(report: Findings) -> Picture:
         f"Decisions in {BINS} bins of equal width of their confidence: the share that is right, and the share of all "
         "decisions. On the dashed line, as many decisions are right as their confidence says."
     )
-    alt = "Curves of accuracy over confidence before and after"
-    return sketch(draw_reliability, report.reliability, "reliability", "Reliability", caption, alt).drawn()
+    return sketch(draw_reliability, report.reliability, "reliability", "Reliability", caption).drawn()

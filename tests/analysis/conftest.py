@@ -118,8 +118,9 @@ def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are not drawn: for tests of words and rows, on figures whose like others look at."""
 
     def empty(item: Sketch) -> Picture:
-        svg = f'<svg aria-label="{escape(item.alt)}" />'
-        return Picture(item.name, item.title, item.caption, item.alt, b"\x89PNG\r\n\x1a\n", b"%PDF", svg, 1, 1)
+        alt = f"{item.title}."
+        svg = f'<svg aria-label="{escape(alt)}" />'
+        return Picture(item.name, item.title, item.caption, alt, b"\x89PNG\r\n\x1a\n", b"%PDF", svg, 1, 1)
 
     monkeypatch.setattr(Sketch, "drawn", empty)
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace, folds
-from clops_sweep.analysis.collect import Experiment, collect, data_of, headline_of, label_text
+from clops_sweep.analysis.collect import Experiment, collect, headline_of, label_text
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.statistics import Fold
 from clops_sweep.analysis.tables.comparisons import comparisons
@@ -159,15 +159,6 @@ def test_encoders_and_splits_by_time_have_data_of_their_own_and_all_are_shown(
     assert experiment.counts("finished").tolist() == [1] * 4
     assert experiment.left_aside == ()
     assert [str(it).partition("patient split 0")[2].partition(")")[0] for it in experiment.shown] == parts
-
-
-def test_runs_are_compared_across_patient_splits_and_never_across_data() -> None:
-    config = RunConfig(network="linear")
-    assert data_of(config) == data_of(config.replace(split_seed=3)) == data_of(config.replace(split="fold:1/3"))
-    others = [{"encoder": f"run:{'0' * 24}"}, {"normalize": "zscore"}, {"validation": 0.2}, {"leads": "all"}]
-    assert data_of(config) not in [data_of(config.replace(**changes)) for changes in others]
-    by_time = RunConfig(scenario="subject_il", split_within="time")
-    assert data_of(by_time) != data_of(by_time.replace(split_within="people"))
 
 
 def test_without_a_validation_set_metrics_are_of_the_test_set(tmp_path: Path, generated: ModuleType) -> None:

@@ -14,8 +14,6 @@ from scipy import integrate, stats
 from clops_sweep.analysis.difficulty import fit_gaussians, task_similarity
 from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.difficulty_figures import (
-    describe_distributions,
-    describe_similarity,
     distributions,
     draw_distributions,
     draw_similarity,
@@ -87,7 +85,6 @@ def test_curriculum_starts_at_the_easiest_task() -> None:
     assert record.anti_curriculum == (0, 2, 1)
     one, other = (hellinger_similarity(5.5, 0.5, c, 0.5) for c in (4.5, 4.7))
     assert record.matrix[1, 2] == pytest.approx((one + other) / 2)
-    assert "Curriculum: B, C, A. Anti-curriculum: A, C, B." in describe_similarity(record)
     assert as_png(draw_similarity(record)).startswith(b"\x89PNG")
 
 
@@ -105,9 +102,6 @@ def test_histograms_are_densities() -> None:
     record = distributions(frame(A=list(rng.normal(18.9, 0.02, 500)), B=list(rng.normal(18.8, 0.03, 300))))
     np.testing.assert_allclose((record.density * np.diff(record.edges)).sum(axis=1), [1, 1])
     assert as_png(draw_distributions(record)).startswith(b"\x89PNG")
-    assert "A: mean 18.899" in describe_distributions(record)
-    close = describe_distributions(distributions(frame(A=[0.99912, 0.99925, 0.9996])))
-    assert close.endswith("A: mean 0.99932, spread 0.00020.")
     constant = distributions(frame(A=[2.0, 2.0, 2.0]))
     assert as_png(draw_distributions(constant)).startswith(b"\x89PNG")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from clops_sweep.analysis.figures.trajectories import beta_trajectories, describe_trajectories, draw_trajectories
+from clops_sweep.analysis.figures.trajectories import beta_trajectories, draw_trajectories
 from clops_sweep.errors import UsageError
 
 INSTANCES = pd.DataFrame(
@@ -32,13 +32,6 @@ def test_the_figure_draws_and_is_told_in_words() -> None:
     legend = draw_trajectories(records).legends[0]
     styles = {t.get_text(): h.get_linestyle() for t, h in zip(legend.get_texts(), legend.get_lines(), strict=True)}
     assert styles == {"highest s": "-", "middle s": ":", "lowest s": "--"}
-    assert "0-1: ends between 0.8000 (s = 1.700) and 0.9000 (s = 1.900)" in describe_trajectories(records)
-
-
-def test_the_text_names_the_s_of_the_instances_that_end_lowest_and_highest() -> None:
-    crossing = INSTANCES.iloc[:2].assign(s=[0.9995, 0.9999], beta_trajectory=[[1.0, 0.9], [0.9, 0.8]])
-    text = describe_trajectories(beta_trajectories(crossing))
-    assert "ends between 0.8000 (s = 0.99990) and 0.9000 (s = 0.99950)" in text
 
 
 def test_a_run_without_any_is_refused() -> None:

@@ -16,11 +16,10 @@ from optuna.trial import TrialState
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
 from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.optimization_history import (
-    describe_optimization_history,
     draw_optimization_history,
     optimization_history,
 )
-from clops_sweep.analysis.figures.pareto import describe_pareto_front, draw_pareto_front, pareto_front
+from clops_sweep.analysis.figures.pareto import draw_pareto_front, pareto_front
 from clops_sweep.analysis.report.notebook import open_sweep
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.search_trials import (
@@ -72,9 +71,6 @@ def test_history_holds_the_best_up_to_each_trial() -> None:
         record({"auc": "maximize", "seconds": "minimize"}, (0.7, 30.0), (0.6, 20.0), (0.8, 25.0))
     )
     assert (first.best.tolist(), second.best.tolist()) == ([0.7, 0.7, 0.8], [30.0, 20.0, 20.0])
-    assert describe_optimization_history([first, second]) == (
-        "Optimisation history over 3 complete trials. Average AUC: best 0.8 in trial 2; seconds: best 20 in trial 1."
-    )
     assert as_png(draw_optimization_history([up])).startswith(b"\x89PNG")
     assert as_png(draw_optimization_history([first, second])).startswith(b"\x89PNG")
     with pytest.raises(UsageError, match="search 'tuned' has no complete trial yet"):
@@ -85,7 +81,6 @@ def test_the_pareto_front_has_optuna_s_best_trials() -> None:
     front = pareto_front(record({"auc": "maximize", "seconds": "minimize"}, (0.7, 9.0), (0.8, 9.0), (0.6, 1.0)))
     assert front.on_front.tolist() == [False, True, True]
     assert as_png(draw_pareto_front(front)).startswith(b"\x89PNG")
-    assert "trial 1: " in describe_pareto_front(front)
 
 
 def test_a_front_of_all_trials_has_panels_of_their_size() -> None:
