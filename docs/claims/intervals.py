@@ -22,7 +22,8 @@ from clops_sweep.analysis.people.patient_intervals import patient_bootstrap
 from clops_sweep.analysis.update.measures import Measures, Quantity
 from clops_sweep.analysis.update.paired import Paired, last_models
 
-DOCUMENT, HEADING = Path(__file__).parents[1] / "claims.md", "## Simulated coverage of intervals over patients\n"
+DOCUMENT = Path(__file__).parents[1] / "results" / "statistics.md"
+HEADING = "## Coverage of intervals over patients\n"
 STUDIES, OF_EACH = 200, 5
 PEOPLE = (3, 5, 10, 20, 50, 300)
 Floats = NDArray[np.float64]

@@ -33,10 +33,10 @@ from clops_sweep.analysis.statistics import Fold, Partition, Replicate, Split, p
 from clops_sweep.analysis.tables.tuning import optimism_of
 from clops_sweep.experiment.spaces.claims import Claim, Contrast
 
-DOCUMENT, HEADING = Path(__file__).parents[1] / "claims.md", "## Simulated error rates\n"
+DOCUMENT, HEADING = Path(__file__).parents[1] / "results" / "statistics.md", "## Error rates of verdicts\n"
 FEATURES, SEPARATION, CLAIMS, MATTERS, GAIN = 5, 1.0, 10, 0.02, 0.1
 STUDIES, STUDIES_OF_KIND, STUDIES_OF_S = 1000, 400, 60
-OTHER_HEADING = "### Other verdicts and intervals\n"
+OTHER_HEADING = "## Error rates of other verdicts\n"
 FIRST_ROW, FIRST_ROW_OF_KINDS = "\n| people", "\n| false verdicts"
 CLAIM = Claim("simulated", "x", (Contrast(CLOPS, FINETUNE, "test_accuracy"),), "more", MATTERS)
 RUNS = ClaimRuns(CLAIM, "simulated", (ContrastRuns(CLAIM.contrasts[0], {}),), "", {})

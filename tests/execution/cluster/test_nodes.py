@@ -221,12 +221,6 @@ def test_checkpoints_lie_with_the_results_and_are_found_by_the_next_launch(story
     assert {one.seed for one in story.job} <= {one.seed for one in story.resumed}
 
 
-def test_once_it_is_known_how_long_they_take_workers_get_several_runs_at_a_time(story: Story) -> None:
-    """They are handed out in order. The first worker may wait at the end of a job that begins with runs that do not."""
-    _, second, third = sorted(one.seed for one in story.held)
-    assert third - second > 1
-
-
 def test_a_lost_driver_and_a_lost_node_cost_no_run_and_change_no_number(
     story: Story, nodes: Nodes, results: str, prepared_root: Path
 ) -> None:
