@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import subprocess
@@ -42,7 +41,6 @@ def run(*, quick: bool) -> str:
             + _commands(root, 1_000 if quick else 10_000),
             "## A sweep of trivial runs\n\nBy the clock, and processor time of all its processes together.\n\n"
             + _trivial(root, 20 if quick else 200),
-            "## Memory of the driver\n\n" + _memory(root, *((10, 3) if quick else (100, 4))),
         ]
     return "\n\n".join(parts)
 
@@ -170,60 +168,3 @@ def _alone(root: Path) -> float:
     for _ in range(5):
         ContinualRun(config, frames).run()
     return (time.process_time() - begun) / 5
-
-
-def _memory(root: Path, shard: int, shards: int) -> str:
-    """Measure the resident memory of a driver after each Tune run; a sweep of many runs has several."""
-    (root / "many.py").write_text(TRIVIAL.format(runs=shard * shards))
-    code = f"from benchmarks.sweeps import drive; drive({str(root)!r}, {shard})"
-    environment = {**_environment(root), "PYTHONPATH": str(Path(__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, env=environment, check=True, stdout=subprocess.PIPE, text=True
-    )
-    megabytes = json.loads(done.stdout.splitlines()[-1])
-    rows = [[f"{(index + 1) * shard:,}", f"{value:.0f}"] for index, value in enumerate(megabytes)]
-    return table(["runs done", "megabytes"], rows)
-
-
-def drive(folder: str, shard: int) -> None:
-    """Run a sweep in this process, as Tune runs of single-run jobs; print the megabytes after each Tune run."""
-    from clops_sweep.data.preparing.prepared_data import PreparedData
-    from clops_sweep.execution import feed, tune
-    from clops_sweep.execution.display.live import SweepDisplay
-    from clops_sweep.execution.driver import run_sweep
-    from clops_sweep.execution.jobs import Resources
-    from clops_sweep.experiment.spaces.selection import Selection
-    from clops_sweep.planning.request import Request
-    from clops_sweep.store.run_store import RunStore
-
-    root = Path(folder)
-    selection = Selection.of_files([root / "many.py"])
-    asked = Request(selection, PreparedData(root / "prepared"), RunStore(root / "many"))
-    tune._JOBS_PER_TUNE_RUN, feed.SECONDS = shard, 0.0
-    megabytes: list[float] = []
-    run_fed = tune.run_fed
-
-    def measured(*arguments: object) -> None:
-        run_fed(*arguments)  # type: ignore[arg-type]
-        megabytes.append(_resident())
-
-    tune.run_fed = measured  # type: ignore[assignment]
-    asked.store.open_for_writing()
-    pending = asked.plan().of("pending")
-    with SweepDisplay() as display:
-        run_sweep(
-            [pending],
-            pending,
-            asked.frames([run.config for run in pending]),
-            asked.store,
-            Resources(),
-            display,
-        )
-    assert len(asked.plan().of("finished")) == len(pending)
-    print(json.dumps(megabytes))
-
-
-def _resident() -> float:
-    """Return the resident memory of this process, in megabytes."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 1e6
