@@ -83,11 +83,11 @@ def test_what_is_no_duration_is_refused(text: object) -> None:
     ("options", "sentence"),
     [
         ({"shard": "17/16"}, "^shard = '17/16': expected i/n"),
-        ({"shard": "1/2"}, "^--shard 1/2: 'search' is an Optuna search"),
+        ({"shard": "1/2"}, "^shard 1/2: 'search' is an Optuna search"),
         ({"stop_after": "soon"}, "^stop_after = 'soon': expected a duration"),
         ({"no_ray": 1}, "^no_ray = 1: expected True or False"),
-        ({"no_ray": True, "address": "auto"}, "--no-ray and --address are both given"),
-        ({"no_ray": True, "epoch_timeout": 3}, "--epoch-timeout ends a worker of Ray"),
+        ({"no_ray": True, "address": "auto"}, "no_ray and address are both given"),
+        ({"no_ray": True, "epoch_timeout": 3}, "epoch_timeout ends a worker of Ray"),
     ],
 )
 def test_sweep_refuses_what_does_not_go_together(tmp_path: Path, options: dict[str, object], sentence: str) -> None:
