@@ -8,7 +8,9 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 
 def computed_alone(strategy: str) -> bool:
     """Return whether a strategy is defined by a loss, and computes one run at a time."""
-    return STRATEGIES.declaration(strategy).alone
+    added = STRATEGIES.added.get(strategy)
+    by_loss = added is not None and callable(getattr(added.member, "loss", None))
+    return by_loss or STRATEGIES.declaration(strategy).alone
 
 
 def free_fields(strategy: str) -> frozenset[str]:

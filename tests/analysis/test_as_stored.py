@@ -112,7 +112,6 @@ def test_the_report_of_the_whole_store(store: RunStore, tmp_path: Path) -> None:
         "wearable by_ward clops",
         "synthetic class_il my_ewc",
         "my_ewc, minus clops",
-        "stairs / lying",
         "my_ewc_strength",
     ):
         assert name in page, name

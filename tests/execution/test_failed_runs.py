@@ -176,7 +176,10 @@ def test_runs_that_fail_do_not_take_those_with_them_that_they_were_in_lockstep_w
     assert sweep.wait() == 1
     lines = [line for line in sweep.output.splitlines() if not line.startswith("device: ")]
     assert lines[1:3] == ["connecting to the Ray cluster at auto", "starting workers"]
-    assert lines[3] == "[6/6] failed    2 of delicate, 6 seeds  (clops-sweep status shows why)"
+    assert (
+        lines[3]
+        == "[6/6] failed    2 of delicate, 6 seeds: RuntimeError: not with this seed  (clops-sweep status shows more)"
+    )
     assert lines[4] == "6 runs asked for, 4 finished, 0 pending, 2 failed"
     results = tmp_path / "results"
     found = {name: pd.read_parquet(results / name) for name in TABLES}

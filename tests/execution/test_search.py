@@ -180,7 +180,7 @@ def test_what_is_said_and_shown(searched: Path, command: Command, record: StudyR
     assert any(line.startswith(f"trial {TRIALS - 1} ") for line in output)
     assert output[-4] == counts
     assert output[-3].startswith(
-        f"  best so far: auc {record.best[0].values[0]:.4g}, n = 2 in trial {record.best[0].number} ("
+        f"  best so far: auc {record.best[0].values[0]:.3g}, n = 2 in trial {record.best[0].number} ("
     )
     assert output[-2:] == [
         f"results: {searched}/results",
