@@ -8,9 +8,8 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 
 def computed_alone(strategy: str) -> bool:
     """Return whether a strategy is defined by a loss, and computes one run at a time."""
-    added = STRATEGIES.added.get(strategy)
-    by_loss = added is not None and callable(getattr(added.member, "loss", None))
-    return by_loss or STRATEGIES.declaration(strategy).alone
+    added = [plugin.member for name, plugin in STRATEGIES.added.items() if name == strategy]
+    return STRATEGIES.declaration(strategy).alone or any(callable(getattr(it, "loss", None)) for it in added)
 
 
 def free_fields(strategy: str) -> frozenset[str]:

