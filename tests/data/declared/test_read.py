@@ -46,7 +46,7 @@ def forgotten() -> Iterator[None]:
 
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
-    """A folder of twenty files in a format of somebody's own."""
+    """A folder of twenty files in a custom format."""
     (tmp_path / "files").mkdir()
     for number, signal in enumerate(X):
         (tmp_path / "files" / f"r{number:02}.txt").write_text(" ".join(map(repr, signal.ravel().tolist())))
