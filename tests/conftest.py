@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pyarrow as pa
 import pytest
-from preloaded import COMMANDS, SWEEPS, Preloaded
 
 from clops_sweep import RunConfig
+from tests.helpers.preloaded import COMMANDS, SWEEPS, Preloaded
 
 if TYPE_CHECKING:
     from clops_sweep.data.prepared.prepared_folder import PreparedSet
@@ -49,7 +50,43 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+FIXTURES = {"browser": {"chromium"}, "data": {"data_root"}}
+"""The marker of tests that use a fixture."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests by folder and fixture, those without a mark as core; leave those out that are not in the slice.
+
+    CLOPS_SLICE=K/N takes the K-th of N parts, which are about as long: a test is in one by its name.
+    """
+    for item in items:
+        for name, fixtures in FIXTURES.items():
+            if fixtures.intersection(getattr(item, "fixturenames", ())):
+                item.add_marker(name)
+        if "tests/execution/cluster/" in item.nodeid:
+            item.add_marker("cluster")
+        if not any(item.get_closest_marker(name) for name in ("cluster", "browser", "data", "nightly")):
+            item.add_marker("core")
+    part, _, parts = os.environ.get("CLOPS_SLICE", "1/1").partition("/")
+    inside = [zlib.crc32(item.nodeid.partition("[")[0].encode()) % int(parts) == int(part) - 1 for item in items]
+    config.hook.pytest_deselected(items=[item for item, kept in zip(items, inside, strict=True) if not kept])
+    items[:] = [item for item, kept in zip(items, inside, strict=True) if kept]
+    _sweeps_first(items)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A test that is skipped for want of what CLOPS_REQUIRE names, a marker or a package, has failed."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    required = [name for name in os.environ.get("CLOPS_REQUIRE", "").split(",") if name]
+    reason = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
+    if reason and any(item.get_closest_marker(name) or name in reason for name in required):
+        report.outcome, report.longrepr = "failed", f"CLOPS_REQUIRE={','.join(required)}, but {reason}"
+
+
+def _sweeps_first(items: list[pytest.Item]) -> None:
     """Whole sweeps first: they take long and mostly wait for Ray, while another process computes what comes behind.
 
     Of those the ones whose tests share a sweep, which would be run twice if a second process took some of them over,
@@ -134,7 +171,7 @@ def without_privilege() -> list[str]:
 @pytest.fixture(scope="session")
 def ray_at_hand(environment: dict[str, str], commands: Preloaded) -> Iterator[dict[str, str]]:
     """The environment of launches that attach to a Ray that is there for all tests of this process."""
-    from launching import running_ray
+    from tests.helpers.launching import running_ray
 
     with running_ray(environment, commands) as found:
         yield found

@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from preloaded import Preloaded
 
 import clops_sweep
 from clops_sweep import RunConfig, SearchSpace, read, sweep
 from clops_sweep.errors import UsageError
 from clops_sweep.machine import installed_version
 from clops_sweep.store.run_store import RunStore
-from tests.stores import write_finished
+from tests.helpers.preloaded import Preloaded
+from tests.helpers.stores import write_finished
 
 SCRIPT = """
 import json, sys, warnings

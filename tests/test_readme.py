@@ -12,11 +12,9 @@ from typing import Any
 import optuna
 import pandas as pd
 import pytest
-from launching import ATTACHED, ONE_WORKER
 from matplotlib.figure import Figure
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from preloaded import Preloaded
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.preparing.prepare import open_frames
@@ -24,7 +22,9 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
-from tests.stores import record_result
+from tests.helpers.launching import ATTACHED, ONE_WORKER
+from tests.helpers.preloaded import Preloaded
+from tests.helpers.stores import record_result
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -232,6 +232,7 @@ def test_every_example_of_a_page_is_run_by_some_test() -> None:
             assert f'_of_page("{page.stem}")' in tests or f'"docs" / "{page.name}"' in tests, page
 
 
+@pytest.mark.nightly
 def test_a_sweep_from_python_works(tmp_path: Path, forked: Preloaded) -> None:
     (block,) = (block for block in PYTHON if "sweep(" in block)
     *_, outcome, table = block.strip().splitlines()

@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import nbformat
+import pytest
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
-from preloaded import Preloaded
+
+from tests.helpers.preloaded import Preloaded
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "tutorials").glob("*.ipynb"))
 ON_THE_RAY_AT_HAND = """
@@ -36,6 +38,7 @@ class RunningKernel(AsyncKernelManager):
 KERNEL = "from ipykernel.kernelapp import launch_new_instance as start; start()"
 
 
+@pytest.mark.nightly
 def test_every_cell_runs(tmp_path: Path, ray_at_hand: dict[str, str], drivers: Preloaded) -> None:
     """One kernel runs all notebooks and forgets every name in between: a kernel takes long to start."""
     cells = [nbformat.v4.new_code_cell(ON_THE_RAY_AT_HAND)]

@@ -16,7 +16,7 @@ from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from tests.stores import record_failure
+from tests.helpers.stores import record_failure
 
 START = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from clops_sweep import RunConfig
 from clops_sweep.analysis.as_stored import stored_experiments
 from clops_sweep.cli.commands import command
 from clops_sweep.store.run_store import RunStore
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 TASKS = ("walking / sitting", "stairs / lying", "rest / running")
 

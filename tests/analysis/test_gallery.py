@@ -17,6 +17,8 @@ from scipy import stats
 from clops_sweep.analysis.report.claims_section import claims_csv
 from clops_sweep.store.run_store import RunStore
 
+pytestmark = pytest.mark.nightly
+
 ROOT = Path(__file__).parents[2]
 FINDINGS, PAGE = ROOT / "docs" / "gallery.md", ROOT / "docs" / "results" / "gallery.md"
 FOLDER = ROOT / "docs" / "gallery"

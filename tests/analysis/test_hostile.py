@@ -18,7 +18,7 @@ from clops_sweep.analysis.report.write import MARKER, ReportPaths, write_report
 from clops_sweep.analysis.tables.latex import escaped
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
-from tests.stores import record_failure
+from tests.helpers.stores import record_failure
 
 LABELS = [
     '=HYPERLINK("http://nowhere","x")',

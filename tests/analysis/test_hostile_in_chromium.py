@@ -19,7 +19,7 @@ from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.store.run_store import RunStore
-from tests.stores import record_failure, write_finished
+from tests.helpers.stores import record_failure, write_finished
 
 TRAP = "document.documentElement.dataset.trapped=1"
 HOSTILE = [

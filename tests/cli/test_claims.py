@@ -17,7 +17,7 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 

@@ -24,7 +24,7 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from tests.stores import write_failed, write_finished
+from tests.helpers.stores import write_failed, write_finished
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Tables = Callable[..., dict[str, pa.Table]]

@@ -17,7 +17,7 @@ from clops_sweep.cli.commands import command
 from clops_sweep.cli.dashboard import TOKEN
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 

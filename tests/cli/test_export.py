@@ -16,10 +16,10 @@ from clops_sweep.cli.commands import command
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
 from tests.cli.documented import documented
+from tests.helpers.stores import record_result
 from tests.learning.encoders.conftest import forgotten
 from tests.learning.encoders.place import Place, config
 from tests.learning.encoders.test_stored_encoders import kept
-from tests.stores import record_result
 
 Run = Callable[..., Result]
 

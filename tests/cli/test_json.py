@@ -21,7 +21,7 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 from tests.cli.documented import documented
-from tests.stores import write_failed, write_finished
+from tests.helpers.stores import write_failed, write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 Told = Callable[..., Any]

@@ -16,7 +16,7 @@ from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.reports import Finished
 from clops_sweep.store.run_store import RunStore
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 Launch = Callable[..., int]

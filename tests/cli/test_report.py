@@ -15,7 +15,7 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
 from tests.cli.documented import documented
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Tables = Callable[..., dict[str, pa.Table]]

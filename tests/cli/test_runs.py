@@ -26,7 +26,7 @@ from clops_sweep.learning.result import RunResult
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 from tests.cli.documented import documented
-from tests.stores import record_result, write_failed, write_finished
+from tests.helpers.stores import record_result, write_failed, write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 

@@ -20,7 +20,7 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.errors import UsageError
 from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 

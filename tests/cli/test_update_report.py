@@ -23,7 +23,7 @@ from clops_sweep.experiment.spaces.selection import load_plugins
 from clops_sweep.store.run_store import RunStore
 from tests.cli.documented import documented
 from tests.data.declared_files import declare, forget
-from tests.stores import record_result, write_finished
+from tests.helpers.stores import record_result, write_finished
 
 CLINIC = """
 from tests.data.declared_files import waves

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import ATTACHED, ONE_WORKER, Sweep, Tables, runs_alone
-from preloaded import Preloaded
 
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from tests.helpers.launching import ATTACHED, ONE_WORKER, Sweep, Tables, runs_alone
+from tests.helpers.preloaded import Preloaded
 
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace

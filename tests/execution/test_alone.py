@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from launching import Sweep, Tables, assert_same, runs_alone, wait_for
-from preloaded import Preloaded
 
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
+from tests.helpers.launching import Sweep, Tables, assert_same, runs_alone, wait_for
+from tests.helpers.preloaded import Preloaded
 
 Launch = Callable[..., Sweep]
 

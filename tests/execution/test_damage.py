@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from launching import Sweep, Tables, assert_same
-from preloaded import Preloaded
+import pytest
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
-from tests.stores import record_result
+from tests.helpers.launching import Sweep, Tables, assert_same
+from tests.helpers.preloaded import Preloaded
+from tests.helpers.stores import record_result
+
+pytestmark = pytest.mark.nightly
 
 Launch = Callable[..., Sweep]
 

@@ -18,7 +18,7 @@ from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.machine import Gpu
 from clops_sweep.planning.request import Request
 from clops_sweep.store.run_store import RunStore
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 

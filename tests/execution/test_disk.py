@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from launching import ATTACHED, ONE_WORKER, Sweep, Tables, assert_same
-from preloaded import Preloaded
+
+from tests.helpers.launching import ATTACHED, ONE_WORKER, Sweep, Tables, assert_same
+from tests.helpers.preloaded import Preloaded
+
+pytestmark = pytest.mark.nightly
 
 Launch = Callable[..., Sweep]
 

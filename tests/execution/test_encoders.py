@@ -7,12 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+import pytest
 import torch
-from launching import Sweep
 
 from tests.conftest import Command
+from tests.helpers.launching import Sweep
 from tests.learning.encoders import place
 from tests.learning.encoders.place import trained
+
+pytestmark = pytest.mark.nightly
 
 Launch = Callable[..., Sweep]
 

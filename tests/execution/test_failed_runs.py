@@ -9,17 +9,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from launching import (
-    ALL_METRICS,
-    ONE_WORKER,
-    TABLES,
-    Sweep,
-    Tables,
-    assert_counted_like_fine_tuning,
-    assert_equal,
-    runs_alone,
-)
-from preloaded import Preloaded
 from ray._common.utils import get_system_memory
 from ray._private.utils import get_used_memory
 
@@ -29,7 +18,18 @@ from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from tests.stores import write_failed
+from tests.helpers.launching import (
+    ALL_METRICS,
+    ONE_WORKER,
+    TABLES,
+    Sweep,
+    Tables,
+    assert_counted_like_fine_tuning,
+    assert_equal,
+    runs_alone,
+)
+from tests.helpers.preloaded import Preloaded
+from tests.helpers.stores import write_failed
 
 Launch = Callable[..., Sweep]
 
@@ -212,6 +212,7 @@ SPACE = SearchSpace(name="hungry", base=RunConfig(epochs_per_task=1, acquisition
 GIGABYTE = 10**9
 
 
+@pytest.mark.nightly
 def test_a_worker_that_ray_ends_for_want_of_memory_is_a_failed_run_and_not_the_end_of_the_sweep(
     launch: Launch, forked: Preloaded, commands: Preloaded, tmp_path: Path
 ) -> None:

@@ -14,8 +14,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from launching import ATTACHED, ONE_WORKER, TABLES, Sweep, assert_equal, comparable, runs_alone
-from preloaded import Preloaded
 from torch import nn
 
 from clops_sweep import ContinualRun, RunConfig, RunEnd, ScenarioTasks
@@ -31,6 +29,10 @@ from clops_sweep.learning.networks.module_probe import probed
 from clops_sweep.store.rows import failure_reason
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.helpers.launching import ATTACHED, ONE_WORKER, TABLES, Sweep, assert_equal, comparable, runs_alone
+from tests.helpers.preloaded import Preloaded
+
+pytestmark = pytest.mark.nightly
 
 SPACE = '''
 import os

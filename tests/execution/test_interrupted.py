@@ -10,7 +10,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from launching import (
+
+from clops_sweep.store.run_store import RunStore
+from tests.helpers.launching import (
     ONE_WORKER,
     TABLES,
     Counted,
@@ -22,9 +24,7 @@ from launching import (
     runs_alone,
     wait_for,
 )
-from preloaded import Preloaded
-
-from clops_sweep.store.run_store import RunStore
+from tests.helpers.preloaded import Preloaded
 
 RUNS = 6
 ENDLESSLY_PATIENT = """
@@ -87,6 +87,7 @@ def test_an_interrupt_before_the_first_trial_ends_at_once(launch: Launch, tmp_pa
     assert RunStore(tmp_path / "results").statuses() == {}
 
 
+@pytest.mark.nightly
 def test_sigusr1_to_all_processes_stops_a_sweep_like_ctrl_c(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:
     """Slurm sends it to every process of a job before it takes the machine away."""
     sweep = launch("space.py", "--no-report", *ONE_WORKER, script=forked)
@@ -137,6 +138,7 @@ def test_an_interrupt_while_the_report_is_drawn(
     assert sweep.errors.strip() == "interrupted"
 
 
+@pytest.mark.nightly
 def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not_trained_again(
     launch: Launch, forked: Preloaded, attach: Launch, prepared_root: Path, tmp_path: Path
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import os
 import random
-import shutil
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,8 +12,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from launching import (
-    ATTACHED,
+
+from clops_sweep.store.run_store import RunStore
+from tests.helpers.launching import (
     ONE_WORKER,
     TABLES,
     Counted,
@@ -26,10 +26,7 @@ from launching import (
     runs_alone,
     wait_for,
 )
-from preloaded import Preloaded
-from soak import Killed
-
-from clops_sweep.store.run_store import RunStore
+from tests.helpers.preloaded import Preloaded
 
 Launch = Callable[..., Sweep]
 
@@ -44,7 +41,8 @@ def moments() -> random.Random:
     return random.Random(SEED)
 
 
-@pytest.mark.parametrize("clock", ["right", pytest.param("years behind", marks=pytest.mark.slow)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("clock", ["right", pytest.param("years behind", marks=pytest.mark.nightly)])
 def test_a_driver_killed_again_and_again_loses_only_what_was_running(
     launch: Launch, attach: Launch, forked: Preloaded, tmp_path: Path, prepared_root: Path, moments: random.Random,
     clock: str,
@@ -118,6 +116,7 @@ def _whole(results: Path) -> dict[str, pd.DataFrame]:
     return found
 
 
+@pytest.mark.nightly
 def test_workers_killed_at_random_cost_no_run_and_change_no_number(
     attach: Launch, alone: Tables, tmp_path: Path, moments: random.Random
 ) -> None:
@@ -160,19 +159,7 @@ def test_a_killed_worker_loses_the_run_that_it_was_in_and_not_its_job(
     assert_counted_like_fine_tuning(found, runs_alone(counted.configs(some), prepared_root))
 
 
-@pytest.mark.slow
-def test_kills_and_edited_frames_change_no_number(
-    drivers: Preloaded, environment: dict[str, str], ray_at_hand: dict[str, str], prepared_root: Path, tmp_path: Path,
-    moments: random.Random,
-) -> None:  # fmt: skip
-    shutil.copytree(prepared_root / "synthetic", tmp_path / "prepared" / "synthetic")
-    environment, seed = environment | ray_at_hand, moments.randrange(2**32)
-    options = (*ATTACHED, *ONE_WORKER, "--set", "epochs_per_task=1")
-    killed = Killed(tmp_path, seed, drivers, environment, *options, seeds=1, trials=1)
-    killed.run(kills=12)
-    assert killed.happened["edited frames refused"] > 0
-
-
+@pytest.mark.nightly
 def test_a_dead_process_of_ray_is_said(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:
     sweep = launch("space.py", "--no-report", *ONE_WORKER, script=forked)
     sweep.read_until("[1/")

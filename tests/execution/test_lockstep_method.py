@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from launching import Sweep
 
 from clops_sweep import ContinualRun
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
+from tests.helpers.launching import Sweep
 
 Launch = Callable[..., Sweep]
 

@@ -9,10 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-from launching import Sweep
+import pytest
 
 from tests.conftest import Command
 from tests.data.declared_files import write_hospital
+from tests.helpers.launching import Sweep
+
+pytestmark = pytest.mark.nightly
 
 Launch = Callable[..., Sweep]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from launching import Sweep
 
 from clops_sweep.errors import UsageError
 from clops_sweep.execution.plugins import packed_plugins
 from clops_sweep.experiment.plugins.registry import NETWORKS
+from tests.helpers.launching import Sweep
 
 Launch = Callable[..., Sweep]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

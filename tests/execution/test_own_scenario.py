@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
-from launching import Sweep
 from sklearn.metrics import accuracy_score, roc_auc_score
 
 from clops_sweep import load_model, open_frames, read
+from tests.helpers.launching import Sweep
+
+pytestmark = pytest.mark.nightly
 
 Launch = Callable[..., Sweep]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

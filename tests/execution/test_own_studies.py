@@ -14,10 +14,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from launching import Sweep
 from numpy.typing import NDArray
 
 from tests.data.declared_files import write_wfdb
+from tests.helpers.launching import Sweep
+
+pytestmark = pytest.mark.nightly
 
 Launch = Callable[..., Sweep]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -15,8 +15,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from launching import ATTACHED, ONE_WORKER, Counted, Sweep, comparable, runs_alone
-from preloaded import Preloaded
 
 from clops_sweep import RunConfig
 from clops_sweep.errors import UsageError
@@ -24,6 +22,8 @@ from clops_sweep.execution.plugins import packed_plugins
 from clops_sweep.execution.reports import bounded
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.experiment.spaces.search_space import load_spaces
+from tests.helpers.launching import ATTACHED, ONE_WORKER, Counted, Sweep, comparable, runs_alone
+from tests.helpers.preloaded import Preloaded
 
 Launch = Callable[..., Sweep]
 
@@ -171,6 +171,7 @@ def test_each_harms_its_own_runs_alone(
         pd.testing.assert_frame_equal(comparable(name, stored), frame, check_exact=True, check_dtype=False)
 
 
+@pytest.mark.nightly
 def test_a_run_that_hangs_is_found_among_those_in_lockstep(
     harmed: tuple[Sweep, Sweep], clops_sweep: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
@@ -185,6 +186,7 @@ def test_a_run_that_hangs_is_found_among_those_in_lockstep(
     assert re.search(r'harmful\.py", line \d+ in sleeps\b', said)
 
 
+@pytest.mark.nightly
 def test_results_that_are_deleted_in_mid_sweep_are_not_half_made_again(attach: Launch, tmp_path: Path) -> None:
     counted = Counted(tmp_path, runs=4)
     counted.gate.touch()

@@ -7,8 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-from launching import Sweep
-from preloaded import Preloaded
+import pytest
+
+from tests.helpers.launching import Sweep
+from tests.helpers.preloaded import Preloaded
+
+pytestmark = pytest.mark.nightly
 
 Launch = Callable[..., Sweep]
 

@@ -11,8 +11,6 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
-from launching import ATTACHED, ONE_WORKER, Sweep, kill, kill_all
-from preloaded import Preloaded
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.cli.command import main
@@ -22,6 +20,8 @@ from clops_sweep.learning.result import RunResult
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.search.study import read_study
 from clops_sweep.store.run_store import RunStore
+from tests.helpers.launching import ATTACHED, ONE_WORKER, Sweep, kill, kill_all
+from tests.helpers.preloaded import Preloaded
 
 SPACE = """
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
@@ -228,6 +228,7 @@ SPACE = SearchSpace(
 """
 
 
+@pytest.mark.nightly
 def test_a_launch_that_is_killed_between_tuning_and_reporting_goes_on(
     drivers: Preloaded, ray_at_hand: dict[str, str], tmp_path: Path
 ) -> None:

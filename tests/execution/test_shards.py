@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from launching import TABLES, assert_same, comparable
+
+from tests.helpers.launching import TABLES, assert_same, comparable
 
 SPACE = Path(__file__).parents[2] / "search_spaces" / "class_il_grid.py"
 SHARDS, AT_A_TIME = 16, 4
@@ -83,7 +84,7 @@ def run_array(array: Array, results: str) -> None:
                     queue.append(task.shard)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(7200)
 def test_sixteen_shards_give_what_one_launch_gives(
     console_script: str, environment: dict[str, str], tmp_path: Path

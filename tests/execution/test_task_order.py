@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-from launching import Sweep
 
 from clops_sweep import RunConfig
 from clops_sweep.planning.curriculum import source_config
+from tests.helpers.launching import Sweep
 
 Launch = Callable[..., Sweep]
 

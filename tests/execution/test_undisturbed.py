@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from launching import ALL_METRICS, TABLES, Sweep, Tables, assert_same
-from preloaded import Preloaded
+
+from tests.helpers.launching import ALL_METRICS, TABLES, Sweep, Tables, assert_same
+from tests.helpers.preloaded import Preloaded
 
 RUNS = 6
 

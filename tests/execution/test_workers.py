@@ -6,7 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-from launching import Sweep
+import pytest
+
+from tests.helpers.launching import Sweep
+
+pytestmark = pytest.mark.nightly
 
 Launch = Callable[..., Sweep]
 

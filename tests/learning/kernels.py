@@ -8,6 +8,6 @@ from clops_sweep import native
 
 KERNELS = [
     *native.available()[:1],
-    *(pytest.param(name, marks=pytest.mark.slow) for name in native.available()[1:]),
+    *(pytest.param(name, marks=pytest.mark.nightly) for name in native.available()[1:]),
 ]
 """The variant that runs use here; `tests/native` compares the others, which are slow, with float64."""

@@ -6,17 +6,20 @@ import json
 from pathlib import Path
 
 import pytest
-from preloaded import Preloaded
 from torch.utils import backend_registration
 
 from clops_sweep import native
 from clops_sweep.experiment.plugins.registry import STRATEGIES
+from tests.helpers.preloaded import Preloaded
 from tests.learning.methods import one_kind
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
-    reason="this PyTorch cannot be told of a device in Python",
-)
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(
+        not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
+        reason="this PyTorch cannot be told of a device in Python",
+    ),
+]
 
 CASES = [
     ("clops", "bald_mcd", "class_il", "clops_cnn"),

@@ -29,7 +29,7 @@ VARIANTS = (
 
 KINDS = ("class_il", "time_il", "domain_il")
 PLACES = [*((name, kind) for name in native.available()[:1] for kind in KINDS), ("off", KINDS[0])]
-SLOWER = [pytest.param("off", kind, marks=pytest.mark.slow) for kind in KINDS[1:]]
+SLOWER = [pytest.param("off", kind, marks=pytest.mark.nightly) for kind in KINDS[1:]]
 
 
 @pytest.mark.parametrize(("backend", "kind"), [*PLACES, *SLOWER])

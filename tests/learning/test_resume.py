@@ -15,7 +15,7 @@ from clops_sweep.testing.watch import result_difference, saved_and_loaded
 from tests.learning.methods import CASES, one_kind
 
 
-@pytest.mark.parametrize("epochs", [(2, 3), pytest.param(range(7), marks=pytest.mark.slow)], ids=["two", "all"])
+@pytest.mark.parametrize("epochs", [(2, 3), pytest.param(range(7), marks=pytest.mark.nightly)], ids=["two", "all"])
 @pytest.mark.parametrize(("strategy", "kind"), CASES)
 def test_resumed_behind_an_epoch_and_run_to_the_end(strategy: str, kind: str, epochs: Sequence[int]) -> None:
     """At the end of a task and in the middle of one."""

@@ -36,7 +36,7 @@ SANITIZED = [
 
 
 @pytest.mark.parametrize(
-    "variant", [*(pytest.param(name, marks=pytest.mark.slow) for name in AVAILABLE[:-1]), AVAILABLE[-1]]
+    "variant", [*(pytest.param(name, marks=pytest.mark.nightly) for name in AVAILABLE[:-1]), AVAILABLE[-1]]
 )
 def test_kernels_touch_nothing_that_is_not_theirs(variant: str, tmp_path: Path) -> None:
     """The sanitizers end the program at the first mistake."""
@@ -60,7 +60,7 @@ def test_arm_computes_the_same_bits(tmp_path: Path) -> None:
     assert np.array_equal(computed(emulator, tmp_path / "of_arm"), computed(tmp_path / "here"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_optimized_kernels_compile_without_warnings() -> None:
     """Some warnings need an optimizer, such as that of a vector which is read before it is written."""
     compiler = shutil.which("g++")

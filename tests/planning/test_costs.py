@@ -16,7 +16,7 @@ from clops_sweep.planning.costs import Costs, Estimate, estimate, kind_of
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 Cost = Callable[[RunConfig], float]
 

@@ -14,7 +14,7 @@ from clops_sweep.experiment.plugins.registry import SCENARIOS
 from clops_sweep.planning.curriculum import orders_by_difficulty, source_config
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
-from tests.stores import record_result
+from tests.helpers.stores import record_result
 
 
 def by_class(frames: Any) -> ScenarioTasks:

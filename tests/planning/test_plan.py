@@ -23,8 +23,8 @@ from clops_sweep.store.tables import SCHEMAS
 from clops_sweep.store.writing import merge_parts
 from tests.conftest import MEMORY
 from tests.data.published_formats import small_mitbih
-from tests.store.contents import Killed, faults
-from tests.stores import write_failed, write_finished
+from tests.helpers.contents import Killed, faults
+from tests.helpers.stores import write_failed, write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -279,7 +279,7 @@ class SweepMachine(RuleBasedStateMachine):
         assert curves == [run_id for run_id in finished for _ in range(6)]
 
 
-@pytest.mark.parametrize("histories", [8, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("histories", [8, pytest.param(40, marks=pytest.mark.nightly)])
 def test_any_history_of_a_sweep(finished_tables: Tables, histories: int) -> None:
     run_state_machine_as_test(
         lambda: SweepMachine(finished_tables),

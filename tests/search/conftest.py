@@ -24,7 +24,7 @@ from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from tests.stores import write_failed, write_finished
+from tests.helpers.stores import write_failed, write_finished
 
 TASKS = 6
 

@@ -13,7 +13,7 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.planning.plan import make_plan
 from clops_sweep.search.launch import _results_of
 from clops_sweep.store.run_store import RunStore
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 

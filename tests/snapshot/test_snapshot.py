@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from preloaded import Preloaded
+
+from tests.helpers.preloaded import Preloaded
 
 from .compare import differences
 
@@ -28,7 +29,7 @@ def test_runs_and_search_spaces_are_as_they_were(commands: Preloaded, tmp_path: 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_everything_is_as_it_was(commands: Preloaded, tmp_path: Path) -> None:
     done = commands.run(tmp_path, os.environ, program=PROGRAM)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -15,7 +15,7 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep import delete_runs, merge_runs
 from clops_sweep.store.upkeep import faults as damages
 from clops_sweep.store.writing import merge_parts
-from tests.store.contents import Killed, Tables, add, content, equal, failed_row, faults, id_of, raw
+from tests.helpers.contents import Killed, Tables, add, content, equal, failed_row, faults, id_of, raw
 
 Change = Callable[[RunStore], object]
 
@@ -55,7 +55,9 @@ def changes(tmp_path: Path, tables: Tables) -> dict[str, Change]:
     }
 
 
-@pytest.mark.parametrize("name", ["flush", "merge parts", "delete", "copy"])
+@pytest.mark.parametrize(
+    "name", ["flush", "merge parts", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("delete", "copy"))]
+)
 def test_a_kill_at_every_file_operation_and_a_repetition(
     store: RunStore, tmp_path: Path, finished_tables: Tables, name: str
 ) -> None:

@@ -17,7 +17,7 @@ from clops_sweep.errors import DamagedStore, UsageError
 from clops_sweep.store.files import Files
 from clops_sweep.store.models import ModelFiles
 from clops_sweep.store.run_store import RunStore
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 IDS = ["a" * 24, "b" * 24]

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from pyarrow import fs
-from s3_server import serving_s3
 
 from clops_sweep import OptunaSearch, RunConfig, SearchSpace, delete, merge
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
@@ -26,8 +25,9 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN
 from clops_sweep.store.upkeep import faults
 from clops_sweep.store.writing import merge_parts
-from tests.store.contents import add
-from tests.stores import record_failure, write_failed, write_finished
+from tests.helpers.contents import add
+from tests.helpers.s3_server import serving_s3
+from tests.helpers.stores import record_failure, write_failed, write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 BUCKET = "results-of-tests"
@@ -78,6 +78,7 @@ def test_a_sweep_waits_for_a_server_that_is_busy(server: Server, status: int) ->
     assert files.read(f"{files.root}/file").to_pybytes() == b"content"
 
 
+@pytest.mark.nightly
 def test_a_server_that_refuses_gives_a_sentence(server: Server, finished_tables: Tables) -> None:
     store = server.store("refusing")
     write_finished(store, _id(1), finished_tables(_id(1), RunConfig()))

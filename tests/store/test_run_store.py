@@ -25,8 +25,8 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, PREDICTIONS, SCHEMAS
 from clops_sweep.store.upkeep import faults, without_damage
 from clops_sweep.testing import tiny_config, tiny_frames
-from tests.store.contents import Tables, add, content, equal, failed_row, id_of, raw
-from tests.stores import record_result
+from tests.helpers.contents import Tables, add, content, equal, failed_row, id_of, raw
+from tests.helpers.stores import record_result
 
 
 @pytest.fixture

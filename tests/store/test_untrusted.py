@@ -27,7 +27,7 @@ from clops_sweep.store.parts import encoded, named
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 from clops_sweep.store.upkeep import without_damage
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 Command = Callable[..., tuple[object, str, str]]

@@ -15,9 +15,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from preloaded import Forked, Preloaded
 
 from clops_sweep.store.run_store import RunStore
+from tests.helpers.preloaded import Forked, Preloaded
 
 HALF_OPEN = 300
 

@@ -15,7 +15,7 @@ from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.store.run_store import RunStore
-from tests.stores import record_failure, write_finished
+from tests.helpers.stores import record_failure, write_finished
 
 TOKEN = "a-token-of-some-length"
 

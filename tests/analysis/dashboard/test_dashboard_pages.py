@@ -24,7 +24,7 @@ from clops_sweep.analysis.formats import DASH
 from clops_sweep.errors import UsageError
 from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
-from tests.stores import record_failure, write_finished
+from tests.helpers.stores import record_failure, write_finished
 
 HOSTILE = '<script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}<a href="javascript:alert(3)">x</a>%{x}$x$'
 ERROR = f"Traceback (most recent call last):\nValueError: \x1b[2J{HOSTILE}\n"

@@ -31,7 +31,7 @@ from clops_sweep.analysis.report.planned import Found
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.writing import merge_parts
-from tests.stores import record_failure, write_finished
+from tests.helpers.stores import record_failure, write_finished
 
 
 class Recorded:

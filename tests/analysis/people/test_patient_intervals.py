@@ -21,7 +21,7 @@ from clops_sweep.analysis.people.predicted import Predicted
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 PEOPLE, OF_EACH = 30, 4
 

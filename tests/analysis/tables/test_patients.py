@@ -15,7 +15,7 @@ from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 SPACE = SearchSpace("methods", RunConfig(), {"strategy": ["finetune", "clops"]}, seeds=range(2))
 

@@ -139,9 +139,6 @@ def own(data_root):
 """
 
 
-VANISHING = "(data_root / 'files' / 'r3.csv').unlink(missing_ok=True)"
-
-
 def test_a_declared_file_that_vanishes(folder: Path) -> None:
     declare(
         folder.parent / "own.py", DECLARED.replace("BODY", "(data_root / 'files' / 'r3.csv').unlink(missing_ok=True)")

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from preloaded import Preloaded
 
 from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.frames import FrameSet
@@ -26,6 +25,7 @@ from clops_sweep.data.prepared.prepared_folder import default_prepared_root, pre
 from clops_sweep.data.prepared.verified_frames import VERIFIED
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
 from clops_sweep.errors import DamagedStore, UsageError
+from tests.helpers.preloaded import Preloaded
 
 
 def test_preparing_again_returns_at_once(prepared_root: Path) -> None:

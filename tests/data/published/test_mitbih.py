@@ -324,7 +324,7 @@ def test_real_splits_cover_every_class(mitbih: PreparedSet, seed: int) -> None:
         assert len(np.unique(frames.split[frames.patients == patient])) == 1
 
 
-@pytest.mark.slow  # the test with several processes covers a few records
+@pytest.mark.nightly  # the test with several processes covers a few records
 def test_real_preparation_is_deterministic(mitbih_frames: FrameSet, data_root: Path, tmp_path: Path) -> None:
     again = prepare("mitbih", prepared_root=tmp_path, data_root=data_root)
     assert again.manifest.data_hash == mitbih_frames.data_hash

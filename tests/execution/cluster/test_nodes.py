@@ -16,8 +16,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from forked_worker import PLACE
-from launching import (
+from pyarrow import fs
+
+from clops_sweep.store.run_store import RunStore
+from tests.helpers.forked_worker import PLACE
+from tests.helpers.launching import (
     TABLES,
     Beginning,
     Counted,
@@ -29,11 +32,8 @@ from launching import (
     tagged,
     wait_for,
 )
-from preloaded import SWEEPS, Preloaded, new_tag
-from pyarrow import fs
-from s3_server import CREDENTIALS, serving_s3
-
-from clops_sweep.store.run_store import RunStore
+from tests.helpers.preloaded import SWEEPS, Preloaded, new_tag
+from tests.helpers.s3_server import CREDENTIALS, serving_s3
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -84,7 +84,7 @@ class Nodes:
     other_raylet: int
 
 
-@pytest.fixture(scope="module", params=["launched", pytest.param("submitted as a job", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["launched", pytest.param("submitted as a job", marks=pytest.mark.nightly)])
 def nodes(request: pytest.FixtureRequest, environment: dict[str, str], commands: Preloaded) -> Iterator[Nodes]:
     """The cluster; jobs are submitted to its dashboard, which it has if that is how the first sweep is started."""
     temporary = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # Ray's sockets need a short path

@@ -15,12 +15,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from launching import assert_same, kill_all, runs_alone, tagged, wait_for
-from network import Machine, network
-from preloaded import Preloaded, new_tag
-from slurm import batch_shell, install
 
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from tests.helpers.launching import assert_same, kill_all, runs_alone, tagged, wait_for
+from tests.helpers.network import Machine, network
+from tests.helpers.preloaded import Preloaded, new_tag
+from tests.helpers.slurm import batch_shell, install
 
 Write = Callable[..., None]
 
@@ -95,7 +95,7 @@ def write(commands: Preloaded, environment: dict[str, str], tmp_path: Path) -> W
     return run
 
 
-@pytest.mark.slow  # beside other tests, a signalled task has sometimes no checkpoint yet
+@pytest.mark.nightly  # beside other tests, a signalled task has sometimes no checkpoint yet
 def test_a_job_array_whose_task_is_signalled_and_requeued_gives_what_one_sweep_gives(
     write: Write, environment: dict[str, str], prepared_root: Path, tmp_path: Path
 ) -> None:
@@ -162,7 +162,7 @@ def test_a_job_on_two_nodes_takes_its_cpus_and_gpus_and_a_port_that_is_free(
     assert_same(tmp_path / "results", runs_alone(configs, prepared_root))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_jobs_share_their_nodes_and_one_that_is_signalled_is_requeued(
     write: Write, environment: dict[str, str], machines: list[Machine], prepared_root: Path, tmp_path: Path
 ) -> None:

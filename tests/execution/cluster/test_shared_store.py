@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from launching import kill_all
-from preloaded import new_tag
+
+from tests.helpers.launching import kill_all
+from tests.helpers.preloaded import new_tag
 
 ONE_NODE = """
 import sys
@@ -60,7 +61,7 @@ def blind(environment: dict[str, str], tmp_path: Path) -> Iterator[tuple[str, di
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_folder_that_a_node_does_not_see_is_refused(
     blind: tuple[str, dict[str, str]], console_script: str, tmp_path: Path
 ) -> None:

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from launching import ONE_WORKER, Sweep, Tables, assert_same
 
 from clops_sweep.execution.start_check import memory_limit_in_words
+from tests.helpers.launching import ONE_WORKER, Sweep, Tables, assert_same
 
 Launch = Callable[..., Sweep]
 

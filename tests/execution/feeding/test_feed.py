@@ -19,7 +19,7 @@ from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Failed, Finished, Report, WorkerDied
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
-from tests.stores import write_finished
+from tests.helpers.stores import write_finished
 
 Tables = Callable[..., dict[TableName, pa.Table]]
 

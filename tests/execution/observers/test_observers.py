@@ -12,7 +12,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from launching import Sweep, kill, wait_for
 
 from clops_sweep import EpochEnd, RunConfig, RunEnd, TaskEnd
 from clops_sweep.data.preparing.prepare import open_frames
@@ -32,6 +31,7 @@ from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import ContractViolation, check_observer, tiny_config, tiny_frames
+from tests.helpers.launching import Sweep, kill, wait_for
 
 Launch = Callable[..., Sweep]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -336,6 +336,7 @@ def _history(file: Path) -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.nightly
 def test_the_example_runs_and_changes_no_number(attach: Launch, prepared_root: Path, tmp_path: Path) -> None:
     assert len(EXAMPLE.splitlines()) <= 30
     raising = (
@@ -389,6 +390,7 @@ SPACE = SearchSpace(
 """
 
 
+@pytest.mark.nightly
 def test_nothing_computed_is_lost_when_an_observer_ends_the_driver_and_a_worker_is_killed(
     attach: Launch, tmp_path: Path
 ) -> None:

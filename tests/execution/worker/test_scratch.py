@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from launching import ONE_WORKER, Sweep, kill_all, wait_for
-from preloaded import Preloaded
 
 from clops_sweep.execution.worker.scratch import private_folder, remove_left_behind
+from tests.helpers.launching import ONE_WORKER, Sweep, kill_all, wait_for
+from tests.helpers.preloaded import Preloaded
 
 Launch = Callable[..., Sweep]
 
@@ -80,8 +80,9 @@ def test_nothing_else_is_removed_and_no_link_is_followed(tmp_path: Path) -> None
     assert linked.is_dir()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
-    "rest", ["killed", pytest.param("ends by itself", marks=pytest.mark.slow)]
+    "rest", ["killed", pytest.param("ends by itself", marks=pytest.mark.nightly)]
 )  # in a minute or two
 def test_a_launch_removes_what_a_killed_one_left_and_leaves_nothing(
     launch: Launch, forked: Preloaded, short: Path, rest: str

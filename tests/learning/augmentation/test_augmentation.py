@@ -20,7 +20,6 @@ from clops_sweep.testing.watch import result_difference
 from tests.learning.kernels import KERNELS
 
 FRAMES = torch.from_numpy(np.random.default_rng(0).normal(2, 3, (4000, 2, 50)).astype(np.float32))
-EACH = [(jitter, {"jitter_std": 0.1}), (scaling, {"scaling_std": 0.1})]
 
 
 def rng() -> np.random.Generator:

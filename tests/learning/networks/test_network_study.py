@@ -68,7 +68,7 @@ def spaces() -> Iterator[dict[str, SearchSpace]]:
 @pytest.mark.parametrize(
     ("dataset", "shape", "tasks"),
     [
-        pytest.param("ptbxl", (12, 250), ["Term 1", "Term 2", "Term 3"], marks=pytest.mark.slow),
+        pytest.param("ptbxl", (12, 250), ["Term 1", "Term 2", "Term 3"], marks=pytest.mark.nightly),
         ("uci_har", (9, 128), ["0-1", "2-3", "4-5"]),
     ],
 )

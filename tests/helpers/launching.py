@@ -19,8 +19,6 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-from forked_worker import PLACE
-from preloaded import Preloaded, new_tag
 from ray._private.ray_constants import ENABLE_RAY_CLUSTERS_ENV_VAR
 from ray._private.runtime_env.constants import RAY_JOB_CONFIG_JSON_ENV_VAR
 
@@ -28,6 +26,8 @@ from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.store.tables import SCHEMAS
+from tests.helpers.forked_worker import PLACE
+from tests.helpers.preloaded import Preloaded, new_tag
 
 TABLES = ("runs", "r_matrix", "curves", "instances")
 ALL_METRICS = [prefix + name for prefix in ("", "test_") for name, it in METRICS.items() if it.measure != "auc_seen"]

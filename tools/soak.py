@@ -1,7 +1,7 @@
 """A sweep under everything that happens to sweeps, for as long as one likes. Run by hand; its disk needs root.
 
-    CLOPS_PREPARED_ROOT=folder python tests/execution/soak.py --minutes 20 --seed 1
-    python tests/execution/soak.py --kills 50
+    CLOPS_PREPARED_ROOT=folder PYTHONPATH=. python tools/soak.py --minutes 20 --seed 1
+    PYTHONPATH=. python tools/soak.py --kills 50
 
 Sixty runs are computed undisturbed. Then they are computed on a small disk while drivers, workers and Ray's processes
 are killed, parts are merged, a second driver is refused, the disk fills up and is emptied again, and between launches
@@ -31,8 +31,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
-from launching import TABLES, Sweep, Tables, assert_equal, comparable, kill, kill_all
-from preloaded import Preloaded
+from tests.helpers.launching import TABLES, Sweep, Tables, assert_equal, comparable, kill, kill_all
+from tests.helpers.preloaded import Preloaded
 
 from clops_sweep.data.prepared.manifest import file_sha256
 from clops_sweep.errors import DamagedStore

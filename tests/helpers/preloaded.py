@@ -24,8 +24,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
 
-import forked_worker
-from forked_worker import PLACE
+if __name__ == "__main__":  # a script, which finds what lies beside it
+    import forked_worker
+else:
+    from tests.helpers import forked_worker
 
 TAG = "CLOPS_TEST_TAG"
 
@@ -145,7 +147,7 @@ class Preloaded:
             environment: that of their Ray: it names the socket at which workers are asked for, and has a tag.
         """
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
-            listening.bind(environment[PLACE])
+            listening.bind(environment[forked_worker.PLACE])
             listening.listen(64)
             self._ask({"workers": True, "environment": dict(environment)}, listening.fileno())
 

@@ -1,6 +1,6 @@
-"""A sweep on a cluster under everything that happens to clusters. Run by hand, as root, or by `-m slow`.
+"""A sweep on a cluster under everything that happens to clusters. Run by hand, as root.
 
-    CLOPS_PREPARED_ROOT=folder python tests/execution/cluster_soak.py --runs 2000 --minutes 15 --seed 1
+    CLOPS_PREPARED_ROOT=folder PYTHONPATH=. python tools/cluster_soak.py --runs 2000 --minutes 15 --seed 1
 
 Three machines are network namespaces that a bridge joins; a fourth one joins and leaves. Results lie on an S3 server,
 which answers some requests with 500 or 503, and at times all. Nodes are killed, cut off from the others for a minute
@@ -24,12 +24,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
-from launching import TABLES, assert_same, comparable, kill, kill_all, tagged, wait_for
-from network import Machine, network
-from preloaded import new_tag
+from tests.helpers.launching import TABLES, assert_same, comparable, kill, kill_all, tagged, wait_for
+from tests.helpers.network import Machine, network
+from tests.helpers.preloaded import new_tag
 
 sys.path.append(str(Path(__file__).parents[1] / "store"))
-from s3_server import CREDENTIALS, serving_s3
+from tests.helpers.s3_server import CREDENTIALS, serving_s3
 
 SPACE = """
 import os

@@ -1,1 +1,0 @@
-"""Bad inputs, hundreds of them, and whether each is answered: `python -m tests.hostile`."""
