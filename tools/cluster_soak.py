@@ -24,11 +24,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
+
 from tests.helpers.launching import TABLES, assert_same, comparable, kill, kill_all, tagged, wait_for
 from tests.helpers.network import Machine, network
 from tests.helpers.preloaded import new_tag
-
-sys.path.append(str(Path(__file__).parents[1] / "store"))
 from tests.helpers.s3_server import CREDENTIALS, serving_s3
 
 SPACE = """

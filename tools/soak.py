@@ -31,13 +31,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
-from tests.helpers.launching import TABLES, Sweep, Tables, assert_equal, comparable, kill, kill_all
-from tests.helpers.preloaded import Preloaded
 
 from clops_sweep.data.prepared.manifest import file_sha256
 from clops_sweep.errors import DamagedStore
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep import faults, without_damage
+from tests.helpers.launching import TABLES, Sweep, Tables, assert_equal, comparable, kill, kill_all
+from tests.helpers.preloaded import Preloaded
 
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace
