@@ -14,7 +14,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -46,18 +46,18 @@ class FirstWithoutWorker(FIFOScheduler):
     with trials shorter than the start of a worker, a single worker would do all the work.
     """
 
-    def __init__(self, resources: Resources) -> None:
+    def __init__(self, resources: Resources, is_stopping: Callable[[], bool]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._resources = resources
+        self._resources, self._is_stopping = resources, is_stopping
 
     def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
-        """Return the next trial.
+        """Return the next trial; None if the sweep is stopping.
 
         Places in the cluster without a running trial, except that of the free worker, have workers that are starting or
         being reset, for the trials that have waited longest.
         """
         live: set[Trial] = tune_controller.get_live_trials()
-        if not any(trial.status == Trial.PENDING for trial in live):
+        if self._is_stopping() or not any(trial.status == Trial.PENDING for trial in live):
             return None
         waiting: list[Trial] = [trial for trial in tune_controller.get_trials() if trial.status == Trial.PENDING]
         running = sum(trial.status == Trial.RUNNING for trial in live)
@@ -108,6 +108,7 @@ _SECONDS_TO_HEAR = 2.0  # reports before an epoch may reach the driver this much
 _JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial in memory
 _MOST_PENDING = "1000"
 _SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_TO_STOP = 20.0
 
 
 def run_fed(
@@ -134,7 +135,7 @@ def run_fed(
             trainable,
             tune_config=tune.TuneConfig(
                 search_alg=searcher,
-                scheduler=FirstWithoutWorker(resources),
+                scheduler=FirstWithoutWorker(resources, lambda: watcher.is_stopping),
                 num_samples=-1,
                 reuse_actors=True,
                 trial_name_creator=lambda trial: str(trial.trial_id),
@@ -146,6 +147,7 @@ def run_fed(
                 failure_config=tune.FailureConfig(max_failures=0, fail_fast=False),
                 checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
                 callbacks=[watcher],
+                stop=watcher,
                 verbose=0,
             ),
         )
@@ -158,7 +160,7 @@ def run_fed(
             watcher.all_lost(searcher.suggested, bounded(str(error)))
             return
     relay.check()
-    if not searcher.ended:  # SIGUSR1 arrived while Tune handled it itself
+    if not searcher.ended:  # stopped, or SIGUSR1 arrived while Tune handled it itself
         display.interrupted = True
 
 
@@ -227,8 +229,15 @@ class FeedSearcher(Searcher):
         """Do nothing."""
 
 
-class Watcher(tune.Callback):
-    """Passes on reports of trials, and stops Tune when the user wants to."""
+class Watcher(tune.Callback, tune.Stopper):
+    """Passes on reports of trials, and stops Tune when the user wants to.
+
+    Each trial is stopped after the step that it is in, so that what the step computed reaches the driver. A trial whose
+    step lasts longer than `_SECONDS_TO_STOP` is ended; its last checkpoint remains.
+
+    Attributes:
+        is_stopping: whether trials are being stopped, and no more are started.
+    """
 
     def __init__(self, workplace: Workplace, display: Display, feed: Feed, relay: Relay) -> None:
         self._workplace = workplace
@@ -237,7 +246,7 @@ class Watcher(tune.Callback):
         self._relay = relay
         self._user_signal = getattr(signal, "SIGUSR1", None)  # Windows has no such signal
         self._before = signal.getsignal(self._user_signal) if self._user_signal else None
-        self._stop: Any = None
+        self.is_stopping, self._stop_at = False, math.inf
         self._heard: dict[Any, float] = {}
         self._at: dict[Any, Job] = {}
 
@@ -251,19 +260,25 @@ class Watcher(tune.Callback):
     def setup(self, *arguments: Any, **info: Any) -> None:
         """Restore the display's handler of SIGUSR1, which Tune has replaced. `on_step_end` is called from here on."""
         if self._user_signal and signal.getsignal(self._user_signal) is not self._before:
-            self._stop = signal.signal(self._user_signal, self._before)
+            signal.signal(self._user_signal, self._before)
         self._display.stops_in_order = True
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Several times a second, write rows that are due, and check whether the user wants to stop."""
         self._relay.look()
-        if (self._display.interrupted or self._relay.store_error) and self._display.stops_in_order:
+        if (self._display.interrupted or self._relay.store_error) and not self.is_stopping:
+            self.is_stopping, self._stop_at = True, time.monotonic() + _SECONDS_TO_STOP
             self._display.stops_in_order = False
             if self._display.interrupted:
                 self._display.stopping()
-            if self._stop is None:
-                raise KeyboardInterrupt
-            self._stop(self._user_signal, None)  # on this signal, Tune ends its trials gracefully
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        """Return whether to stop a trial, after a step."""
+        return self.is_stopping
+
+    def stop_all(self) -> bool:
+        """Return whether to end Tune: all trials have been stopped, or do not stop in time."""
+        return self.is_stopping and (not self._at or time.monotonic() > self._stop_at)
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
         """Ignore interrupts from here on."""

@@ -27,21 +27,6 @@ from tests.helpers.launching import (
 from tests.helpers.preloaded import Preloaded
 
 RUNS = 6
-ENDLESSLY_PATIENT = """
-from ray.tune.execution.tune_controller import TuneController
-from clops_sweep.cli.command import main
-
-make = TuneController.__init__
-
-def patient(controller, *arguments, **options):
-    make(controller, *arguments, **options)
-    controller._actor_force_cleanup_timeout = 10**6  # seconds; ten, as Ray has it
-
-TuneController.__init__ = patient
-main()
-"""
-"""The command, with a Tune that waits for ever for workers that do not stop."""
-
 Launch = Callable[..., Sweep]
 
 
@@ -85,6 +70,21 @@ def test_an_interrupt_before_the_first_trial_ends_at_once(launch: Launch, tmp_pa
     ]
     sweep.wait_until_gone()
     assert RunStore(tmp_path / "results").statuses() == {}
+
+
+def test_a_run_that_ends_while_the_sweep_is_stopped_is_recorded(
+    launch: Launch, forked: Preloaded, tmp_path: Path
+) -> None:
+    counted = Counted(tmp_path, runs=2, held=5)  # in their last task
+    counted.gate.touch()
+    sweep = launch("space.py", "--no-report", *ONE_WORKER, script=forked)
+    counted.wait_at_gate(workers=1)
+    sweep.interrupt()
+    sweep.read_until("stopping: ")
+    counted.gate.unlink()
+    assert sweep.wait() == 130
+    assert "2 runs asked for, 1 finished, 1 pending, 0 failed\n" in sweep.output
+    assert list(RunStore(tmp_path / "results").statuses().values()) == ["finished"]
 
 
 @pytest.mark.nightly
@@ -145,7 +145,7 @@ def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not
     counted = Counted(tmp_path, runs=2)
     counted.gate.touch()  # both workers are in an epoch that does not end
     command = ("space.py", "--no-report", "--checkpoint-every", str(counted.epochs))
-    twice = launch(*command, script=forked, program=ENDLESSLY_PATIENT)
+    twice = launch(*command, script=forked)
     waiting = counted.wait_at_gate(workers=2)
     assert {one.pid for one in waiting} <= set(twice.processes())
     assert not [title for title in twice.processes().values() if "ray::IDLE" in title]  # nobody has a use for one

@@ -290,7 +290,7 @@ class Counted(FineTuning):
         file = os.open(FOLDER / "began", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.write(file, json.dumps(line).encode() + b"\\n")
         os.close(file)
-        while task == 1 and self.is_held(line["seed"]):
+        while task == {held} and self.is_held(line["seed"]):
             time.sleep(0.05)
 
     def is_held(self, seed):
@@ -334,17 +334,19 @@ class Counted:
 
     Attributes:
         file: the search space.
-        gate: a file; while it is there, runs wait at the beginning of their second task, but for the seeds in it.
+        gate: a file; while it is there, runs wait at the beginning of task `held`, but for the seeds in it.
     """
 
-    def __init__(self, folder: Path, runs: int, epochs: int = 1, scenario: str = "class_il") -> None:
+    def __init__(self, folder: Path, runs: int, epochs: int = 1, scenario: str = "class_il", held: int = 1) -> None:
+        self.held = held
         self.runs = runs
         self.epochs = epochs
         self.scenario = scenario
         self.gate = folder / "gate"
         self._began = folder / "began"
         self.file = folder / "space.py"
-        self.file.write_text(COUNTED.format(folder=str(folder), runs=runs, epochs=epochs, scenario=scenario))
+        made = COUNTED.format(folder=str(folder), runs=runs, epochs=epochs, scenario=scenario, held=held)
+        self.file.write_text(made)
 
     def beginnings(self, task: int | None = None) -> list[Beginning]:
         lines = self._began.read_text().splitlines() if self._began.exists() else []
@@ -355,7 +357,7 @@ class Counted:
         """Waits until so many workers wait at the gate."""
 
         def waiting() -> list[Beginning]:
-            return [one for one in self.beginnings(task=1) if tag in one.tag]
+            return [one for one in self.beginnings(self.held) if tag in one.tag]
 
         wait_for(lambda: len({one.pid for one in waiting()}) >= workers, f"{workers} workers at the gate")
         return waiting()
