@@ -1,15 +1,17 @@
-"""Job selection for grids: jobs of many short runs, smaller ones near the end. Independent of Ray."""
+"""Job selection for grids: long runs first, jobs of many short runs, smaller ones near the end. Independent of Ray."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Sequence
+from math import inf
 from typing import Protocol
 
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.jobs import Job
-from clops_sweep.execution.reports import Report, WorkerDied, ends
+from clops_sweep.execution.reports import Finished, Report, WorkerDied, ends
+from clops_sweep.planning.costs import Costs, Kind, kind_of
 
 _MOST_LOCKSTEPS = 64
 """Locksteps of a job at most: with runs of 10 ms, its start and end take a hundredth of the time."""
@@ -47,9 +49,11 @@ class Feed(Protocol):
 
 
 class GridFeed:
-    """Hands out locksteps in order, several per job: fewer as fewer remain.
+    """Hands out locksteps, several of one kind per job: fewer as fewer remain.
 
-    Jobs are formed on request. Parts that a worker returns or loses are queued at the end.
+    Jobs are formed on request. The kind that takes longest comes first, so that no long run is left at the end; a kind
+    of which no run has finished counts as longer, one run per job. Within a kind the order is kept, and parts that a
+    worker returns or loses are queued at the end.
 
     Args:
         locksteps: the runs in order; each lockstep is a job of one part.
@@ -67,7 +71,9 @@ class GridFeed:
         *,
         may_grow: bool = False,
     ) -> None:
-        self._waiting, self._may_grow = deque(locksteps), may_grow
+        self._waiting: defaultdict[Kind, deque[Job]] = defaultdict(deque)
+        self._costs, self._left, self._may_grow = Costs(), 0, may_grow
+        self._queue(locksteps)
         self._under_way: set[Job] = set()
         self._ended: set[Job] = set()
         self._retries, self._display = retries, display
@@ -76,16 +82,19 @@ class GridFeed:
     @property
     def finished(self) -> bool:
         """Whether all jobs have ended, or no more are started and none is running."""
-        return not self._under_way and (self.error is not None or not self._waiting)
+        return not self._under_way and (self.error is not None or not self._left)
 
     def next_job(self, places: int) -> Job | None:
         """Return the next locksteps as one job; None if all places are taken."""
         places = max(places, 1)
         out = places + max(places, _FEWEST_AHEAD) if self._may_grow else places
-        if self.error is not None or not self._waiting or len(self._under_way) >= out:
+        if self.error is not None or not self._left or len(self._under_way) >= out:
             return None
-        count = min(max(len(self._waiting) // (_JOBS_A_PLACE * places), 1), _MOST_LOCKSTEPS)
-        parts = [self._waiting.popleft() for _ in range(count)]
+        kind = max(filter(self._waiting.get, self._waiting), key=lambda kind: self._costs.seconds(kind) or inf)
+        most = self._left // (_JOBS_A_PLACE * places) if self._costs.seconds(kind) else 1
+        count = min(max(most, 1), _MOST_LOCKSTEPS, len(self._waiting[kind]))
+        parts = [self._waiting[kind].popleft() for _ in range(count)]
+        self._left -= len(parts)
         job = Job.joined(parts)
         self._under_way.add(job)
         return job
@@ -94,19 +103,26 @@ class GridFeed:
         """Handle a report of a part of a job."""
         if ends(report):
             self._ended.add(job)
+        if isinstance(report, Finished) and report.seconds is not None:
+            self._costs.add(_kind(job), report.seconds)
 
     def returned(self, job: Job) -> None:
         """Handle the end of a job; parts that did not start are queued again."""
-        self._waiting.extend(self._left_of(job))
+        self._queue(self._left_of(job))
 
     def died(self, job: Job, death: WorkerDied) -> None:
         """Handle the death of a worker in the first unfinished part of its job; other parts are not affected."""
         for index, part in enumerate(self._left_of(job)):
             found = [part] if index else self._retries.after_death(part, death)
             if isinstance(found, list):
-                self._waiting.extend(found)
+                self._queue(found)
             else:
                 self._display.report(part, found)
+
+    def _queue(self, parts: Sequence[Job]) -> None:
+        self._left += len(parts)
+        for part in parts:
+            self._waiting[_kind(part)].append(part)
 
     def _left_of(self, job: Job) -> list[Job]:
         """Return the parts of an ended job that were not reported as ended."""
@@ -115,3 +131,7 @@ class GridFeed:
         left = [part for part in job.parts() if part not in self._ended]
         self._ended -= parts
         return left
+
+
+def _kind(job: Job) -> Kind:
+    return kind_of(vars(job.configs[0]))

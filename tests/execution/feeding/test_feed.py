@@ -106,7 +106,14 @@ def test_jobs_become_smaller_and_all_workers_end_together(store: RunStore, each:
     assert max(sizes) == runs // (4 * workers)
     assert sizes[-workers:] == [1] * workers
     assert sum(worked.busy) > 0.99 * workers * worked.end
-    assert len(feed_of([lockstep(number) for number in range(10_000)], store)[0].next_job(2).run_ids) == 64
+
+
+def test_long_runs_are_not_left_to_the_end(store: RunStore) -> None:
+    short = [lockstep(number) for number in range(60)]
+    long = [lockstep(number, epochs_per_task=100) for number in range(60, 65)]
+    feed, _ = feed_of([*short, *long], store)
+    worked = work(feed, 4, lambda job: 20.0 if job.configs[0].epochs_per_task == 100 else 1.0)
+    assert worked.end < 45.0  # 40 s at least; 55 s in the order of the plan
 
 
 def test_runs_that_take_longer_than_was_thought_are_handed_to_others(store: RunStore) -> None:
@@ -131,8 +138,8 @@ def test_stacks_stay_together_and_no_more_jobs_are_out_than_there_are_places(sto
     feed.returned(first)
     job = feed.next_job(2)
     assert job is not None
-    assert [len(part.run_ids) for part in job.parts()] == [5] * 3  # an eighth of the 31 that are left
-    assert [part.configs[0].seed for part in job.parts()] == list(range(45, 60, 5))
+    assert [len(part.run_ids) for part in job.parts()] == [5] * 4  # an eighth of the 38 that are left
+    assert [part.configs[0].seed for part in job.parts()] == list(range(10, 30, 5))
     growing, _ = feed_of([lockstep(number) for number in range(40)], store, may_grow=True)
     assert [sum(growing.next_job(places) is not None for _ in range(20)) for places in (0, 2, 6)] == [5, 1, 6]
 
@@ -140,7 +147,13 @@ def test_stacks_stay_together_and_no_more_jobs_are_out_than_there_are_places(sto
 def test_a_lost_worker_loses_the_run_it_was_in(store: RunStore, finished_tables: Tables) -> None:
     runs = [lockstep(number) for number in range(40)]
     feed, said = feed_of(runs, store)
-    job = _job_of_several(feed, runs)
+    first = feed.next_job(1)
+    assert first is not None
+    feed.report(first, Finished({"auc": (0.8,)}, 1.0))
+    feed.returned(first)
+    job = feed.next_job(1)
+    assert job is not None
+    assert job.parts() == tuple(runs[1:10])
     told, lost, *others = job.parts()
     feed.report(told, Finished({"auc": (0.8,)}, 1.0))
     feed.died(job, WorkerDied("killed"))
@@ -184,11 +197,3 @@ def test_a_lockstep_that_kills_its_worker_is_halved_until_the_run_at_fault_is_al
     assert said.reports == [(bad, Failed((bad,)))]
     assert done == set(job.run_ids) - {bad}
     assert deaths == (4 if timed_out else 5)  # of 5, 3, 2 and 1 runs; the lockstep is tried once more
-
-
-def _job_of_several(feed: GridFeed, runs: Sequence[Job]) -> Job:
-    """The first job."""
-    job = feed.next_job(1)
-    assert job is not None
-    assert job.parts() == tuple(runs[:10])
-    return job
