@@ -153,7 +153,7 @@ def launch(
         if not (address or resources.gpus_per_trial):
             _say_if_slow()
         say_first(plan)
-        say_kinds(asked, plan)
+        say_kinds(plan)
         say_cost(asked, plan, runs, resources)
 
     stop_at = None if stop_after is None else time.monotonic() + stop_after

@@ -17,7 +17,6 @@ from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_
 from clops_sweep.machine import available_cores, usable_gpus
 from clops_sweep.planning.memories import memories
 from clops_sweep.search.fit import check_fit
-from clops_sweep.search.model_sizes import disk_for_models, models_in_words
 from clops_sweep.search.standing import Standing, check_samplers, finished_runs, runs_to_come, standings, unprepared
 
 _FEW_HOURS = 0.01  # shorter times are printed in seconds
@@ -113,27 +112,21 @@ def print_plan(asked: Request, resources: Resources, as_json: bool) -> None:
     check_fit(asked, plan, facts.searches)
     held = memories(asked)
     if as_json:
-        files, size = disk_for_models(asked, plan)
-        models = {"files": files, "bytes": size}
         held_by = [vars(it) for it in held]
-        print_json(
-            {"results": asked.store.files.shown, **plan_as_data(plan, facts), "memories": held_by, "models": models}
-        )
+        print_json({"results": asked.store.files.shown, **plan_as_data(plan, facts), "memories": held_by})
         return
     say_plan(plan, facts)
     for of_runs in held:
         click.echo(of_runs.words)
-    say_kinds(asked, plan)
+    say_kinds(plan)
 
 
-def say_kinds(asked: Request, plan: Plan) -> None:
-    """Print which pending runs do not train on cached features, and the disk space of models to keep."""
+def say_kinds(plan: Plan) -> None:
+    """Print which pending runs do not train on cached features."""
     tuned = Counter(run.config.encoder for run in plan.of("pending", "waiting") if run.config.lora_rank)
     for name, count in tuned.items():
         trains = "trains" if count == 1 else "train"
         click.echo(f"{several(count, 'run')} {trains} adapters of encoder {name!r} and use frames, not cached features")
-    if line := models_in_words(asked, plan):
-        click.echo(line)
 
 
 def say_plan(plan: Plan, facts: Facts) -> None:

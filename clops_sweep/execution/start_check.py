@@ -44,15 +44,3 @@ def check_ray_can_start() -> None:
             f"temporary folder {folder}: {free / 2**20:.0f} MiB are free, and Ray needs {_ROOM_FOR_RAY >> 20}; free "
             f"some, or set {name} to a folder on another disk"
         )
-
-
-def memory_limit_in_words() -> str:
-    """Return a hint that the memory of this process is limited; empty if it is not."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return ""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
-        return ""
-    return f"; virtual memory is limited to {limit / 2**20:.0f} MiB here (ulimit -v): raise that"

@@ -135,19 +135,6 @@ def test_bad_input(ask: Run, tmp_path: Path, arguments: tuple[str, ...], sentenc
     assert sentence in str(done.exception)
 
 
-@pytest.mark.parametrize(("keep", "files"), [("models", 4), ("models:all", 14)])
-def test_plan_says_what_models_will_take(ask: Run, tmp_path: Path, prepared_root: Path, keep: str, files: int) -> None:
-    """Two methods, one of which trains on all six tasks at once."""
-    space = tmp_path / "space.py"
-    space.write_text(
-        "from clops_sweep import RunConfig, SearchSpace\n"
-        'SPACE = SearchSpace("m", RunConfig(), {"strategy": ["finetune", "multitask"]}, seeds=[0, 1])\n'
-    )
-    options = ("--prepared-root", prepared_root, "--results", tmp_path / "results", "--keep", keep)
-    assert f"models: {files} files" in ask("plan", space, *options).output
-    assert json.loads(ask("plan", space, *options, "--json").output)["models"]["files"] == files
-
-
 def test_a_link_to_nothing_is_not_followed(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "model.onnx").symlink_to(tmp_path / "nowhere" / "model.onnx")
     done = ask("export", "a", tmp_path / "model.onnx", "--results", tmp_path)

@@ -28,7 +28,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.execution.cluster_address import running_cluster, temporary_folder
 from clops_sweep.execution.jobs import Resources
-from clops_sweep.execution.start_check import memory_limit_in_words, object_store_bytes
+from clops_sweep.execution.start_check import object_store_bytes
 from clops_sweep.execution.worker.scratch import private_folder
 from clops_sweep.machine import available_cores, usable_gpus
 
@@ -94,24 +94,12 @@ def cluster(
                 raise
             except Exception as error:  # Ray does not distinguish a node that was late
                 hint = "; does the cluster ask for a token that is not at hand here? See docs/cluster.md"
-                raise UsageError(
-                    _home_in_the_way(error) or f"Ray: {one_line(error)}{hint if address else ''}"
-                ) from None
+                raise UsageError(f"Ray: {one_line(error)}{hint if address else ''}") from None
         check_fits(resources, warn)
         if not address and warn and not ipaddress.ip_address(here := ray.util.get_node_ip_address()).is_loopback:
             warn(f"Ray {ray.__version__} listens at {here}, where other machines can reach it, and not at 127.0.0.1")
         with contextlib.nullcontext() if warn is None else watched(warn, here=address is None):
             yield
-
-
-def _home_in_the_way(error: Exception) -> str | None:
-    """Return what is wrong with the home folder if Ray could not write there; None for other errors."""
-    home = os.path.expanduser("~")
-    if not isinstance(error, OSError) or not str(error.filename or "").startswith(home + os.sep):
-        return None
-    return (
-        f"HOME={home}: Ray cannot write {error.filename} ({error.strerror}); set HOME to a folder that it can write to"
-    )
 
 
 def _base() -> Path:
@@ -155,7 +143,7 @@ def _start_here(resources: Resources, frames: Mapping[DataKey, FrameSet], folder
                 if not tries_left:
                     raise TimeoutError(
                         f"Ray has not started on this machine ({one_line(error)}); it is too busy, or ends Ray's "
-                        f"processes{memory_limit_in_words()}"
+                        "processes, as a limit on virtual memory (ulimit -v) does"
                     ) from None
 
 

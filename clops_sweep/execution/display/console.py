@@ -5,22 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import IO, Any
-
-from rich.live import Live
-
-
-class OwnLive(Live):
-    """A live display that a thread refreshes, with lines printed above it."""
-
-    def print(self, text: str, **options: Any) -> None:
-        """Print above the display.
-
-        The console erases in two unlocked steps: counting the lines and erasing them. A refresh in between moves the
-        cursor, and printed lines would be erased.
-        """
-        with self._lock:
-            self.console.print(text, **options)
+from typing import IO
 
 
 def own_output() -> IO[str]:

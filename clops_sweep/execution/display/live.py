@@ -14,13 +14,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO, assert_never, cast
 
 from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
 from clops_sweep.errors import several
 from clops_sweep.execution.display.best_cell import BestCell
-from clops_sweep.execution.display.console import OwnLive, nearby, own_output
+from clops_sweep.execution.display.console import nearby, own_output
 from clops_sweep.execution.display.display_lines import duration, ended, fitted, names_of, resumed, which
 from clops_sweep.execution.display.terminal import Lenient
 from clops_sweep.execution.display.time_left import TimeLeft
@@ -42,6 +43,7 @@ from clops_sweep.experiment.config import RunConfig
 if TYPE_CHECKING:
     from clops_sweep.execution.jobs import Job
 
+_SECONDS_BETWEEN_REFRESHES = 0.25
 _RUNNING_SHOWN = 12
 _PADDING, _WIDEST_PLACE = 2, len("task 10/12, epoch 40/40")
 _INTERRUPTS = tuple(
@@ -129,18 +131,22 @@ class SweepDisplay:
             TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn(), expand=True
         )
         self._bar = self._progress.add_task("runs", total=None)
-        self._live = OwnLive(
+        self._live = Live(
             get_renderable=self._render,
             console=self.console,
-            refresh_per_second=4,
+            auto_refresh=False,
             redirect_stdout=False,
             redirect_stderr=False,
             transient=True,
         )
+        self._printing, self._ended = threading.RLock(), threading.Event()
+        """Without this lock a refresh may move the cursor while a printed line replaces the display, and erase it."""
+        self._thread = threading.Thread(target=self._keep_fresh, name="display", daemon=True)
 
     def __enter__(self) -> Self:
         if self._is_live:
             self._live.start()
+            self._thread.start()
         here = threading.current_thread() is threading.main_thread()  # other threads may not handle signals
         noticed = [number for number in _INTERRUPTS if here and (number.name != "SIGHUP" or not _ignored(number))]
         self._previous = {number: signal.signal(number, self._on_interrupt) for number in noticed}
@@ -152,6 +158,8 @@ class SweepDisplay:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         if self._is_live:
+            self._ended.set()
+            self._thread.join()
             self._live.stop()
             if not self._of_search and (best := str(self._best)):
                 self._print(f"best: {best}")
@@ -178,7 +186,7 @@ class SweepDisplay:
         to_do = f"{of}{several(self._pending, 'run')} to do"
         if self._is_live:
             self._print(to_do)
-            self._live.print(f"log: {nearby(log)}", soft_wrap=True)
+            self._print(f"log: {nearby(log)}", wrapped=False)
         else:
             self._print(f"{to_do}; log: {log}")
 
@@ -274,9 +282,19 @@ class SweepDisplay:
         """The jobs that have been begun and have not ended."""
         return list(self._unfinished.values())
 
-    def _print(self, text: str) -> None:
+    def refresh(self) -> None:
+        """Draw the live display anew."""
+        with self._printing:
+            self._live.refresh()
+
+    def _keep_fresh(self) -> None:
+        while not self._ended.wait(_SECONDS_BETWEEN_REFRESHES):
+            self.refresh()
+
+    def _print(self, text: str, *, wrapped: bool = True) -> None:
         """Print a line, wrapped on a terminal."""
-        self._live.print(text, soft_wrap=not self._is_live)
+        with self._printing:
+            self.console.print(text, soft_wrap=not (wrapped and self._is_live))
 
     def _on_interrupt(self, number: int, frame: Any) -> None:
         del number, frame

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import resource
 import shutil
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.execution.start_check import memory_limit_in_words
 from tests.helpers.launching import ONE_WORKER, Sweep, Tables, assert_same
 
 Launch = Callable[..., Sweep]
@@ -58,32 +56,6 @@ def test_a_machine_that_is_too_busy_is_no_bad_input(launch: Launch) -> None:
     assert sweep.errors.endswith(f"resume with: clops-sweep {' '.join(COMMAND)}\n")
     assert sweep.errors.count("\n") == 1
     sweep.wait_until_gone()
-
-
-def test_a_home_folder_in_which_ray_cannot_write(
-    console_script: str, environment: dict[str, str], without_privilege: list[str], launch: Launch, tmp_path: Path
-) -> None:
-    del launch  # it has written the search space
-    folder = tmp_path / "home"
-    folder.mkdir(mode=0o555)
-    done = subprocess.run(
-        [*without_privilege, console_script, *COMMAND],
-        cwd=tmp_path, env=environment | {"HOME": str(folder)}, capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 2
-    sentence = f"HOME={folder}: Ray cannot write {folder}/.ray (Permission denied); set HOME to a folder"
-    assert done.stderr.startswith(f"clops-sweep: {sentence}")
-    assert done.stderr.count("\n") == 1
-
-
-def test_a_limit_on_memory_is_named_where_ray_dies() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    assert memory_limit_in_words() == ""
-    resource.setrlimit(resource.RLIMIT_AS, (2**46, hard))
-    try:
-        assert memory_limit_in_words() == f"; virtual memory is limited to {2**26} MiB here (ulimit -v): raise that"
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def test_a_user_without_roots_rights(console_script: str, environment: dict[str, str]) -> None:

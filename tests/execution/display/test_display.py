@@ -231,7 +231,7 @@ from clops_sweep.execution.reports import FoundFinished
 
 def refresh():
     while not done.is_set():
-        display._live.refresh()
+        display.refresh()
 
 sys.setswitchinterval(1e-6)
 done = threading.Event()
