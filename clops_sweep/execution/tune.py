@@ -104,7 +104,6 @@ _TIMED_OUT = (
     "TimedOut: an epoch took longer than --epoch-timeout {:g} s, and the worker was ended; the run's log shows where "
     "it was"
 )
-_SECONDS_TO_HEAR = 2.0  # reports before an epoch may reach the driver this much later
 _JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial in memory
 _MOST_PENDING = "1000"
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -318,7 +317,7 @@ class Watcher(tune.Callback, tune.Stopper):
             error = f"{error.rstrip()}\n{_NO_MEMORY}"
         death = WorkerDied(error)
         limit, silent = self._workplace.epoch_timeout, time.monotonic() - self._heard.get(trial_id, math.inf)
-        if limit is not None and silent > limit - _SECONDS_TO_HEAR and _NO_MEMORY not in error:
+        if limit is not None and silent > limit and _NO_MEMORY not in error and self._relay.left_stacks(job):
             death = WorkerDied(_TIMED_OUT.format(limit), timed_out=True)
         self._relay.report(self._at.get(trial_id, job.parts()[0]), death)
         self._feed.died(job, death)

@@ -111,18 +111,23 @@ class GridFeed:
         self._queue(self._left_of(job))
 
     def died(self, job: Job, death: WorkerDied) -> None:
-        """Handle the death of a worker in the first unfinished part of its job; other parts are not affected."""
-        for index, part in enumerate(self._left_of(job)):
-            found = [part] if index else self._retries.after_death(part, death)
-            if isinstance(found, list):
-                self._queue(found)
-            else:
-                self._display.report(part, found)
+        """Handle the death of a job's worker.
 
-    def _queue(self, parts: Sequence[Job]) -> None:
+        Reports of its last step are lost, so it is not known in which part it died: several parts are queued alone, and
+        a part that is alone is retried or has failed.
+        """
+        left = self._left_of(job)
+        found = self._retries.after_death(*left, death) if len(left) == 1 else left
+        if isinstance(found, list):
+            for part in found:
+                self._queue([part], part.run_ids)
+        else:
+            self._display.report(*left, found)
+
+    def _queue(self, parts: Sequence[Job], alone: Kind | None = None) -> None:
         self._left += len(parts)
         for part in parts:
-            self._waiting[_kind(part)].append(part)
+            self._waiting[alone or _kind(part)].append(part)
 
     def _left_of(self, job: Job) -> list[Job]:
         """Return the parts of an ended job that were not reported as ended."""

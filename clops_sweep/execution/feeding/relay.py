@@ -12,6 +12,7 @@ from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.reports import Begun, Recorded, Report, Unrecorded, WorkerDied
+from clops_sweep.execution.run_log import stacks_file
 from clops_sweep.experiment.events import Event
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
@@ -106,6 +107,11 @@ class Relay:
                 return report
         except StoreError as error:
             return Unrecorded(str(error))
+
+    def left_stacks(self, job: Job) -> bool:
+        """Return whether the time limit of an epoch ended a job's worker, as far as can be seen from here."""
+        files = [stacks_file(self._store.log_folder / "logs", part.run_ids[0]) for part in job.parts()]
+        return not self._store.files.local or any(file.exists() and file.stat().st_size for file in files)
 
     def check(self) -> None:
         """Raise a StoreError if one run after the other could not be recorded."""

@@ -17,6 +17,7 @@ from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.reports import Report, Unrecorded
+from clops_sweep.execution.run_log import stacks_file
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 
@@ -66,3 +67,15 @@ def test_results_that_one_node_does_not_see_are_not_called_deleted(store: RunSto
     relay, reports = passed_on(store, [BLIND] * 3)
     assert reports == [BLIND] * 3
     assert relay.store_error == BLIND.error
+
+
+def test_only_a_worker_that_left_stacks_has_timed_out(store: RunStore) -> None:
+    relay, _ = passed_on(store, [])
+    job = Job.joined(PARTS)
+    file = stacks_file(store.log_folder / "logs", PARTS[1].run_ids[0])
+    file.parent.mkdir(parents=True)
+    assert not relay.left_stacks(job)
+    file.touch()  # opened when the epoch began
+    assert not relay.left_stacks(job)
+    file.write_text("Timeout (0:00:02)!\n")
+    assert relay.left_stacks(job)
