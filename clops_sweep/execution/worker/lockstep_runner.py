@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_SECONDS_WITHOUT_CHECKPOINT = 15.0
+_SECONDS_WITHOUT_CHECKPOINT, _ON_S3 = 15.0, 60.0
 _SECONDS_WORTH_A_CHECKPOINT = 2.0
 """Least seconds of training between checkpoints after tasks: repeating less is faster than waiting for the disk."""
 
@@ -226,9 +226,10 @@ class LockstepRunner:
             )
 
     def _is_checkpoint(self, run: ContinualRun, progress: Progress) -> bool:
-        """Return whether to write a checkpoint: after tasks, as the user requests, and every 15 seconds."""
+        """Return whether to write a checkpoint: after tasks, as the user requests, and every 15 seconds (60 on S3)."""
         every, unsaved = self._workplace.checkpoint_every, time.monotonic() - self._saved_at
-        due = unsaved > (_SECONDS_WORTH_A_CHECKPOINT if run.at_task_end else _SECONDS_WITHOUT_CHECKPOINT)
+        limit = _SECONDS_WITHOUT_CHECKPOINT if self._store.files.local else _ON_S3
+        due = unsaved > (_SECONDS_WORTH_A_CHECKPOINT if run.at_task_end else limit)
         return due or (every > 0 and progress.epoch % every == 0)
 
     def _limit(self) -> AbstractContextManager[None]:
