@@ -117,12 +117,12 @@ class GridFeed:
         a part that is alone is retried or has failed.
         """
         left = self._left_of(job)
-        found = self._retries.after_death(*left, death) if len(left) == 1 else left
+        found = self._retries.after_death(left[0], death) if len(left) == 1 else left
         if isinstance(found, list):
             for part in found:
                 self._queue([part], part.run_ids)
         else:
-            self._display.report(*left, found)
+            self._display.report(left[0], found)
 
     def _queue(self, parts: Sequence[Job], alone: Kind | None = None) -> None:
         self._left += len(parts)
