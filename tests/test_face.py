@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 import clops_sweep
 from clops_sweep import RunConfig, SearchSpace, read, sweep
 from clops_sweep.errors import UsageError
 from clops_sweep.machine import installed_version
-from clops_sweep.store.run_store import RunStore
 from tests.helpers.preloaded import Preloaded
-from tests.helpers.stores import write_finished
 
 SCRIPT = """
 import json, sys, warnings
@@ -82,42 +77,6 @@ def test_what_is_wrong_is_said_before_anything_is_written(tmp_path: Path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("argument", "values"),
-    [
-        ("seeds", [0, -1, 1.5, True, "3", math.nan, np.float64("inf"), 10**12, [3]]),
-        ("limit", [0, -1, 2.5, False, "all", math.nan, np.int64(-2)]),
-        ("lockstep", [0, -2, 2.5, True, "Auto", math.nan, [2]]),
-        ("cpus_per_trial", [0, -1, math.nan, math.inf, True, "1", None, 10**400]),
-        ("gpus_per_trial", [-1, 1.5, 0.001, math.nan, math.inf, True, "1", None]),
-        ("device", ["GPU", "cuda", "", 1, None, []]),
-        ("nice", [-1, 20, 0.5, True, "2", None]),
-        ("max_retries", [-5, 0.5, True, "2", math.nan, None]),
-        ("checkpoint_every", [-1, 0.5, True, "2", math.nan, None]),
-        ("epoch_timeout", [0, -1, math.nan, math.inf, True, "5"]),
-        ("retry_failed", [1, "yes", None]),
-        ("settings", [3, 0, ["batch_size"], {3: 4}, "batch_size=3"]),
-        ("where", ["", " ", 3, lambda config: True]),
-        ("address", ["", 3]),
-        ("observe", ["tensorboard", 3, [3], ["no_such"]]),
-        ("keep", ["prediction", 3, [3], [["predictions"]], None]),
-        ("results", ["", None, 3]),
-        ("data_root", ["", 3]),
-        ("prepared_root", [" ", 3]),
-    ],
-)
-def test_a_sweep_refuses_what_the_command_refuses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str, values: Sequence[object]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("clops_sweep.api.launch", lambda *_, **__: pytest.fail("workers would start"))
-    space = SearchSpace("grid", RunConfig(), {"storage_fraction": [0.1]}, seeds=[0])
-    for value in values:
-        with pytest.raises(UsageError, match=argument):
-            sweep(space, **{argument: value})  # type: ignore[arg-type]
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_sweep_takes_numbers_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr("clops_sweep.api.launch", lambda *arguments, **_: asked.append(arguments[:2]))
@@ -140,25 +99,6 @@ def test_reading_what_is_not_there(tmp_path: Path) -> None:
     empty = read(tmp_path / "results", columns=["run_id", "auc"])
     assert isinstance(empty, pd.DataFrame)
     assert list(empty) == ["run_id", "auc"]
-
-
-def test_one_run_or_column_is_read_as_several_are(
-    tmp_path: Path, finished_tables: Callable[..., dict[str, pa.Table]]
-) -> None:
-    ids = ["a" * 24, "b" * 24]
-    store = RunStore(tmp_path / "results")
-    for run_id in ids:
-        write_finished(store, run_id, finished_tables(run_id, RunConfig()))
-    for one in (ids[0], ids[:1], (ids[0],), np.array(ids[:1]), pd.Series(ids[:1]), {ids[0]: 1}, iter(ids[:1])):
-        assert read(store.uri, run_ids=one)["run_id"].tolist() == ids[:1]
-    for column in ("auc", ["auc"], np.array(["auc"]), pd.Index(["auc"])):
-        assert list(read(store.uri, columns=column)) == ["auc"]
-        assert len(store.read("runs", ids, column)) == 2
-    for wrong in (3, [3], b"a", [None], np.array([1.0])):
-        with pytest.raises(UsageError, match=r"^run_ids: .* is not text; expected one name or a list of names$"):
-            read(store.uri, run_ids=wrong)  # type: ignore[arg-type]
-        with pytest.raises(UsageError, match=r"^columns: .* is not text"):
-            read(store.uri, columns=wrong)  # type: ignore[arg-type]
 
 
 def test_everything_that_is_promised_is_there() -> None:

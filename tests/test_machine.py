@@ -28,14 +28,6 @@ def test_a_container_may_take_less_time_than_its_cores_have(tmp_path: Path, quot
     assert available_cores(tmp_path) == cores
 
 
-@pytest.mark.parametrize(("quota", "cores"), [(-1, 8), (300_000, 3)])
-def test_the_first_version_of_control_groups(tmp_path: Path, quota: int, cores: int) -> None:
-    (tmp_path / "cpu").mkdir()
-    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text(f"{quota}\n")
-    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text(f"{PERIOD}\n")
-    assert available_cores(tmp_path) == cores
-
-
 def test_without_limits_all_that_the_process_may_run_on(tmp_path: Path) -> None:
     assert available_cores(tmp_path) == 8
 

@@ -46,12 +46,3 @@ def test_a_loop_of_links_is_an_error_of_the_file_system(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic links") as caught:
         open_regular(tmp_path / "loop")
     assert caught.value.errno == errno.ELOOP
-
-
-def test_no_handle_is_left_open(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(3):
-        with pytest.raises(UsageError):
-            open_regular(tmp_path / "pipe")
-    assert len(os.listdir("/proc/self/fd")) == before

@@ -74,12 +74,6 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def overlaps() -> ModuleType:
-    """The module that finds texts of a figure which lie over one another."""
-    return load("overlaps", Path(__file__).with_name("overlaps.py"))
-
-
-@pytest.fixture(scope="session")
 def spaces() -> list[SearchSpace]:
     return [grid_space(), finetune_space()]
 

@@ -5,27 +5,17 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace, folds
-from clops_sweep.analysis.collect import Experiment, collect, headline_of, label_text
+from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.statistics import Fold
 from clops_sweep.analysis.tables.comparisons import comparisons
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import config_row
-from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.store.run_store import RunStore
 
 SPACE = SearchSpace("two", RunConfig(), {"storage_fraction": [0.1, 0.5]}, seeds=range(2))
-
-
-def test_an_empty_store_leaves_everything_missing(tmp_path: Path) -> None:
-    (experiment,) = collect([SPACE], RunStore(tmp_path).read("runs"))
-    assert experiment.shown == ()
-    assert experiment.counts("missing").tolist() == [2, 2]
-    assert np.isnan(experiment.by_replicate("auc")).all()
 
 
 def test_values_stand_at_their_cell_and_seed(tmp_path: Path, generated: ModuleType) -> None:
@@ -87,20 +77,6 @@ def test_newer_semantics_win_over_later_runs(tmp_path: Path, generated: ModuleTy
     assert [e.semantics_version for e in experiment.left_aside] == [1]
 
 
-def test_runs_from_before_a_strategys_revision_are_left_aside_and_those_of_others_are_not(
-    tmp_path: Path, generated: ModuleType
-) -> None:
-    space = SearchSpace("revised", RunConfig(scenario="class_il_union"), {"strategy": ["er", "er_ace"]}, seeds=[0])
-    store = RunStore(tmp_path)
-    for version in (2, 3):
-        keep = lambda c, version=version: c.strategy == "er_ace" or version == 2  # noqa: E731
-        generated.write_generated_runs(store, [space], semantics_version=version, keep=keep, epochs=1, instances=2)
-    (experiment,) = collect([space], store.read("runs"))
-    found = zip(experiment.runs["strategy"], experiment.runs["semantics_version"], strict=True)
-    assert dict(found) == {"er": 2, "er_ace": 3}
-    assert [it.runs for it in experiment.left_aside] == [1]
-
-
 def test_every_patient_split_has_its_own_data_but_all_share_one_semantics_version(
     tmp_path: Path, generated: ModuleType
 ) -> None:
@@ -141,26 +117,6 @@ def test_folds_have_data_of_their_own_and_all_are_shown(tmp_path: Path, generate
         comparisons(experiment)
 
 
-@pytest.mark.parametrize(
-    ("base", "axis", "values", "parts"),
-    [
-        (RunConfig(network="linear"), "encoder", [None, f"run:{'0' * 24}"], ["", f", encoder run:{'0' * 24}"]),
-        (RunConfig(scenario="subject_il"), "split_within", ["people", "time"], ["", ", split by time"]),
-    ],
-)
-def test_encoders_and_splits_by_time_have_data_of_their_own_and_all_are_shown(
-    tmp_path: Path, base: RunConfig, axis: str, values: list[str | None], parts: list[str]
-) -> None:
-    space = SearchSpace("s", base, {axis: values, "learning_rate": [0.1, 0.2]}, seeds=[0])
-    common = {"status": "finished", "semantics_version": SEMANTICS_VERSION, "started_at": pd.Timestamp.now("UTC")}
-    configs = [(request.config, str(values.index(request.config.get(axis)))) for request in space.requests()]
-    rows = [{"run_id": it.run_id(of), **config_row(it), "data_hash": of, **common} for it, of in configs]
-    (experiment,) = collect([space], pd.DataFrame(rows))
-    assert experiment.counts("finished").tolist() == [1] * 4
-    assert experiment.left_aside == ()
-    assert [str(it).partition("patient split 0")[2].partition(")")[0] for it in experiment.shown] == parts
-
-
 def test_without_a_validation_set_metrics_are_of_the_test_set(tmp_path: Path, generated: ModuleType) -> None:
     store = RunStore(tmp_path)
     configs = [r.config for r in SPACE.requests()]
@@ -183,27 +139,6 @@ def test_a_run_with_a_validation_set_is_not_put_beside_test_metrics(tmp_path: Pa
     np.testing.assert_equal(experiment.by_replicate("auc"), [[0.8, np.nan]] * 1 + [[np.nan, np.nan]])
 
 
-def test_patient_splits_repeat_a_cell_unless_they_are_kept_as_an_axis(tmp_path: Path) -> None:
-    space = SearchSpace("splits", RunConfig(), {"split_seed": [0, 1], "storage_fraction": [0.1, 0.5]}, seeds=[3])
-    runs = RunStore(tmp_path).read("runs")
-    (averaged,) = collect([space], runs)
-    assert list(averaged.axes) == ["storage_fraction"]
-    assert averaged.replicates == ((0, 3), (1, 3))
-    (kept,) = collect([space], runs, keep_axes=["split_seed"])
-    assert len(kept.cells) == 4
-
-
-def test_labels_read_well() -> None:
-    assert [label_text(x) for x in (0.25, 1.0, 5, "CLOPS", True, (1, 0))] == [
-        "0.25",
-        "1",
-        "5",
-        "CLOPS",
-        "True",
-        "[1, 0]",
-    ]
-
-
 def judged(path: Path, generated: ModuleType, scenario: str, **columns: float) -> Experiment:
     space = SearchSpace("judged", RunConfig(scenario=scenario), {"storage_fraction": [0.1, 0.5]}, seeds=range(2))
     configs = [request.config for request in space.requests()]
@@ -213,55 +148,6 @@ def judged(path: Path, generated: ModuleType, scenario: str, **columns: float) -
 
 
 UNION = {"auc": 0.9, "bwt": -0.1, "balanced_accuracy": 0.5, "balanced_accuracy_forgetting": 0.6, "auc_seen": 0.8}
-
-
-def test_an_experiment_is_judged_by_what_its_scenario_declares(tmp_path: Path, generated: ModuleType) -> None:
-    union = judged(tmp_path / "union", generated, "class_il_union", **UNION)
-    assert union.headline == ("balanced_accuracy", "balanced_accuracy_forgetting")
-    assert union.measure == "balanced_accuracy"
-    assert union.measured[:2] == union.headline
-    pairs = judged(tmp_path / "pairs", generated, "class_il", **UNION)
-    assert (pairs.headline, pairs.measure) == (("auc", "bwt", "bwt_t", "bwt_lambda"), "auc")
-    assert headline_of([pairs, union]) == (*pairs.headline, *union.headline)
-    earlier = judged(tmp_path / "earlier", generated, "class_il_union", auc=0.9, bwt=-0.1)
-    assert earlier.headline == pairs.headline, "runs of earlier versions have no accuracy"
-
-
-def test_other_metrics_are_chosen_of_those_that_there_are(tmp_path: Path, generated: ModuleType) -> None:
-    union = judged(tmp_path, generated, "class_il_union", **UNION)
-    chosen = union.judged_by(["seconds_train", "auc_seen", "auc"])
-    assert (chosen.headline, chosen.measure) == (("seconds_train", "auc_seen", "auc"), "auc_seen")
-    assert union.judged_by([]).headline == union.headline
-    for name in ("accuracy", "aucc", "test_auc", "storage_fraction"):
-        with pytest.raises(UsageError) as error:
-            union.judged_by(["auc", name])
-        assert str(error.value).startswith(f"metric {name!r}: not known")
-        assert "the runs of 'judged' (class_il_union) have balanced_accuracy, auc, bwt, auc_seen, seconds_train" in str(
-            error.value
-        )
-
-
-def test_without_a_validation_set_metrics_are_chosen_by_the_same_names(tmp_path: Path, generated: ModuleType) -> None:
-    found = judged(tmp_path, generated, "class_il", test_auc=0.9, test_bwt=-0.1, test_accuracy=0.8)
-    assert found.on_test
-    assert (found.headline[0], found.measured[:2]) == ("auc", ("test_auc", "test_bwt"))
-    chosen = found.judged_by(["accuracy", "test_bwt"])
-    assert np.nanmax(chosen.by_replicate("accuracy")) == 0.4
-    with pytest.raises(UsageError, match="metric 'f1': not known; the runs of 'judged'"):
-        found.judged_by(["f1"])
-
-
-def test_the_best_row_has_the_lowest_forgetting_and_the_highest_score(tmp_path: Path, generated: ModuleType) -> None:
-    space = SearchSpace("both", RunConfig(), {"storage_fraction": [0.1, 0.5]}, seeds=range(4))
-    rows = []
-    for request in space.requests():
-        b = request.config.storage_fraction
-        value = b + 0.01 * ((request.config.seed + round(10 * b)) % 3)
-        rows.append((request.config, {"auc": value, "forgetting": value * 1.1, "replayed": value}))
-    generated.write_given_runs(RunStore(tmp_path), rows)
-    (found,) = collect([space], RunStore(tmp_path).read("runs"))
-    low, high = result_table(found.judged_by(["auc", "forgetting", "replayed"])).rows
-    assert (low.best_in, high.best_in) == ({"forgetting"}, {"auc"})
 
 
 def test_a_mean_gives_each_split_one_weight(tmp_path: Path, generated: ModuleType) -> None:

@@ -8,14 +8,11 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
-from xml.etree import ElementTree
 
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.formats import as_csv
-from clops_sweep.analysis.report.write import MARKER, ReportPaths, write_report
-from clops_sweep.analysis.tables.latex import escaped
+from clops_sweep.analysis.report.write import ReportPaths, write_report
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import record_failure
@@ -97,15 +94,6 @@ def test_in_the_page_they_are_text(written: ReportPaths) -> None:
     assert "\x1b" not in content
 
 
-def test_figures_are_xml_and_show_dollars_as_they_are(written: ReportPaths) -> None:
-    drawings = [path for path in written.figures if path.suffix == ".svg"]
-    assert drawings
-    for path in drawings:
-        root = ElementTree.fromstring(path.read_bytes())
-        assert not any(tag.tag.endswith(("script", "foreignObject")) for tag in root.iter())
-        assert not any(name.startswith("on") for tag in root.iter() for name in tag.attrib)
-
-
 def test_no_cell_of_a_csv_file_is_a_formula(written: ReportPaths) -> None:
     seen = set()
     for path in (path for path in written.tables if path.suffix == ".csv"):
@@ -117,50 +105,6 @@ def test_no_cell_of_a_csv_file_is_a_formula(written: ReportPaths) -> None:
                 seen.add(cell)
     assert seen >= {f"'{label}" for label in LABELS[:4]}
     assert any(re.fullmatch(r"-0\.\d+", cell) for cell in seen), "numbers below zero stay numbers"
-
-
-@pytest.mark.parametrize(
-    ("cell", "expected"),
-    [
-        ("=1", "'=1"),
-        ("+1", "+1"),
-        ("+a", "'+a"),
-        ("-1e-3", "-1e-3"),
-        ("-", "'-"),
-        ("@a", "'@a"),
-        (" =1", "' =1"),
-        ("\t=1", "'\t=1"),
-        ("\r=1", "'\\r=1"),
-        ("a\x1b", "a\\x1b"),
-        (-1.5, "-1.5"),
-        ("\N{EN DASH}", "\N{EN DASH}"),
-    ],
-)
-def test_a_cell_of_a_csv_file(cell: object, expected: str) -> None:
-    assert next(csv.reader(io.StringIO(as_csv([[cell]])))) == [expected]
-
-
-def test_in_latex_they_are_no_commands(written: ReportPaths) -> None:
-    files = [path.read_text("utf-8") for path in written.tables if path.suffix == ".tex"]
-    assert any(r"\textbackslash{}input\{/etc/passwd\} \% \& \# \_" in content for content in files)
-    for content in files:
-        assert r"\input" not in content
-        assert "\x1b" not in content
-        assert not re.search(r"(\\\\|rule)\s*[\[*]", content), "a bracket would be an argument of the break before it"
-        for line in content.splitlines()[1:]:
-            assert not re.search(r"(?<!\\)#", line)
-            assert line.endswith("%") or not re.search(r"(?<!\\)%", line)
-
-
-def test_latex_has_no_line_breaks_and_controls() -> None:
-    assert escaped("a\n\nb\x1b\u202ec") == r"a b\textbackslash{}x1b\textbackslash{}u202ec"
-
-
-def test_in_markdown_they_are_no_markup(written: ReportPaths) -> None:
-    for path in (path for path in written.tables if path.suffix == ".md"):
-        content = path.read_text("utf-8")
-        assert not re.search(r"(?<!\\)<[a-z/]", content)
-        assert not re.search(r"(?<!\\)\]\(", content)
 
 
 # --- folders ----------------------------------------------------------------------------------------------------------
@@ -184,22 +128,3 @@ def test_a_report_does_not_go_into_a_store(
     with pytest.raises(UsageError, match=r"^report folder '.*': it (belongs to|is) the store"):
         write_report(*one, tmp_path / folder)
     assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_folder_of_somebody_else_is_left_alone(one: tuple[list[SearchSpace], RunStore], tmp_path: Path) -> None:
-    (tmp_path / "own" / "figures").mkdir(parents=True)
-    (tmp_path / "own" / "index.html").write_text("<p>my page</p>")
-    with pytest.raises(UsageError, match=r"^report folder '.*own': it contains files that are not from a report"):
-        write_report(*one, tmp_path / "own")
-    assert sorted(path.name for path in (tmp_path / "own").iterdir()) == ["figures", "index.html"]
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_a_report_is_written_over_an_earlier_one(one: tuple[list[SearchSpace], RunStore], tmp_path: Path) -> None:
-    """Also over one whose writer was killed, and one of a version that left no mark."""
-    folder = tmp_path / "results" / "report"
-    index = write_report(*one, folder).index
-    index.unlink()
-    assert write_report(*one, folder).index == index
-    (folder / MARKER).unlink()
-    assert write_report(*one, folder).index == index

@@ -14,7 +14,6 @@ from PIL import Image
 
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
-from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, forget, waves
 
 BODY = """
@@ -71,11 +70,3 @@ def test_warnings(tmp_path: Path) -> None:
         "1 recording: a span 300 times larger or smaller than usual",
     ):
         assert any(re.search(words, each) for each in said), (words, said)
-
-
-def test_a_data_set_that_is_not_prepared(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="'mitbih' is not prepared"):
-        CliRunner().invoke(
-            command, ["data", "look", "mitbih", "--prepared-root", str(tmp_path)], standalone_mode=False,
-            catch_exceptions=False,
-        )  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from clops_sweep import RunConfig
 from clops_sweep.analysis import published
 from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.published import PublishedValue, departures, published_rows, published_values
+from clops_sweep.analysis.published import PublishedValue, departures, published_values
 
 
 @pytest.fixture(scope="module")
@@ -64,20 +64,6 @@ def test_every_row_of_every_table_of_results(source: str) -> None:
     assert ours == read
 
 
-def test_a_config_finds_its_row() -> None:
-    paper = RunConfig(dataset="cardiology", storage_fraction=0.25, acquisition_fraction=0.5)
-    assert published_values(paper)["auc"] == PublishedValue(0.796, 0.013)
-    assert {row.table for row in published_rows(paper)} >= {"table:class_IL_results_main", "table:effect_of_mc_samples"}
-    assert published_values(paper.replace(mc_samples=50))["bwt"] == PublishedValue(0.061, 0.009)
-    assert published_values(paper.replace(task_order=1))["auc"] == PublishedValue(0.796, 0.006)
-    assert published_values(paper.replace(strategy="finetune", storage_fraction=1.0))["auc"] == PublishedValue(
-        0.770, 0.020
-    )
-    corner = published_values(paper.replace(storage_fraction=0.1, acquisition_fraction=0.1))
-    assert corner == {"auc": PublishedValue(0.758, None), "bwt": PublishedValue(0.034, None)}
-    assert published_values(paper.replace(storage_order="random")) == {}
-
-
 def unlike(**values: Any) -> dict[str, tuple[Any, Any]]:
     return {found.field: (found.ours, found.paper) for found in departures(RunConfig.of(values))}
 
@@ -91,29 +77,8 @@ def test_the_paper_s_own_settings_depart_in_nothing(scenario: str, strategy: str
     assert unlike(**own, batch_size=batch_size, learning_rate=learning_rate, storage_fraction=1.0) == {}
 
 
-def test_what_a_strategy_makes_use_of_departs() -> None:
-    cardiology = {"dataset": "cardiology", "epochs_per_task": 1, "learning_rate": 1.0, "normalize": "minmax"}
-    of_all = {"normalize": ("minmax", "none"), "epochs_per_task": (1, 20), "learning_rate": (1.0, 1e-4)}
-    assert unlike(**cardiology, beta_penalty=1000) == of_all | {"beta_penalty": (1000, 10)}
-    assert unlike(**cardiology, strategy="finetune", beta_penalty=1000, acquire_every=2) == of_all
-    assert unlike(dataset="cardiology", perturbation_std=7) == {}
-    assert unlike(dataset="cardiology", perturbation_std=7, acquisition="bald_mcp") == {"perturbation_std": (7, 100)}
-    assert unlike(dataset="cardiology", perturbation_std=7, acquisition="bald_mcp", normalize="minmax") == {
-        "normalize": ("minmax", "none")
-    }
-    leads = {"scenario": "time_il", "dataset": "chapman", "leads": "all"}
-    assert unlike(**leads) == {"leads": ("all", "single")}
-
-
 @pytest.mark.parametrize("dataset", ["synthetic", "synthetic_paper", "mitbih", "chapman"])
 def test_nothing_is_published_of_other_data(dataset: str) -> None:
     """Beside numbers of other recordings the paper's say nothing, whatever the settings are."""
     assert published_values(RunConfig(dataset=dataset)) == {}
     assert published_values(RunConfig(dataset="cardiology")) != {}
-
-
-def test_a_run_by_what_is_not_registered_repeats_nothing() -> None:
-    known = RunConfig(dataset="cardiology")
-    assert published_values(known) != {}
-    assert published_values(known.model_copy(update={"acquisition": "mine"})) == {}
-    assert published_values(known.model_copy(update={"strategy": "mine"})) == {}

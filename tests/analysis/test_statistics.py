@@ -52,14 +52,6 @@ def test_splits_of_the_same_people_count_once() -> None:
     assert len(units_of(replicates, known | {2: Partition("other", 0.25, 0.25)}).members) == 2
 
 
-def test_seeds_that_all_splits_have_are_compared() -> None:
-    units = units_of([(0, 0), (0, 1), (1, 1), (2, 1), (2, 2)], {})
-    assert (units.members, units.kind, units.seeds) == (((1,), (2,), (3,)), "runs", "common")
-    units = units_of([(0, 0), (1, 1), (2, 2), (2, 0)], {})
-    assert (units.members, units.seeds) == (((0,), (1,), (2, 3)), "own")
-    assert units_of([(0, 0), (0, 1), (1, 0), (1, 1)], {}).seeds == "same"
-
-
 def test_folds_are_units_with_the_same_formula() -> None:
     """Two repeats of three folds: n = 6, rho = 1 / 2."""
     folds = [Fold(repeat, part, 3) for repeat in range(2) for part in (1, 2, 3)]
@@ -165,14 +157,6 @@ def test_a_split_is_the_mean_over_its_seeds() -> None:
     difference = paired_difference(ours, np.zeros(6), units)
     assert difference.n == 3
     assert difference.mean == pytest.approx((2 + 10 + 1) / 3)
-
-
-def test_equal_differences_have_no_t_test() -> None:
-    assert math.isnan(paired_difference([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]).p)
-
-
-def test_holm_by_hand() -> None:
-    np.testing.assert_allclose(holm([0.01, 0.04, math.nan, 0.03, 0.005]), [0.03, 0.06, math.nan, 0.06, 0.02])
 
 
 @settings(max_examples=60)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -10,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -573,38 +571,6 @@ def test_a_wrong_command(refused: Refused, arguments: list[str], expected: str) 
 # --- places and files that cannot be used -----------------------------------------------------------------------------
 
 
-def test_frames_that_were_edited(
-    refused: Refused, monkeypatch: pytest.MonkeyPatch, prepared_root: Path, tmp_path: Path
-) -> None:
-    own, frames = tmp_path / "prepared", tmp_path / "prepared" / "synthetic" / "frames.npy"
-    shutil.copytree(prepared_root / "synthetic", own / "synthetic")
-    with frames.open("r+b") as file:
-        file.seek(-1, os.SEEK_END)
-        file.write(b"\x7f")
-    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(own))
-    sentence = refused(["space.py", "--results", str(tmp_path / "results")])
-    _begins(sentence, f"{frames}: its content has changed since it was prepared; run")
-    assert not (tmp_path / "results").exists()
-
-
-@pytest.mark.parametrize(
-    ("folder", "free", "expected"),
-    [
-        ("missing", 2**40, "temporary folder missing: cannot be written to (No such file or directory), and Ray needs"),
-        ("space.py", 2**40, "temporary folder space.py: cannot be written to (Not a directory), and Ray needs it; set"),
-        ("own", 2**20, "temporary folder own: 1 MiB are free, and Ray needs 32; free some, or set TMPDIR to a folder"),
-    ],
-)
-def test_a_temporary_folder_that_ray_cannot_use(
-    refused: Refused, monkeypatch: pytest.MonkeyPatch, folder: str, free: int, expected: str
-) -> None:
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
-    monkeypatch.delenv("RAY_TMPDIR", raising=False)
-    monkeypatch.setenv("TMPDIR", folder)
-    fine_tuning = run("strategy='finetune'")
-    _begins(refused(["space.py"], fine_tuning), expected)
-
-
 TRIALS = search("max_concurrent=1", "{'batch_size': [8, 16]}")
 
 
@@ -657,46 +623,7 @@ def test_a_damaged_study(refused: Refused, studied: Path, pattern: str, replacem
         assert sentence.endswith("or move the file away: then searches begin anew, and finished runs stay")
 
 
-@pytest.mark.parametrize(("pattern", "replacement"), [NOISE, (r'"op_code":\d+', '"op_code":99')])
-def test_runs_are_counted_without_a_damaged_study(
-    studied: Path, pattern: str, replacement: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    _damage(studied, pattern, replacement)
-    with pytest.raises(SystemExit) as ended:
-        main(["status", "--results", str(studied)])
-    said = capfd.readouterr()
-    assert (ended.value.code, said.out) == (0, f"0 runs finished, 0 failed in {studied}\n")
-    _begins(said.err, f"clops-sweep: studies {studied}/optuna.journal: damaged, or edited (")
-
-
-def test_a_study_lies_beside_results_named_by_a_uri(
-    refused: Refused, studied: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["plan", "space.py", "--results", f"file://{studied}"])
-    assert ended.value.code == 0
-    assert capfd.readouterr().out.startswith(
-        "search 's': 2 trials asked for, 1 complete, 0 pruned, 0 failed, 1 pending"
-    )
-
-
 # --- as processes -----------------------------------------------------------------------------------------------------
-
-
-def test_a_refusal_of_a_process(clops_sweep: Command, tmp_path: Path) -> None:
-    (tmp_path / "space.py").write_text(run("mc_samples=True"))
-    done = clops_sweep("space.py", PYTHONWARNINGS="error")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "clops-sweep: space.py: mc_samples = True: expected a whole number, not bool\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["space.py"]
-
-
-def test_a_user_s_code_that_exits_where_no_error_is_expected(clops_sweep: Command, tmp_path: Path) -> None:
-    name = "class Name(str):\n    def __str__(self):\n        exit(0)\n\n\n"
-    (tmp_path / "space.py").write_text(name + grid("axes={'variant': {Name('a'): {}}}"))
-    done = clops_sweep("plan", "space.py")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "space.py, line 3: __str__ ends the command (SystemExit: 0); expected" in done.stderr
 
 
 def test_warnings_that_are_made_errors_break_nothing(in_turn: Command, tmp_path: Path) -> None:

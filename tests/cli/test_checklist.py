@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep import read, sweep
-from clops_sweep.analysis.report.checklist import Study, checklist
 from clops_sweep.cli.commands import command
 from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.errors import UsageError
-from clops_sweep.search.records import StudyRecord, TrialRecord
 
 SPACE = """
 from clops_sweep import Claim, Contrast, RunConfig, SearchSpace, Side
@@ -96,32 +90,3 @@ def test_values_are_those_of_the_store(folder: Path, prepared_root: Path) -> Non
     assert found["5f"][0] == "runs by method: er 2, finetune 2"
     assert any(it.startswith("claims of the search-space file: sealed on ") for it in found["7c"])
     assert any("Average AUC" in it for it in found["7a"])
-
-
-def test_facts_that_this_store_lacks(folder: Path) -> None:
-    runs = read(folder / "results")
-    runs["device"], runs["seconds"] = ["cuda", "cuda", "cpu", None], [3600.0, 1800.0, 900.0, 900.0]
-    runs["learning_rate"], runs["unseen_auc"] = [0.1, 0.1, 0.2, 0.2], 0.5
-    trials = tuple(TrialRecord(number, "complete", {}, (0.5,)) for number in range(3))
-    record = StudyRecord("tuned", {"auc": "maximize"}, trials)
-    found = facts(checklist(Study("results", runs, studies=[record], keeps_predictions=True)))
-    assert "0.5 core-hours and 1.5 GPU-hours, without failed runs" in found["2c"]
-    assert "values of learning_rate that were run: 0.1, 0.2" in found["5e"]
-    assert "search tuned: 3 trials; objectives: auc (maximize)" in found["5e"]
-    assert "people in no task" in found["8a"][0]
-    assert any("stored predictions" in it for it in found["7b"])
-    assert found["3e"] == ["synthetic: these data are not prepared on this machine"]
-    many = replace(Study("results", pd.concat([runs] * 8, ignore_index=True).assign(seed=range(32))))
-    assert "seeds: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 20 more" in facts(checklist(many))["5c"]
-
-
-def test_files_and_errors(folder: Path, prepared_root: Path, tmp_path: Path) -> None:
-    results = ["--results", str(folder / "results")]
-    done = told(*results, "-o", str(tmp_path / "page.md"), "--json", prepared_root=prepared_root)
-    data = json.loads(done.output)
-    assert (tmp_path / "page.md").read_text() == data["checklist"]
-    assert data["file"] == str(tmp_path / "page.md")
-    for arguments in (["-o", str(tmp_path / "no" / "page.md")], [str(folder / "space.py"), "--set", "batch_size=7"]):
-        refused = told(*results, *arguments, prepared_root=prepared_root)
-        assert isinstance(refused.exception, UsageError)
-    assert isinstance(told("--results", str(tmp_path / "no"), prepared_root=prepared_root).exception, UsageError)

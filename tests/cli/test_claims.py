@@ -12,9 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep.cli.commands import command
-from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.preparing.prepare import data_hash
-from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import write_finished
@@ -76,15 +75,6 @@ def test_it_says_what_holds_and_what_is_missing(folder: Path, prepared_root: Pat
     assert lines[-1].endswith("see docs/claims.md")
 
 
-def test_it_says_what_selects_the_runs(folder: Path, prepared_root: Path) -> None:
-    done = told("space.py", "--runs", prepared_root=prepared_root)
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("class_il_constructive: ")]
-    assert line.startswith(
-        'class_il_constructive: scenario == "class_il" and dataset == "synthetic" and epochs_per_task == 2'
-    )
-    assert 'strategy == "clops"' in line
-
-
 def test_claims_without_runs_are_counted_apart_as_in_the_report(folder: Path, prepared_root: Path) -> None:
     first, *_ = told("space.py", prepared_root=prepared_root).stdout.splitlines()
     told_apart = re.fullmatch(r"class_il, synthetic: (.* undecided), (\d+) without runs", first)
@@ -94,24 +84,6 @@ def test_claims_without_runs_are_counted_apart_as_in_the_report(folder: Path, pr
     page = (folder / "page" / "index.html").read_text()
     assert f"<p>{told_apart[1]}.</p>" in page
     assert f"{told_apart[2]} further claims without runs" in page
-
-
-def test_two_lines_if_nothing_is_decided(folder: Path, prepared_root: Path) -> None:
-    (folder / "space.py").write_text(SPACE.replace("range(4)", "range(2)"))
-    done = told("space.py", prepared_root=prepared_root)
-    first, second = done.stdout.splitlines()
-    assert re.fullmatch(
-        r"nothing can be decided: 2 seeds where 3 are needed \(\d+ claims\); \d+ claims without runs", first
-    )
-    assert second == "--all lists the claims and what is missing"
-    everything = told("space.py", "--all", prepared_root=prepared_root).stdout
-    assert "CLOPS is above fine-tuning in average AUC" in in_one_line(everything.splitlines())
-
-
-def test_of_nothing_nothing_is_said(folder: Path, prepared_root: Path) -> None:
-    done = told("space.py", "--set", "scenario=class_il_union", prepared_root=prepared_root)
-    assert done.exit_code == 0
-    assert done.stdout.startswith("no run of a scenario of the paper is finished in ")
 
 
 @pytest.mark.parametrize(
@@ -129,26 +101,6 @@ def test_what_it_cannot_tell_it_says_in_a_sentence(
     done = told(*arguments, prepared_root=prepared_root)
     assert done.exit_code != 0
     assert said in f"{done.stderr} {done.exception}"
-
-
-def test_claims_on_own_data_are_shown_when_they_are_asked_for(
-    folder: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(DATASETS, "added", {})
-    DATASETS.know("of_her_own", "class_il")
-    config = RunConfig(dataset="of_her_own")
-    tables = finished_tables(config.run_id("1234"), config)
-    for column, value in (("data_hash", "1234"), ("semantics_version", SEMANTICS_VERSION)):
-        runs = tables["runs"]
-        at = runs.schema.get_field_index(column)
-        tables["runs"] = runs.set_column(at, runs.schema.field(at), pa.array([value], runs.schema.types[at]))
-    write_finished(RunStore(folder / "results"), config.run_id("1234"), tables)  # type: ignore[arg-type]
-    unasked = told("--json", prepared_root=prepared_root)
-    assert {it["dataset"] for it in json.loads(unasked.stdout)["claims"]} == {"synthetic"}
-    assert unasked.stderr == "left out: claims on your own data sets (of_her_own); include them with --own-data\n"
-    asked = told("--json", "--own-data", prepared_root=prepared_root)
-    assert {it["dataset"] for it in json.loads(asked.stdout)["claims"]} == {"synthetic", "of_her_own"}
-    assert asked.stderr == ""
 
 
 CLAIMS = """
@@ -192,20 +144,3 @@ def test_files_of_one_name_have_seals_of_their_own(folder: Path, prepared_root: 
     for name in "ab":
         data = json.loads(told(f"{name}/new.py", "--json", prepared_root=prepared_root).stdout)
         assert data["seal"].endswith("before the first run")
-
-
-def test_the_report_shows_declared_claims_and_their_seal(folder: Path, prepared_root: Path) -> None:
-    (folder / "space.py").write_text(SPACE + CLAIMS)
-    arguments = ["report", "space.py", "--prepared-root", str(prepared_root), "--output", "page"]
-    assert CliRunner().invoke(command, arguments).exit_code == 0
-    page = (folder / "page" / "index.html").read_text()
-    assert "CLOPS is above fine-tuning" in page
-    assert "Claims that the search-space file declares, not sealed." in page
-    assert "Claims of the paper" not in page
-
-
-def test_data_that_are_not_prepared_here_have_not_changed(folder: Path, prepared_root: Path) -> None:
-    (folder / "new.py").write_text((SPACE + CLAIMS).replace("epochs_per_task=2", "epochs_per_task=3"))
-    assert told("new.py", "--seal", prepared_root=prepared_root).exit_code == 0
-    elsewhere = json.loads(told("new.py", "--json", prepared_root=folder / "empty").stdout)
-    assert elsewhere["seal"].endswith("before the first run")

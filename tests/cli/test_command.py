@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
 import socket
 import subprocess
 import sys
@@ -121,82 +120,12 @@ def test_a_wrong_search_space_is_refused(command: Command, tmp_path: Path, conte
     _refused(command("space.py"), sentence, tmp_path)
 
 
-UNPREPARED = ["--prepared-root", "empty"]
-"""Away from the prepared data that tests share, in which there may be anything by now."""
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (["--set", "batch_sise=8"], "unknown key 'batch_sise' (did you mean 'batch_size'?)"),
-        (["--set", "batch_size=0"], "batch_size = 0: "),
-        (["--set", "batch_size"], "--set 'batch_size': expected NAME=VALUE"),
-        (["--set", "storage_fraction=0.5"], "search space 'good' varies 'storage_fraction' itself; keep some of"),
-        (["--set", "seed=3"], "seeds are set by the search space and by --seeds"),
-        (["--set", "dataset=mitbi"], "dataset = 'mitbi': no data set of that name (did you mean 'mitbih'?)"),
-        (["--where", "storage_fracton == 0.5"], "--where 'storage_fracton == 0.5': "),
-        (["--where", "storage_fraction =="], "--where 'storage_fraction ==': "),
-        (["--where", "storage_fraction"], "--where 'storage_fraction': "),
-        (["--where", "['storage_fraction']"], "--where \"['storage_fraction']\": neither true nor false for a run"),
-        (["--where", "3"], "--where '3': "),
-        (["--where", "storage_fraction == 0.9"], "space.py: no run is left to ask for"),
-        (["--lockstep", "0"], "Invalid value for '--lockstep': '0': expected a whole number, at least 1, or"),
-        (["--lockstep", "many"], "Invalid value for '--lockstep': 'many': expected a whole number, or auto"),
-        (
-            ["--lockstep", "\N{SUPERSCRIPT TWO}"],
-            "Invalid value for '--lockstep': '\N{SUPERSCRIPT TWO}': expected a whole number, or auto",
-        ),
-        (["--cpus-per-trial", "nan"], "Invalid value for '--cpus-per-trial': 'nan': expected a number"),
-        (["--cpus-per-trial", "0"], "Invalid value for '--cpus-per-trial': '0': expected a number"),
-        (["--gpus-per-trial", "nan"], "Invalid value for '--gpus-per-trial': 'nan': expected 0, a share from"),
-        (["--gpus-per-trial", "1.5"], "Invalid value for '--gpus-per-trial': '1.5': expected 0, a share from"),
-        (["--set", "batch_size=99999999999999999999"], "batch_size = 99999999999999999999: "),
-        (["--results", ""], "Invalid value for '--results': it is empty"),
-        (["--where", ""], "Invalid value for '--where': it is empty"),
-        (["--address", ""], "Invalid value for '--address': it is empty"),
-        (["--where", "storage_fraction = 0.5"], "--where 'storage_fraction = 0.5': a condition compares with == and"),
-        (["--seeds", "0"], "Invalid value for '--seeds'"),
-        (["--seeds", "99999999999"], "Invalid value for '--seeds'"),
-        (["--results", "caf\udce9"], "results '"),
-        (["--limit", "-1"], "Invalid value for '--limit'"),
-        (["--retry", "all"], "Invalid value for '--retry'"),
-        (["--colour"], "No such option"),
-        (
-            ["--set", "dataset=mitbih", *UNPREPARED, "--data-root", "nowhere"],
-            "data root nowhere: there is no such folder",
-        ),
-        (["--set", "dataset=mitbih", *UNPREPARED], "mitbih needs the folder that holds mitdb/"),
-        (["--set", "dataset=mitbih", *UNPREPARED, "--data-root", "."], "data root .: holds neither mitdb/"),
-        (["--results", "space.py"], "results "),
-        (["--results", "space.py/results"], "results "),
-        (["--results", "gopher://results"], "results 'gopher://results': "),
-    ],
-    ids=_id,
-)
-def test_wrong_options_are_refused(
-    command: Command, space: Path, tmp_path: Path, options: list[str] | str, sentence: str
-) -> None:
-    _refused(command(space.name, *options), sentence, tmp_path)
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a PyTorch that can use no GPU")
 def test_a_gpu_that_pytorch_cannot_use_is_not_waited_for(command: Command, space: Path, tmp_path: Path) -> None:
     for option, value in (("--gpus-per-trial", "0.5"), ("--device", "gpu")):
         asked = option if option == "--gpus-per-trial" else "--device gpu"
         refused = command(space.name, option, value)
         _refused(refused, f"{asked}: PyTorch {torch.__version__} can use no GPU", tmp_path)
-
-
-def test_files_that_are_not_there_are_refused(command: Command, tmp_path: Path) -> None:
-    _refused(command("nothing.py"), "nothing.py: no such search-space file", tmp_path)
-    _refused(command("nothing"), "'nothing' is neither a search-space file (*.py) nor a subcommand; ", tmp_path)
-
-
-def test_the_paper_s_data_set_that_has_to_be_asked_for(command: Command, space: Path, tmp_path: Path) -> None:
-    done = command(space.name, "--set", "dataset=cardiology", "--data-root", ".")
-    assert done.returncode == 2
-    assert "cardiology" in done.stderr
-    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "gone"])
@@ -233,25 +162,6 @@ def test_a_truncated_record_is_named(
     assert [path for path in prepared.rglob("*") if path.is_file() and not path.name.startswith(".")] == []
 
 
-def test_a_damaged_store_is_named(command: Command, space: Path, tmp_path: Path) -> None:
-    part = tmp_path / "results" / "runs" / "20260101T000000-00000000-000001-0000000000000000.parquet"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(b"PAR1")
-    done = command("status")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"clops-sweep: {part}: its bytes are not those that were written there")
-    assert done.stderr.count("\n") == 1
-
-
-def test_a_folder_that_may_not_be_written_to_is_refused(
-    console_script: str, environment: dict[str, str], without_privilege: list[str], space: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "locked").mkdir(mode=0o555)
-    command = [*without_privilege, console_script, space.name, "--results", "locked/results"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-    _refused(done, "results ", tmp_path)
-
-
 @pytest.mark.skipif(not Path("/sys").is_dir(), reason="needs a file system without write access")
 def test_a_file_system_that_cannot_be_written_to_is_refused(command: Command, space: Path, tmp_path: Path) -> None:
     done = command(space.name, "--results", "/sys/results")
@@ -266,21 +176,6 @@ def test_a_cluster_that_does_not_answer_is_refused(clops_sweep: Command, space: 
     assert done.returncode == 2
     assert done.stderr.startswith(f"clops-sweep: --address {address}: no Ray cluster answers there")
     assert done.stderr.count("\n") == 1
-
-
-def test_a_report_on_results_that_are_not_there_is_refused(space: Path, tmp_path: Path, command: Command) -> None:
-    before = sorted(tmp_path.rglob("*"))
-    for results in ("mistyped", space):
-        done = command("report", space.name, "--results", results)
-        _refused(done, f"results {tmp_path / results}: there is no such folder", tmp_path)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_report_on_an_empty_folder_of_results_is_a_page(space: Path, tmp_path: Path, command: Command) -> None:
-    (tmp_path / "results").mkdir()
-    done = command("report", space.name)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert (tmp_path / "results" / "report" / "space" / "index.html").is_file()
 
 
 # --- what needs no Ray ------------------------------------------------------------------------------------------------
@@ -344,14 +239,6 @@ def test_options_change_what_is_asked_for(command: Command, space: Path, options
     assert done.stdout.startswith(f"{count} runs asked for, 0 finished, {count} pending")
 
 
-def test_plan_says_what_is_not_prepared(command: Command, space: Path, tmp_path: Path) -> None:
-    done = command("plan", space.name, "--prepared-root", "nothing", "--seeds", "1")
-    assert done.returncode == 0
-    assert done.stdout.startswith("4 runs asked for, 0 finished, 4 pending, 0 failed\n")
-    assert "synthetic is not prepared" in done.stdout
-    assert not (tmp_path / "nothing").exists()
-
-
 def test_plan_loads_neither_torch_nor_ray(space: Path, environment: dict[str, str], tmp_path: Path) -> None:
     code = """
 import json, sys
@@ -365,11 +252,6 @@ finally:
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
     )
     assert json.loads(done.stdout.splitlines()[-1]) == []
-
-
-@pytest.mark.parametrize("verb", ["status", "check", "report"])
-def test_a_store_that_is_not_there_does_not_pass_for_an_empty_one(command: Command, tmp_path: Path, verb: str) -> None:
-    _refused(command(verb, "--results", "mistyped"), f"results {tmp_path}/mistyped: there is no such folder", tmp_path)
 
 
 def test_help_and_version(clops_sweep: Command) -> None:
@@ -390,46 +272,3 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(
             [console_script, "--help"], cwd=tmp_path, env=environment, stdout=pipe, stderr=subprocess.PIPE
         )
     assert (done.returncode, done.stderr) == (0, b"")
-
-
-WIDE = """
-from torch import nn
-from clops_sweep import RunConfig, SearchSpace, encoder
-
-@encoder("wide", channels=1, samples=2**26, adapt=["pad"])
-def wide(weights):
-    return nn.AdaptiveAvgPool1d(4)
-
-SPACE = SearchSpace("s", RunConfig(encoder="wide", network="linear", strategy="finetune"), seeds=[0])
-"""
-
-
-@pytest.mark.parametrize(
-    ("limit", "most", "arguments", "sentence"),
-    [
-        (
-            "RLIMIT_FSIZE",
-            0,
-            "data prepare synthetic --prepared-root new",
-            "new/synthetic: too large for the file system",
-        ),
-        ("RLIMIT_AS", 2**33, "wide.py --no-ray", "not enough memory (Unable to allocate"),
-    ],
-)
-def test_a_limit_of_the_system_is_named(
-    console_script: str,
-    environment: dict[str, str],
-    tmp_path: Path,
-    limit: str,
-    most: int,
-    arguments: str,
-    sentence: str,
-) -> None:
-    (tmp_path / "wide.py").write_text(WIDE)
-    done = subprocess.run(
-        [console_script, *arguments.split()],
-        **{"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "check": False},
-        preexec_fn=lambda: resource.setrlimit(getattr(resource, limit), (most, most)),
-    )
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert done.stderr.replace(f"{tmp_path}/", "").startswith(f"clops-sweep: {sentence}")

@@ -15,32 +15,10 @@ from clops_sweep import RunConfig
 from clops_sweep.analysis.dashboard.server import Server
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.dashboard import TOKEN
-from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--limit", "3"], "--limit changes the runs of a search-space file"),
-        (["--set", "seed=3"], "--set changes the runs of a search-space file"),
-        (["--port", "70000"], "70000 is not in the range"),
-        (["nowhere.py"], "nowhere.py"),
-    ],
-)
-def test_what_it_does_not_take_is_said(options: list[str], says: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(command, ["dashboard", "--results", str(tmp_path), *options])
-    assert done.exit_code != 0
-    assert says in f"{done.output}{done.exception}"
-
-
-def test_a_store_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
-    done = CliRunner().invoke(command, ["dashboard", "--results", str(tmp_path / "nowhere"), "--port", "0"])
-    assert isinstance(done.exception, UsageError)
-    assert str(done.exception).endswith("nowhere: there is no such folder")
 
 
 @pytest.mark.parametrize("host", [None, "127.0.0.1"])

@@ -14,18 +14,13 @@ from click.testing import CliRunner, Result
 from clops_sweep.cli.data import data
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
-from clops_sweep.data.published.download import download
 from clops_sweep.errors import UsageError
 from tests.data.conftest import WriteRecord
 from tests.data.declared_files import forget, waves
 from tests.data.published_formats import (
     cardiology,
-    chapman_csv,
-    chapman_wfdb,
-    noise,
     physionet2020,
     ptbxl,
-    write_challenge_record,
 )
 
 
@@ -36,23 +31,6 @@ def _run(*arguments: object) -> Result:
 def _states(shown: str) -> dict[str, str]:
     rows = [line.split() for line in shown.splitlines()]
     return {cells[0]: cells[1] for cells in rows if cells and cells[0] in DATASETS}
-
-
-def test_list_shows_damaged_tables_and_goes_on(tmp_path: Path) -> None:
-    cardiology(tmp_path)
-    ptbxl(tmp_path)
-    chapman_csv(tmp_path)
-    for table in ("ptbxl/ptbxl_database.csv", "chapman/Diagnostics.xlsx"):
-        (tmp_path / table).write_bytes((tmp_path / table).read_bytes()[:-60])
-    shown = _run("list", "--prepared-root", tmp_path / "prepared", "--data-root", tmp_path)
-    assert shown.exit_code == 0
-    state = _states(shown.output)
-    assert (state["ptbxl"], state["chapman"], state["cardiology"], state["mitbih"]) == (
-        "damaged",
-        "damaged",
-        "raw",
-        "absent",
-    )
 
 
 def test_list_shows_every_data_set_with_its_state(prepared_root: Path, tmp_path: Path) -> None:
@@ -97,25 +75,6 @@ def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("in_one_process")
-def test_skipped_records_beyond_twenty_are_only_counted(tmp_path: Path) -> None:
-    physionet2020(tmp_path / "data")
-    listed = "".join(f"{'0' * 64} A{number:04d}.hea\n" for number in range(1000, 1025))
-    (tmp_path / "data" / "cpsc2018" / "SHA256SUMS.txt").write_text(listed)
-    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
-    shown = _run("prepare", "physionet2020", *where, "--on-error", "skip").output
-    assert shown.count("the header is missing") == shown.count("skipped: A") == 20
-    assert "skipped: and 5 more, all in" in shown
-    assert (tmp_path / "prepared" / "physionet2020" / "manifest.json").read_text().count("the header is missing") == 25
-
-
-def test_verify_real_records(mitbih: PreparedSet, data_root: Path) -> None:
-    shown = _run("verify", "mitbih", "--prepared-root", mitbih.folder.parent, "--data-root", data_root)
-    assert shown.exit_code == 0
-    assert "48 records are intact" in shown.output
-    assert "the prepared frames are intact and match these files" in shown.output
-
-
-@pytest.mark.usefixtures("in_one_process")
 def test_prepare_says_which_options_the_set_that_is_there_has(tmp_path: Path, write_mitbih_record: WriteRecord) -> None:
     rhythms = [("(N", 12, beat) for beat in "NLRVA"] + [("(AFIB", 12, "N"), ("(B", 12, "V"), ("(P", 12, "/")]
     for number in range(4):
@@ -131,14 +90,6 @@ def test_prepare_says_which_options_the_set_that_is_there_has(tmp_path: Path, wr
     assert says in there
     again = _run("prepare", "mitbih", *where, "--option", "window_seconds=5.0").output
     assert "options: window_seconds=5.0, frames_per_patient_and_class=60, frames_per_class=420\n" in again
-
-
-@pytest.mark.usefixtures("in_one_process")
-def test_a_scenario_that_a_set_cannot_have_is_named_once(tmp_path: Path) -> None:
-    chapman_wfdb(tmp_path / "data")
-    done = _run("prepare", "chapman", "--prepared-root", tmp_path, "--data-root", tmp_path / "data")
-    assert done.exit_code == 0
-    assert "time_il: needs dates of acquisition, which 'chapman' does not have\n" in done.output
 
 
 @pytest.mark.usefixtures("in_one_process")
@@ -171,39 +122,6 @@ def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("in_one_process")
-def test_verify_compares_the_checksums_of_headers_and_prepare_refuses_the_same(tmp_path: Path) -> None:
-    ptbxl(tmp_path / "data")
-    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
-    folder = tmp_path / "data" / "ptbxl" / "records500" / "00000"
-    signal = folder / "00003_hr.dat"
-    size = signal.stat().st_size
-    signal.write_bytes(np.random.default_rng(0).bytes(size))
-    sentence = f"{signal}: lead I does not have the checksum that 00003_hr.hea gives; download the record again"
-    assert str(_run("verify", "ptbxl", *where).exception) == sentence
-    assert str(_run("prepare", "ptbxl", *where).exception).startswith(sentence)
-    # Neither is a record that gives no frame passed over.
-    table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
-    rows = table.read_text().splitlines()
-    table.write_text("\n".join([*rows[:3], rows[3].replace("'LVH'", "'SR'"), *rows[4:]]) + "\n")
-    assert str(_run("verify", "ptbxl", *where).exception) == sentence
-
-
-@pytest.mark.usefixtures("in_one_process")
-def test_verify_names_dead_leads_and_lists_problems_in_order(tmp_path: Path) -> None:
-    physionet2020(tmp_path / "data")
-    folder, lead = tmp_path / "data" / "cpsc2018", np.arange(12)[:, None]
-    for name, dead in (("A0004", -32768), ("A0002", 7)):
-        signal = np.where(lead == 4, dead, noise(1, shape=(12, 5000))).astype(np.int16)
-        write_challenge_record(folder, name, "AF", signal)
-    found = _run("verify", "physionet2020", "--prepared-root", tmp_path, "--data-root", tmp_path / "data")
-    assert found.stderr.splitlines() == [
-        f"{folder / 'A0002.mat'}: lead aVL is nothing but flat line; repair the record",
-        f"{folder / 'A0004.mat'}: lead aVL is nothing but missing samples; repair the record",
-    ]
-    assert str(found.exception) == "physionet2020: 2 problems, listed above; fix them and verify again"
-
-
-@pytest.mark.usefixtures("in_one_process")
 def test_prepare_makes_again_what_was_made_of_other_files(tmp_path: Path) -> None:
     ptbxl(tmp_path / "data")
     where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
@@ -224,25 +142,6 @@ def test_prepare_makes_again_what_was_made_of_other_files(tmp_path: Path) -> Non
     assert "ptbxl_database.csv: has changed since" in str(_run("verify", "ptbxl", *where).exception)
     assert _run("prepare", "ptbxl", *where).exit_code == 0
     assert _run("verify", "ptbxl", *where).exit_code == 0
-
-
-def test_what_cannot_be_downloaded_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CLOPS_DATA_ROOT", raising=False)
-    for name, says in (
-        ("cardiology", "https://irhythm.github.io/cardiol_test_set/ and put it into cardiology/"),
-        ("chapman", "put it into chapman/"),
-        ("synthetic", "is generated"),
-        ("mitdb", "is not known"),
-    ):
-        with pytest.raises(UsageError, match=says):
-            download(name, tmp_path)
-    assert "--data-root" in str(_run("download", "mitbih").exception)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_patient_names_are_strings_everywhere(mitbih: PreparedSet) -> None:
-    assert all(isinstance(name, str) for name in mitbih.manifest.patient_names)
-    assert np.unique(mitbih.manifest.patient_names).size == 47
 
 
 ARRAYS, *_ = re.findall(

@@ -107,17 +107,6 @@ def test_a_model_on_features_is_loaded_and_exported_with_its_encoder(ask: Run, t
     forgotten()
 
 
-@pytest.mark.parametrize(("name", "fault"), [("with_fft", "svd"), ("with_len", "instead of len(x)")])
-def test_what_onnx_does_not_support_is_named(ask: Run, tmp_path: Path, name: str, fault: str) -> None:
-    pytest.importorskip("onnxruntime", reason="needs clops-sweep[onnx]")
-    run_id = stored(tmp_path, network=name)
-    done = ask("export", run_id, tmp_path / "model.onnx", "--results", tmp_path)
-    assert isinstance(done.exception, UsageError)
-    assert f"network '{name}' cannot be exported to ONNX" in str(done.exception)
-    assert fault in str(done.exception)
-    assert not (tmp_path / "model.onnx").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -133,10 +122,3 @@ def test_bad_input(ask: Run, tmp_path: Path, arguments: tuple[str, ...], sentenc
     (tmp_path / "there.onnx").touch()
     done = ask(*(it.format(run=run_id, folder=tmp_path) for it in arguments), "--results", tmp_path)
     assert sentence in str(done.exception)
-
-
-def test_a_link_to_nothing_is_not_followed(ask: Run, tmp_path: Path) -> None:
-    (tmp_path / "model.onnx").symlink_to(tmp_path / "nowhere" / "model.onnx")
-    done = ask("export", "a", tmp_path / "model.onnx", "--results", tmp_path)
-    assert isinstance(done.exception, UsageError)
-    assert "exists already" in str(done.exception)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from clops_sweep import RunConfig
@@ -91,23 +90,6 @@ def test_plan(ids: list[str], told: Told, tmp_path: Path) -> None:
     assert estimate["devices"] == ["cpu"]
 
 
-def test_status(ids: list[str], told: Told, tmp_path: Path) -> None:
-    of_file = told("status", str(tmp_path / "space.py"))
-    assert of_file["failed_runs"] == [
-        {"run_id": ids[2], "name": "learning_rate 0.0001, seed 2", "reason": "ValueError: 7"}
-    ]
-    of_store = told("status")
-    assert (of_store["finished"], of_store["failed"], of_store["searches"]) == (2, 1, [])
-    assert of_store["failed_runs"] == [{"run_id": ids[2], "name": None, "reason": "ValueError: 7"}]
-
-
-def test_show(ids: list[str], told: Told) -> None:
-    finished = told("show", ids[0])
-    assert (finished["run_id"], finished["learning_rate"], finished["auc"]) == (ids[0], 1e-4, 0.75)
-    assert finished["repeat"].startswith(f"clops-sweep rerun {ids[0]} --verify")
-    assert told("show", ids[1])["auc"] is None  # JSON has no nan
-
-
 def test_every_command_but_the_dashboard_prints_json() -> None:
     commands = {**command.commands, **{f"data {name}": it for name, it in data.commands.items()}}
     without = {name for name, it in commands.items() if "as_json" not in {parameter.name for parameter in it.params}}
@@ -158,12 +140,6 @@ def test_show_prints_the_row_and_what_the_documentation_adds(ids: list[str], tol
     assert set(told("show", ids[0])) == {*SCHEMAS["runs"].names, *documented("show")}
 
 
-def test_status_of_a_store_prints_fewer_keys(ids: list[str], told: Told) -> None:
-    keys = {"schema_version", "results", "finished", "failed", "searches", "running", "failed_runs"}
-    assert set(told("status")) == keys
-    assert keys <= documented("status")
-
-
 def test_check_prints_what_is_damaged_and_exits_with_1(ids: list[str], tmp_path: Path) -> None:
     part = sorted((tmp_path / "results" / "curves").iterdir())[0]
     part.write_bytes(b"PAR1")
@@ -174,24 +150,3 @@ def test_check_prints_what_is_damaged_and_exits_with_1(ids: list[str], tmp_path:
     printed = json.loads(done.stdout)
     assert (done.exit_code, printed["whole"], printed["runs"], len(printed["faults"])) == (1, False, None, 1)
     assert part.name in printed["faults"][0]
-
-
-@pytest.mark.parametrize(
-    ("words", "incomplete", "expected"),
-    [
-        ([], "pl", [("plain", "plan")]),
-        ([], "my_sp", [("file", "my_sp")]),
-        (["space.py"], "--see", [("plain", "--seeds")]),
-        (["plan", "space.py"], "--js", [("plain", "--json")]),
-    ],
-)
-def test_a_shell_completes(words: list[str], incomplete: str, expected: list[tuple[str, str]]) -> None:
-    found = ShellComplete(command, {}, "clops-sweep", "_CLOPS_SWEEP_COMPLETE").get_completions(words, incomplete)
-    assert [(item.type, item.value) for item in found] == expected
-
-
-def test_a_shell_completes_run_ids(ids: list[str], tmp_path: Path) -> None:
-    complete = ShellComplete(command, {}, "clops-sweep", "_CLOPS_SWEEP_COMPLETE").get_completions
-    results = str(tmp_path / "results")
-    assert [item.value for item in complete(["show", "--results", results], ids[0][:6])] == [ids[0]]
-    assert complete(["rerun", "--results", f"{results}/none"], "a") == []

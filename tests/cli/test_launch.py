@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,17 +63,6 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path,
     return start
 
 
-def test_an_interruption_in_the_step_that_ends_the_grid_leaves_the_search_alone(
-    launch: Launch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupt(store: RunStore, display: Display) -> None:
-        display.interrupted = True
-
-    assert launch(interrupt) == 130
-    assert "interrupted; resume with: clops-sweep" in capsys.readouterr().out
-    assert len(RunStore("results").statuses()) == 1
-
-
 def test_a_launch_whose_time_is_up_stops_as_on_an_interrupt(launch: Launch, capsys: pytest.CaptureFixture[str]) -> None:
     stopped: list[bool] = []
 
@@ -84,17 +72,6 @@ def test_a_launch_whose_time_is_up_stops_as_on_an_interrupt(launch: Launch, caps
     assert launch(look, "--stop-after", "0.001s", "--stop-status", "75") == 75
     assert stopped == [True]
     assert "interrupted; resume with: clops-sweep" in capsys.readouterr().out
-
-
-def test_an_interrupt_while_data_are_prepared_has_the_exit_status_of_a_stop(
-    launch: Launch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def prepare(*arguments: object) -> None:
-        signal.raise_signal(signal.SIGTERM)
-
-    monkeypatch.setattr("clops_sweep.data.preparing.prepared_data.PreparedData.prepare", prepare)
-    assert launch(lambda store, display: None, "--stop-status", "75") == 75
-    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_a_store_that_is_damaged_meanwhile_is_no_wrong_input(

@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clops_sweep.cli import new as module
 from clops_sweep.cli.command import main
-from clops_sweep.errors import UsageError
-from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces, shipped_space, shipped_spaces
+from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces, shipped_spaces
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).parents[2]
@@ -58,15 +56,6 @@ def test_the_first_space_is_planned_by_the_command_that_it_is_said_to_be_run_wit
     assert planned.stdout.startswith("8 runs asked for, 0 finished, 8 pending, 0 failed\n")
 
 
-def test_the_first_space_needs_no_data_and_explains_itself(new: Command, tmp_path: Path) -> None:
-    new("space.py")
-    (space,) = load_spaces(tmp_path / "space.py")
-    configs = [request.config for request in space.requests()]
-    assert {config.dataset for config in configs} == {"synthetic"}
-    assert sum(config.epochs_per_task for config in configs) <= 32  # half a minute, with the time that Ray takes
-    assert (tmp_path / "space.py").read_text().count("# ") >= 3
-
-
 @pytest.mark.parametrize("name", shipped_spaces())
 def test_a_copy_asks_for_the_same_runs_wherever_it_is(new: Command, tmp_path: Path, name: str) -> None:
     assert new("copy.py", "--from", name).returncode == 0
@@ -93,14 +82,6 @@ def test_recipes_are_filled_in(new: Command, tmp_path: Path) -> None:
     manifest = yaml.safe_load((tmp_path / "job.yaml").read_text())
     assert manifest["spec"]["entrypoint"].startswith("clops-sweep /opt/grid.py --address auto ")
     assert manifest["spec"]["rayClusterSpec"]["rayVersion"] == version("ray")
-
-
-def test_every_file_of_the_folder_comes_along() -> None:
-    there = {path.stem for path in (ROOT / "search_spaces").glob("*.py")} - {"__init__"}
-    assert set(shipped_spaces()) == there >= {"class_il_grid", "paper", "optuna_class_il"}
-    assert shipped_space("paper").read_bytes() == (ROOT / "search_spaces" / "paper.py").read_bytes()
-    with pytest.raises(UsageError, match="'pape': no search-space file of that name"):
-        shipped_space("pape")
 
 
 @pytest.mark.parametrize(
@@ -144,39 +125,6 @@ def test_what_is_wrong_is_refused_and_nothing_changes(
     _refused(new(*arguments), sentence)
     assert sorted(os.listdir(tmp_path)) == before
     assert (tmp_path / "file.py").read_text() == "mine"
-
-
-def test_an_unknown_space_is_answered_with_the_nearest(new: Command) -> None:
-    errors = new("space.py", "--from", "class_il_gird").stderr
-    assert "(did you mean 'class_il_grid'?)\n" in errors
-
-
-def test_a_file_that_comes_meanwhile_is_not_written_over(
-    new: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_check", lambda path, recipe: path.write_text("mine"))
-    _refused(new("space.py"), "space.py: exists already")
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
-
-
-def test_a_file_that_cannot_be_written_leaves_nothing(
-    console_script: str, environment: dict[str, str], tmp_path: Path
-) -> None:
-    command = ["bash", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$0" new space.py', console_script]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment | {"PYTHONDONTWRITEBYTECODE": "1"}, capture_output=True, text=True
-    )
-    _refused(done, "space.py: too large for the file system or for the limit of this process")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_may_not_be_written_to_is_named(
-    console_script: str, environment: dict[str, str], without_privilege: list[str], tmp_path: Path
-) -> None:
-    (tmp_path / "locked").mkdir(mode=0o555)
-    command = [*without_privilege, console_script, "new", "locked/space.py"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    _refused(done, "locked/space.py: permission is denied")
 
 
 def test_it_needs_neither_torch_nor_ray_nor_pandas(tmp_path: Path) -> None:

@@ -41,13 +41,3 @@ def test_what_a_size_and_a_share_come_to(plan: object) -> None:
         str(refused.exception)
         == f"memory_size = {most + 1}: expected at most {most}, the training instances of all tasks"
     )
-
-
-def test_the_trials_of_a_search_hold_as_many_as_its_bounds_say(plan: object) -> None:
-    assert callable(plan)
-    search = 'search=OptunaSearch({"memory_size": IntDistribution(10, 200)}, n_trials=3)'
-    Path("space.py").write_text(
-        "from clops_sweep import IntDistribution, OptunaSearch, RunConfig, SearchSpace\n"
-        f'SPACE = SearchSpace("s", RunConfig(dataset="synthetic", strategy="er"), {search})\n'
-    )
-    assert "memory of er on synthetic, class_il: 10 to 200 of " in plan().stdout

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-
-from clops_sweep.data.preparing.prepare import data_hash
-from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
-from clops_sweep.store.run_store import RunStore
-from tests.cli.documented import documented
-from tests.helpers.stores import write_finished
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Tables = Callable[..., dict[str, pa.Table]]
@@ -25,37 +17,6 @@ from clops_sweep import RunConfig, SearchSpace
 
 SPACE = SearchSpace(name="own", base=RunConfig(), seeds=range(1))
 """
-
-
-def test_packages_of_the_user_s_own_are_left_alone(
-    in_turn: Command, tmp_path: Path, prepared_root: Path, finished_tables: Tables
-) -> None:
-    """Whatever a user's packages are called: those of this one are imported under its own name."""
-    (tmp_path / "space.py").write_text(SPACE)
-    for name in ("analysis", "search_spaces"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text('raise RuntimeError("the user\'s own")\n')
-        own = subprocess.run([sys.executable, "-c", f"import {name}"], cwd=tmp_path, capture_output=True, text=True)
-        assert "the user's own" in own.stderr
-
-    content = data_hash("synthetic", prepared_root=prepared_root)
-    assert content is not None
-    store = RunStore(tmp_path / "results")
-    for request in all_requests(load_spaces(tmp_path / "space.py")):
-        run_id = request.config.run_id(content)
-        write_finished(store, run_id, finished_tables(run_id, request.config))
-    commands = (
-        ["report", "space.py", "--json"],
-        ["claims"],
-        ["new", "mine.py", "--from", "paper"],
-        ["plan", "mine.py"],
-    )
-    done = in_turn(*commands, PYTHONPATH=str(tmp_path))
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
-    printed, _ = json.JSONDecoder().raw_decode(done.stdout)
-    assert set(printed) == documented("report")
-    assert Path(printed["report"]) == tmp_path / "results" / "report" / "space" / "index.html"
-    assert Path(printed["report"]).is_file()
 
 
 def test_the_report_of_a_launch_shows_what_it_asks_for(in_turn: Command, tmp_path: Path) -> None:

@@ -55,16 +55,6 @@ def test_delete_asks_before_it_deletes(store: RunStore) -> None:
     assert RunStore(store.uri).statuses() == {}
 
 
-def test_what_cannot_be_deleted_is_one_sentence(store: RunStore, tmp_path: Path) -> None:
-    for results, where, why in (
-        (store.uri, "seed > 5", f"where 'seed > 5': matches no run in {store.uri}"),
-        (store.uri, "sed > 5", "condition 'sed > 5': there is no column 'sed' (did you mean 'seed'?)"),
-        (tmp_path / "absent", "seed > 5", f"results {tmp_path / 'absent'}: there is no such folder"),
-    ):
-        assert refused("delete", results, "--where", where, "--yes") == why
-    assert len(store.statuses()) == 3
-
-
 def test_merge_copies_runs(store: RunStore, tmp_path: Path, finished_tables: Tables) -> None:
     other = written(tmp_path / "other", range(2, 6), finished_tables)
     assert ask("merge", store.uri, other.uri).output == f"3 runs copied into {store.uri}\n"

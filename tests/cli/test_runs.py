@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-import torch
 from click.testing import CliRunner, Result
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash, open_frames
-from clops_sweep.errors import DamagedStore, UsageError
+from clops_sweep.errors import UsageError
 from clops_sweep.execution.rerun import differences
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
@@ -26,7 +24,7 @@ from clops_sweep.learning.result import RunResult
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 from tests.cli.documented import documented
-from tests.helpers.stores import record_result, write_failed, write_finished
+from tests.helpers.stores import record_result, write_failed
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -178,44 +176,3 @@ def test_numbers_of_another_device_are_compared_to_a_tolerance(
     assert (close.exit_code, close.output.splitlines()[-1]) == (0, "metrics and R equal the stored ones to 0.001")
     far = ask("rerun", run_id, "--verify", "--device", "cpu", "--tolerance", "0.00001")
     assert (far.exit_code, far.output.count("differs")) == (1, 1)
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a PyTorch that can use no GPU")
-def test_a_gpu_that_is_asked_for_and_not_there(ask: Callable[..., Result], tmp_path: Path, prepared_root: Path) -> None:
-    config = RunConfig(epochs_per_task=1, strategy="finetune")
-    run_id = write_failure(RunStore(tmp_path), config, "OSError: no", prepared_root)
-    refused = ask("rerun", run_id, "--device", "cuda")
-    assert isinstance(refused.exception, UsageError)
-    said = f"--device cuda: PyTorch {torch.__version__} can use no GPU here; leave it out to compute on CPUs"
-    assert str(refused.exception) == said
-
-
-def test_a_part_that_holds_something_else_is_damaged(
-    ask: Callable[..., Result], tmp_path: Path, finished_tables: Tables
-) -> None:
-    for letter in "ab":
-        write_finished(RunStore(tmp_path), letter * 24, finished_tables(letter * 24, RunConfig()))
-    first, second = sorted((tmp_path / "runs").iterdir())
-    shutil.copy(first, second)
-    for arguments in (("show", "bbb"), ("rerun", "bbb"), ("status",)):
-        refused = ask(*arguments)
-        assert isinstance(refused.exception, DamagedStore)
-        assert "its bytes are not those that were written there; a launch sets it aside" in str(refused.exception)
-
-
-def test_a_report_that_cannot_be_written_does_not_make_a_sweep_fail(
-    ask: Callable[..., Result], tmp_path: Path, prepared_root: Path, finished_tables: Tables
-) -> None:
-    (tmp_path / "space.py").write_text(
-        "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace('one', RunConfig(), seeds=[0])\n"
-    )
-    found = data_hash("synthetic", prepared_root=prepared_root)
-    assert found is not None
-    run_id = RunConfig().run_id(found)
-    write_finished(RunStore(tmp_path), run_id, finished_tables(run_id, RunConfig()))
-    (tmp_path / "report").write_text("a file in the way")
-    done = ask(str(tmp_path / "space.py"))
-    assert (done.exit_code, done.exception) == (0, None)
-    assert "clops-sweep: no report: report folder" in done.stderr
-    refused = ask("report", str(tmp_path / "space.py"))
-    assert isinstance(refused.exception, UsageError)

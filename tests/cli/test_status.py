@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +15,6 @@ from click.testing import CliRunner
 from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash
-from clops_sweep.errors import UsageError
 from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import write_finished
@@ -76,16 +73,3 @@ def test_watch_follows_a_sweep_until_nothing_is_pending(
     monkeypatch.setattr("clops_sweep.cli.commands.time.sleep", one_more)
     counts = re.findall(r"2 runs asked for, (\d) finished", said("space.py", "--watch"))
     assert counts == ["0", "1", "2"]
-
-
-def test_watch_prints_no_json(store: RunStore) -> None:
-    with pytest.raises(UsageError, match=r"^--watch and --json are both given"):
-        CliRunner().invoke(command, ["status", "--watch", "--json"], standalone_mode=False, catch_exceptions=False)
-
-
-@pytest.mark.parametrize(("options", "status"), [((), 130), (("--stop-status", "75"), 75), (("--stop-status=7",), 7)])
-def test_an_interrupt_before_the_options_are_read_has_their_exit_status(options: tuple[str, ...], status: int) -> None:
-    program = "import clops_sweep.cli.command as it\nit._main = lambda arguments: signal.raise_signal(signal.SIGTERM)\n"
-    command_line = [sys.executable, "-c", f"import signal\n{program}it.main()", "space.py", *options]
-    done = subprocess.run(command_line, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (status, "interrupted\n")

@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,11 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_frames, update_report
-from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
-from clops_sweep.experiment.plugins.registry import NETWORKS
-from clops_sweep.experiment.spaces.selection import load_plugins
 from clops_sweep.store.run_store import RunStore
 from tests.cli.documented import documented
 from tests.data.declared_files import declare, forget
@@ -109,17 +105,6 @@ def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]]
     assert "not met" in page.read_text()
 
 
-def test_the_example_of_the_page_runs(made: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, (run_id, *_) = made
-    page = (Path(__file__).parents[2] / "docs" / "update_report.md").read_text()
-    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(folder / "prepared"))
-    names: dict[str, Any] = {}
-    exec(block.replace("11c2d63a", run_id).replace('"sex", "age"', '"sex"'), names)
-    assert names["report"].html().startswith("<!DOCTYPE html>")
-
-
 def test_the_same_from_python(made: tuple[Path, list[str]]) -> None:
     folder, (one, other, *_) = made
     report = update_report(folder / "results", one, against=other, criteria=Criteria(max_flips=1.0))
@@ -150,23 +135,6 @@ def test_bad_criteria(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path, li
         raise ask(made[1][0], "--criteria", file).exception or AssertionError
 
 
-@pytest.mark.parametrize(
-    ("run", "arguments", "said"),
-    [
-        (0, ["--groups", "age"], "prepared without a column 'age'; it has sex"),
-        (0, ["--groups", "sex,"], "expected names of columns with commas"),
-        (2, [], "predictions were not stored; .* --keep predictions"),
-        (0, ["--criteria", "nowhere.toml"], "nowhere.toml"),
-        (0, ["--criteria", "/dev/zero"], "/dev/zero: is a device"),
-        (0, ["--output", "."], r"\.: it is a folder; expected the name of an HTML file"),
-        (0, ["--against", "nothing"], "no run of"),
-    ],
-)
-def test_bad_input(made: tuple[Path, list[str]], ask: Ask, run: int, arguments: list[str], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        raise ask(made[1][run], *arguments).exception or AssertionError
-
-
 def test_runs_of_different_data_are_refused(made: tuple[Path, list[str]], tmp_path: Path) -> None:
     folder, (one, *_) = made
     shutil.copytree(folder / "results", tmp_path / "results")
@@ -181,29 +149,3 @@ def test_runs_of_different_data_are_refused(made: tuple[Path, list[str]], tmp_pa
     write_finished(store, other, {**tables, "runs": renamed[0], "predictions": renamed[1]})
     with pytest.raises(UsageError, match="different data"):
         update_report(store.uri, other, against=one)
-
-
-def test_criteria_are_read_as_they_are_given(tmp_path: Path) -> None:
-    file = tmp_path / "limits.toml"
-    file.write_text("max_flips = 0.02\nmin_group_accuracy = 0.5\n[min_specificity]\nAF = 0.9\n")
-    assert read_criteria(file) == Criteria(max_flips=0.02, min_group_accuracy=0.5, min_specificity={"AF": 0.9})
-
-
-def test_the_file_that_declares_a_network_is_named(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path) -> None:
-    (tmp_path / "nets.py").write_text(
-        "from torch import nn\nfrom clops_sweep import network\n\n@network('forgotten')\n"
-        "def forgotten(c, s, o):\n    return nn.Sequential(nn.Flatten(), nn.Linear(c * s, o))\n"
-    )
-    load_plugins(tmp_path / "nets.py")
-    config = RunConfig(dataset="clinic", network="forgotten", strategy="finetune", epochs_per_task=1, batch_size=8)
-    frames = open_frames("clinic", prepared_root=made[0] / "prepared")
-    run_id = config.run_id(frames.data_hash)
-    result = ContinualRun(config, frames, keep_predictions=True).run()
-    store = RunStore(made[0] / "results", keep=["predictions"])
-    record_result(store, {run_id: config}, result, lambda config: frames.data_hash, {"device": "cpu"})
-    NETWORKS.forget("forgotten")
-    error = ask(run_id, "--groups", "sex").exception
-    option = ["--plugins", str(tmp_path / "nets.py")]
-    assert str(error).startswith(f"run {run_id}: network 'forgotten' is not registered; expected --plugins ")
-    assert " ".join(option) in str(error)
-    assert ask(run_id, "--groups", "sex", *option).exit_code == 0

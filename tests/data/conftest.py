@@ -34,11 +34,6 @@ def mitbih(data_root: Path, prepared_root: Path) -> PreparedSet:
     return prepared
 
 
-@pytest.fixture(scope="session")
-def mitbih_frames(mitbih: PreparedSet) -> FrameSet:
-    return open_frames("mitbih", prepared_root=mitbih.folder.parent)
-
-
 @pytest.fixture
 def write_mitbih_record() -> WriteRecord:
     return published_formats.write_mitbih_record

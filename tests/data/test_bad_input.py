@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.data.published.chapman_files import read_csv, read_diagnostics
 from clops_sweep.errors import UsageError
 from tests.data.published_formats import (
     chapman_csv,
@@ -58,12 +55,6 @@ def test_cardiology_episodes(tmp_path: Path, episodes: list[tuple[int, int, str]
     _fails("cardiology", tmp_path, rf"ab_0001_grp3\.episodes\.json: {says}")
 
 
-@pytest.mark.parametrize(("samples", "says"), [(0, "holds no sample"), (5999, "holds 11,998 bytes")])
-def test_cardiology_signals_of_another_length(tmp_path: Path, samples: int, says: str) -> None:
-    write_ecg(tmp_path / "data" / "cardiology", "ab_0001", [(1, 6000, "NSR")], samples=samples)
-    _fails("cardiology", tmp_path, rf"ab_0001\.ecg: {says}")
-
-
 def test_a_flat_line_is_told_of_the_file_that_holds_it(tmp_path: Path) -> None:
     write_ecg(tmp_path / "data" / "cardiology", "ab_0001", [(1, 6000, "NSR")])
     signal = tmp_path / "data" / "cardiology" / "ab_0001.ecg"
@@ -105,24 +96,6 @@ def test_cardiology_files_that_do_not_belong_together(tmp_path: Path) -> None:
     write_ecg(folder, "ab_0001", [(1, 6000, "NSR")])
     write_ecg(folder / "again", "ab_0001", [(1, 6000, "NSR")])
     _fails("cardiology", tmp_path, "record 'ab_0001' is there twice")
-
-
-def test_cardiology_labels_and_frames(tmp_path: Path) -> None:
-    folder = tmp_path / "data" / "cardiology"
-    for name in ("ab_0001", "ab_0002", "cd_0001", "ef_0001"):
-        write_ecg(
-            folder, name, [(1, 256, "AFL"), (257, 512, "SUDDEN_BRADY"), (513, 600, "AVB_TYPE2"), (601, 6000, "VT")]
-        )
-    manifest = _prepare("cardiology", tmp_path).manifest
-    assert manifest.patient_names == ("ab", "cd", "ef")
-    assert manifest.dropped == {"rhythm SUDDEN_BRADY": 4}
-    frames = open_frames("cardiology", prepared_root=tmp_path / "prepared")
-    # 6000 samples hold 23 frames; the one from sample 513 is AVB although most of it is VT
-    assert [frames.classes[code] for code in frames.labels[:3]] == ["AFIB", "AVB", "VT"]
-    assert len(frames) == 4 * 22
-    raw = np.fromfile(folder / "ab_0001.ecg", "<i2")[512:768].astype(float)
-    # every 625th of 2500 interpolated samples equals every 64th of 256
-    np.testing.assert_allclose(frames.signal(np.array([1]))[0, ::625], raw[::64], atol=2**-8)
 
 
 def test_chapman_tables_and_numbers(tmp_path: Path) -> None:
@@ -172,35 +145,6 @@ def test_chapman_drops_and_counts_leads_with_nan(tmp_path: Path) -> None:
     assert manifest.frames == 33 * 12 - 2
 
 
-def test_chapman_amplitudes_that_no_recorder_writes(tmp_path: Path) -> None:
-    path = tmp_path / "MUSE_20180110_100000_0000.csv"
-    values = noise(1, shape=(5000, 12)) / 8
-    values[7, 3] = -159_900
-    np.savetxt(path, values, fmt="%.6g", delimiter=",")
-    assert read_csv(path)[3, 7] == -159_900
-    for number in ("1e39", "1e400", "inf", "-160000"):
-        path.write_text("\n".join(",".join(["-1", number] * 6) for _ in range(5000)))
-        with pytest.raises(
-            UsageError, match=rf"{path}: holds .* microvolt, and the recorder's 16 bits end at 159,908; d"
-        ):
-            read_csv(path)
-
-
-def test_a_damaged_table_of_diagnoses_is_one_sentence(tmp_path: Path) -> None:
-    write_diagnostics(tmp_path, [(f"MUSE_20180110_{number**3 % 999983:06d}_0000", "SB") for number in range(400)])
-    path = tmp_path / "Diagnostics.xlsx"
-    whole, said = path.read_bytes(), []
-    for place in range(0, len(whole), 100):
-        path.write_bytes(whole[:place] + b"\xa5" * 50 + whole[place + 50 :])
-        try:
-            read_diagnostics(path)
-        except UsageError as problem:
-            said.append(str(problem))
-    assert len(said) > len(whole) / 200
-    sentence = re.compile(rf"{path}: (not a readable xlsx table \(\w+\)|.* missing); .*")
-    assert all(sentence.fullmatch(problem) for problem in said)
-
-
 def test_the_real_chapman_file(data_root: Path, tmp_path: Path) -> None:
     prepare("chapman", prepared_root=tmp_path, data_root=data_root, workers=1, on_error="skip")  # one of 10,646 records
     frames = open_frames("chapman", prepared_root=tmp_path)
@@ -243,19 +187,6 @@ def test_physionet2020_records(tmp_path: Path) -> None:
     assert [record for record, _ in skipped] == ["A0001"]
 
 
-@pytest.mark.parametrize("dead", [5, -32768])
-def test_a_record_skipped_for_one_lead_is_left_out_as_a_whole(tmp_path: Path, dead: int) -> None:
-    physionet2020(tmp_path / "data")
-    signal = np.where(np.arange(12)[:, None] == 4, dead, noise(1, shape=(12, 5000))).astype(np.int16)
-    write_challenge_record(tmp_path / "data" / "cpsc2018", "A0001", "AF", signal)
-    prepared = _prepare("physionet2020", tmp_path, on_error="skip")
-    assert [record for record, _ in prepared.manifest.skipped] == ["A0001"]
-    assert prepared.manifest.dropped == {}
-    index = pd.read_parquet(prepared.folder / "index.parquet")
-    assert "A0001" not in set(index["record"])
-    assert index.groupby("lead", observed=True)["record"].nunique().unique().tolist() == [17]
-
-
 def test_ptbxl_rows(tmp_path: Path) -> None:
     ptbxl(tmp_path / "data")
     table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
@@ -276,43 +207,6 @@ def test_ptbxl_rows(tmp_path: Path) -> None:
     frames_of = prepare("ptbxl", prepared_root=tmp_path, data_root=tmp_path / "data", workers=1).manifest
     assert "28" in frames_of.patient_names
     assert "recording 4" in frames_of.patient_names
-
-
-def test_ptbxl_tables_that_were_damaged(tmp_path: Path) -> None:
-    ptbxl(tmp_path / "data")
-    folder = tmp_path / "data" / "ptbxl"
-    database, statements = folder / "ptbxl_database.csv", folder / "scp_statements.csv"
-    whole, explained = database.read_text(), statements.read_text()
-    first = whole.splitlines()[1]
-    for table, content, says in (
-        (
-            database,
-            whole[: whole.index("records500", 500) - 3],
-            "has 4 instead of 5 cells, as in a truncated or damaged",
-        ),
-        (database, whole + "99999\n", "the row that ends in line 32 has 1 instead of 5 cells"),
-        (database, whole.replace("{'NORM'", "x" * 150_000 + "{'NORM'", 1), r"not a readable table \(field larger than"),
-        (database, whole.splitlines()[0] + "\n", "the table has no rows; download it again"),
-        (database, "", "column 'ecg_id' is missing"),
-        (database, f"{whole}{first}\n", "record '1' is listed twice; keep one of the rows"),
-        (statements, explained[: explained.index("LVH") + 5], "has 2 instead of 4 cells"),
-        (
-            statements,
-            explained.replace("HYP", "HPY"),
-            "diagnostic_class 'HPY' of 'LVH' is unknown, expected one of CD, ",
-        ),
-    ):
-        table.write_text(content)
-        _fails("ptbxl", tmp_path, rf"{table}: .*{says}")
-        database.write_text(whole)
-        statements.write_text(explained)
-    statements.write_text("".join(line for line in explained.splitlines(True) if not line.startswith("NDT")))
-    _fails(
-        "ptbxl", tmp_path, r"ptbxl_database\.csv: scp_codes of 5 has 'NDT', which scp_statements\.csv does not explain"
-    )
-    database.write_text(f"{whole}{first}\n")
-    statements.write_text(explained)
-    assert [record for record, _ in _prepare("ptbxl", tmp_path, on_error="skip").manifest.skipped] == ["1"]
 
 
 def test_integer_frames_are_the_publishers_integers(tmp_path: Path) -> None:

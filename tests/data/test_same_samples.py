@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import shutil
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pandas as pd
 import pytest
 
 from clops_sweep.data.files.hashes import file_sha256
-from clops_sweep.data.files.wfdb_records import load_wfdb
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.preparing.verify import verify
@@ -114,25 +112,6 @@ def test_it_is_noticed_whatever_the_labels_the_caps_and_the_order_of_leads(tmp_p
         _prepare("physionet2020", tmp_path)
 
 
-def test_recordings_of_one_patient_are_no_exception(tmp_path: Path) -> None:
-    folder = published_formats.small_mitbih(tmp_path / "data") / "mitdb"
-    published_formats.write_mitbih_record(folder, "201", published_formats.BY_RHYTHM)
-    _copied(folder, "201", "202", (".hea", ".dat", ".atr"))
-    with pytest.raises(UsageError, match=r"202\.dat: holds the same samples as \S+201\.dat"):
-        _prepare("mitbih", tmp_path)
-
-
-def test_recordings_without_a_usable_frame_are_only_dropped(tmp_path: Path) -> None:
-    published_formats.chapman_wfdb(tmp_path / "data")
-    folder = tmp_path / "data" / "chapman" / "WFDBRecords" / "01" / "010"
-    for name in ("JS90001", "JS90002"):
-        write_challenge_record(folder, name, "426177001", np.full((12, 5000), 7, np.int16))
-    manifest = _prepare("chapman", tmp_path).manifest
-    assert manifest.skipped == ()
-    assert manifest.dropped == {"flat line": 24}
-    assert _problems("chapman", tmp_path) == ()
-
-
 def _rows(table: Path) -> list[list[str]]:
     with open(table, newline="") as file:
         return list(csv.reader(file))
@@ -159,16 +138,6 @@ def test_ptbxl_is_published_with_such_recordings_which_are_kept_and_noted(tmp_pa
     skipped = _prepare("ptbxl", tmp_path, on_error="skip", anew=True).manifest
     assert [record for record, _ in skipped.skipped] == ["3", "30"]
     assert (skipped.notes, skipped.frames) == ((), 28 * 24)
-
-
-def test_one_file_in_two_rows_is_refused_where_two_files_are_not(tmp_path: Path) -> None:
-    published_formats.ptbxl(tmp_path / "data")
-    table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
-    rows = _rows(table)
-    _write_rows(table, [*rows, ["99", "98.0", *rows[5][2:]]])
-    with pytest.raises(UsageError, match=r"00005_hr\.dat: is the signal file of two records, '5' and '99'; keep one"):
-        _prepare("ptbxl", tmp_path)
-    assert [record for record, _ in _prepare("ptbxl", tmp_path, on_error="skip").manifest.skipped] == ["99"]
 
 
 def test_the_real_ptbxl_has_four_of_them(data_root: Path, prepared_root: Path) -> None:
@@ -234,25 +203,3 @@ def test_swapped_recordings_are_noticed_by_what_the_publisher_says_of_them(tmp_p
     problems = _problems("mitbih", tmp_path)
     assert {Path(problem.split(": ")[0]).name for problem in problems} == {"102.hea", "102.dat", "104.hea", "104.dat"}
     assert all(problem.endswith("its SHA-256 is not the publisher's; download it again") for problem in problems)
-
-
-def test_signals_of_another_format_with_the_same_samples(tmp_path: Path) -> None:
-    folder = published_formats.small_mitbih(tmp_path / "data") / "mitdb"
-    wfdb = load_wfdb()
-    with warnings.catch_warnings():  # wfdb uses deprecated functions of pandas
-        warnings.simplefilter("ignore")
-        stored = wfdb.rdrecord(str(folder / "103"), physical=False).d_signal
-        wfdb.wrsamp(
-            "140",
-            fs=360,
-            units=["mV"] * 2,
-            sig_name=["MLII", "V1"],
-            d_signal=stored,
-            fmt=["16"] * 2,
-            adc_gain=[100.0] * 2,
-            baseline=[0] * 2,
-            write_dir=str(folder),
-        )
-    shutil.copy(folder / "103.atr", folder / "140.atr")
-    with pytest.raises(UsageError, match=r"140\.dat: holds the same samples as \S+103\.dat"):
-        _prepare("mitbih", tmp_path)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import runpy
 from pathlib import Path
 
 import pytest
 
-from clops_sweep.data.source_code import _statements, code_hash
+from clops_sweep.data.source_code import code_hash
 from clops_sweep.experiment.spaces.local_modules import importable
 
 TEXT = """
@@ -104,9 +103,3 @@ def test_a_function_without_a_file_has_one_too() -> None:
     names: dict[str, object] = {}
     exec("def f(x):\n    return x + 1\ndef g(x):\n    return x + 2", names)
     assert code_hash(names["f"]) != code_hash(names["g"])
-
-
-@pytest.mark.parametrize("text", [TEXT, "é = 'ß'; b = '''ü\n\x0c\x0bß'''; c = [\n'é',\n]\n@b\ndef d(): 'é'", "a = 1"])
-def test_the_text_of_a_statement_is_what_python_takes_for_it(text: str) -> None:
-    expected = [ast.get_source_segment(text, node) for node in ast.parse(text).body]
-    assert [statement.text for statement in _statements(text)] == expected

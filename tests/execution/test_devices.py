@@ -87,15 +87,6 @@ def test_a_device_that_is_asked_for_is_taken(machine: Machine) -> None:
     assert choose(asked, Resources(device="gpu"), (), 1).words.startswith("gpu, as requested; a trial takes 1 GPU")
 
 
-def test_without_a_gpu_runs_are_computed_on_cpus(machine: Machine) -> None:
-    machine.gpus, asked = [], machine.asked({"network": "mlp"})
-    assert choose(asked, Resources(), (), 1).words == "cpu; this machine has no GPU"
-    machine.hidden = 2
-    assert choose(asked, Resources(), (), 1).words.startswith("cpu; 2 GPUs stay idle: PyTorch ")
-    elsewhere = choose(asked, Resources(address="auto", device="gpu"), (), 99)  # its GPUs may come later
-    assert (elsewhere.resources.gpus_per_trial, elsewhere.resources.lockstep) == (1, 40)
-
-
 def test_one_kind_of_device_per_search_space(machine: Machine, finished_tables: Tables) -> None:
     asked, ids = machine.asked(), {}
     for number, device in enumerate(("cpu", "cuda", None)):
@@ -117,18 +108,3 @@ def test_one_kind_of_device_per_search_space(machine: Machine, finished_tables: 
     machine.gpus = []
     with pytest.raises(UsageError, match=r"computed on GPUs, and PyTorch .* cannot use a GPU here"):
         choose(asked, Resources(), ids["cuda"], 1)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"device": "tpu"},
-        {"device": "cpu", "gpus_per_trial": 1},
-        {"nice": 20},
-        {"nice": 5, "no_ray": True},
-        {"nice": 5, "address": "auto"},
-    ],
-)
-def test_wrong_devices_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(UsageError):
-        Resources(**wrong)  # type: ignore[arg-type]

@@ -7,17 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from ray._common.utils import get_system_memory
 from ray._private.utils import get_used_memory
 
 from clops_sweep import RunConfig
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.experiment.columns import config_row
-from clops_sweep.experiment.spaces.search_space import load_spaces
-from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import SCHEMAS
 from tests.helpers.launching import (
     ALL_METRICS,
     ONE_WORKER,
@@ -29,7 +24,6 @@ from tests.helpers.launching import (
     runs_alone,
 )
 from tests.helpers.preloaded import Preloaded
-from tests.helpers.stores import write_failed
 
 Launch = Callable[..., Sweep]
 
@@ -131,21 +125,6 @@ def test_failed_runs_are_taken_up_again(
     for name, frame in alone.items():
         found = pd.read_parquet(results / name)
         assert_equal(name, _of(found, recorded), _of(frame, recorded))
-
-
-def test_failed_runs_are_left_alone_unless_asked_for(
-    launch: Launch, commands: Preloaded, tmp_path: Path, prepared_root: Path
-) -> None:
-    config = next(load_spaces(tmp_path / "space.py")[0].requests()).config
-    key = config.data_key
-    frames = open_frames(key.dataset, prepared_root=prepared_root, **key.view)
-    run_id = config.run_id(frames.data_hash)
-    row = {"run_id": run_id, **config_row(config), "status": "failed", "error": "ValueError: no"}
-    table = pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], schema=SCHEMAS["runs"])
-    write_failed(RunStore(tmp_path / "results"), run_id, table)
-    left = launch("space.py", "--limit", "1", "--no-report", script=commands)
-    assert left.wait() == 1
-    assert left.output.startswith("nothing is pending: 1 run asked for, 0 finished, 0 pending, 1 failed")
 
 
 DELICATE = """

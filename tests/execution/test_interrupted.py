@@ -22,7 +22,6 @@ from tests.helpers.launching import (
     assert_same,
     listeners,
     runs_alone,
-    wait_for,
 )
 from tests.helpers.preloaded import Preloaded
 
@@ -85,57 +84,6 @@ def test_a_run_that_ends_while_the_sweep_is_stopped_is_recorded(
     assert sweep.wait() == 130
     assert "2 runs asked for, 1 finished, 1 pending, 0 failed\n" in sweep.output
     assert list(RunStore(tmp_path / "results").statuses().values()) == ["finished"]
-
-
-@pytest.mark.nightly
-def test_sigusr1_to_all_processes_stops_a_sweep_like_ctrl_c(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:
-    """Slurm sends it to every process of a job before it takes the machine away."""
-    sweep = launch("space.py", "--no-report", *ONE_WORKER, script=forked)
-    sweep.read_until("[1/")
-    sweep.interrupt(signal.SIGUSR1)
-    assert sweep.wait() == 130
-    assert sweep.errors == ""
-    assert "stopping: running trials are being checkpointed (Ctrl-C again stops at once)\n" in sweep.output
-    assert sweep.output.splitlines()[-1].startswith("interrupted; resume with: clops-sweep space.py")
-    sweep.wait_until_gone()
-    assert 1 <= len(RunStore(tmp_path / "results").statuses()) < RUNS
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_an_interrupt_while_data_are_prepared(launch: Launch, commands: Preloaded, tmp_path: Path, number: int) -> None:
-    prepared = tmp_path / "prepared"
-    changes = {"CLOPS_PREPARED_ROOT": str(prepared)}
-    sweep = launch(changes=changes) if number == signal.SIGINT else launch(changes=changes, script=commands)
-    wait_for(lambda: list(prepared.glob(".*.partial")), "the preparation")
-    sweep.interrupt(number)
-    assert sweep.wait() == 130
-    assert (sweep.output, sweep.errors.strip()) == ("", "interrupted")
-    sweep.wait_until_gone()
-    assert list(prepared.iterdir()) == []
-
-
-WHILE_DRAWING = """
-import signal
-import time
-from clops_sweep.cli import command, report
-
-def drawing(*arguments, **options):
-    signal.raise_signal({number})
-    time.sleep(60)
-
-report.render = drawing
-command.main()
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_an_interrupt_while_the_report_is_drawn(
-    launch: Launch, commands: Preloaded, tmp_path: Path, number: int
-) -> None:
-    RunStore(tmp_path / "results").open_for_writing()
-    sweep = launch("report", "space.py", script=commands, program=WHILE_DRAWING.format(number=int(number)))
-    assert sweep.wait() == 130
-    assert sweep.errors.strip() == "interrupted"
 
 
 @pytest.mark.nightly

@@ -157,14 +157,3 @@ def test_a_killed_worker_loses_the_run_that_it_was_in_and_not_its_job(
     assert sorted(found["runs"]["seed"]) == list(range(RUNS))
     some = sorted({lost.seed, done[-1], RUNS - 1})
     assert_counted_like_fine_tuning(found, runs_alone(counted.configs(some), prepared_root))
-
-
-@pytest.mark.nightly
-def test_a_dead_process_of_ray_is_said(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:
-    sweep = launch("space.py", "--no-report", *ONE_WORKER, script=forked)
-    sweep.read_until("[1/")
-    for number, command in sweep.processes().items():
-        if "/raylet/raylet " in command:
-            kill(number)
-    sweep.read_until("the scheduler of the Ray cluster, at 127.0.0.1:")
-    _whole(tmp_path / "results")

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
-from clops_sweep.errors import UsageError
-from clops_sweep.execution.plugins import packed_plugins
-from clops_sweep.experiment.plugins.registry import NETWORKS
 from tests.helpers.launching import Sweep
 
 Launch = Callable[..., Sweep]
@@ -43,23 +38,6 @@ def test_the_example_runs_and_can_be_repeated(attach: Launch, clops_sweep: Comma
     assert set(runs["backend"]) == {"torch"}
     again = clops_sweep("rerun", runs.loc["clops", "run_id"], "--verify", "--plugins", "my_network.py")
     assert again.returncode == 0, again.stdout + again.stderr
-
-
-def test_the_contract_suite_is_where_the_page_says() -> None:
-    names: dict[str, object] = {}
-    exec(CONTRACT, names)
-    assert callable(names["test_contract"])
-    assert callable(names["check_network"])
-
-
-def test_one_that_cannot_be_handed_to_workers_is_named() -> None:
-    lock = threading.Lock()
-    sentence = r"^network 'mine' cannot be sent to workers \(TypeError: cannot pickle '_thread.lock' object\); create"
-    with (
-        NETWORKS.temporarily("mine", lambda channels, samples, outputs: lock),
-        pytest.raises(UsageError, match=sentence),
-    ):
-        packed_plugins()
 
 
 def test_one_that_cannot_be_trained_is_refused_before_ray_starts(clops_sweep: Command, tmp_path: Path) -> None:

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import pickle
 import re
-import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pandas as pd
 import pytest
 
 from clops_sweep import RunConfig
-from clops_sweep.errors import UsageError
 from clops_sweep.execution.plugins import packed_plugins
-from clops_sweep.execution.reports import bounded
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.experiment.spaces.search_space import load_spaces
-from tests.helpers.launching import ATTACHED, ONE_WORKER, Counted, Sweep, comparable, runs_alone
+from tests.helpers.launching import ATTACHED, ONE_WORKER, Sweep, comparable, runs_alone
 from tests.helpers.preloaded import Preloaded
 
 Launch = Callable[..., Sweep]
@@ -186,19 +180,6 @@ def test_a_run_that_hangs_is_found_among_those_in_lockstep(
     assert re.search(r'harmful\.py", line \d+ in sleeps\b', said)
 
 
-@pytest.mark.nightly
-def test_results_that_are_deleted_in_mid_sweep_are_not_half_made_again(attach: Launch, tmp_path: Path) -> None:
-    counted = Counted(tmp_path, runs=4)
-    counted.gate.touch()
-    sweep = attach("space.py", "--no-report", workers=2)
-    counted.wait_at_gate(2)
-    shutil.rmtree(tmp_path / "results")
-    counted.gate.unlink()
-    assert sweep.wait() == 1
-    assert f"stopped: results {tmp_path / 'results'}: the folder has gone" in sweep.errors
-    assert not (tmp_path / "results").exists()
-
-
 UNSHIPPABLE = """
 import threading
 from clops_sweep import RunConfig, SearchSpace, acquisition_function
@@ -227,36 +208,6 @@ def test_one_that_cannot_be_handed_to_workers_is_refused_before_any_starts(
     assert not (tmp_path / "results" / ".work" / "logs").exists()
 
 
-def test_one_that_workers_cannot_take_up_fails_whoever_uses_it() -> None:
-    module = ModuleType("only_here")
-    exec("def score(context, rows):\n    return rows\n", vars(module))
-    sys.modules["only_here"] = module
-    try:
-        with ACQUISITION_FUNCTIONS.temporarily("mine", module.score):
-            packed = packed_plugins()["acquisition"]["mine"]
-    finally:
-        del sys.modules["only_here"]
-    unpacked = packed.unpacked()
-    with pytest.raises(
-        RuntimeError, match=r"^acquisition 'mine' cannot be taken up by workers \(ModuleNotFoundError: "
-    ):
-        unpacked.member(None, None)
-
-
-def test_one_that_arrives_as_something_else_fails_whoever_uses_it() -> None:
-    class Luggage:
-        def __call__(self, context: object, rows: object) -> object:
-            return rows
-
-        def __reduce__(self) -> Any:
-            return str, ()
-
-    with ACQUISITION_FUNCTIONS.temporarily("mine", Luggage()):
-        unpacked = packed_plugins()["acquisition"]["mine"].unpacked()
-    with pytest.raises(RuntimeError, match="TypeError: what arrives there cannot be called"):
-        unpacked.member(None, None)
-
-
 def test_modules_beside_a_file_go_with_what_makes_use_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ACQUISITION_FUNCTIONS, "_plugins", dict(ACQUISITION_FUNCTIONS.built_in))
     for number, name in enumerate(("a", "b")):
@@ -279,32 +230,3 @@ def test_modules_beside_a_file_go_with_what_makes_use_of_them(tmp_path: Path, mo
     packed = pickle.dumps(list(packed_plugins()["acquisition"].values()))
     done = subprocess.run([sys.executable, "-c", code], input=packed, capture_output=True, cwd="/", check=False)
     assert done.stdout.decode() == "0 0 0\n1 1 1\n", done.stderr.decode()
-
-
-def test_long_errors_keep_their_beginning_and_their_end() -> None:
-    error = "Traceback (most recent call last):\nValueError: " + 10**6 * "x" + "\nthe end"
-    assert len(bounded(error)) < 21_000
-    assert bounded(error).startswith("Traceback (most recent call last):\nValueError: xxx")
-    assert bounded(error).endswith("x\nthe end")
-    assert bounded("short") == "short"
-
-
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
-def test_a_time_that_no_epoch_can_take_is_refused(
-    clops_sweep: Callable[..., Any], tmp_path: Path, seconds: str
-) -> None:
-    (tmp_path / "space.py").write_text(
-        "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace('s', RunConfig())\n"
-    )
-    done = clops_sweep("space.py", "--epoch-timeout", seconds)
-    assert done.returncode == 2
-    assert f"Invalid value for '--epoch-timeout': '{seconds}': expected a number" in done.stderr
-
-
-def test_a_lock_is_named_where_it_is_packed() -> None:
-    lock = threading.Lock()
-    with (
-        ACQUISITION_FUNCTIONS.temporarily("mine", lambda context, rows: lock),
-        pytest.raises(UsageError, match=r"^acquisition 'mine' cannot be sent to workers \(TypeError: cannot pickle"),
-    ):
-        packed_plugins()

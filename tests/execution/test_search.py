@@ -196,24 +196,6 @@ def test_what_is_said_and_shown(searched: Path, command: Command, record: StudyR
     assert f"search 'tuned': trials {6 - pruned} complete, {pruned} pruned, 0 failed" in status
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (["--where", "seed == 0"], "--where keeps some of a list of runs, and search space 'tuned' has none"),
-        (["--set", "learning_rate=0.1"], "search space 'tuned' searches over 'learning_rate' itself; change its"),
-        (["--set", "epochs_per_task=3"], "search space 'tuned': its study in "),
-        (["--seeds", "3"], "search space 'tuned': its study in "),
-    ],
-)
-def test_options_that_would_make_another_search_of_it(
-    searched: Path, command: Command, options: list[str], sentence: str
-) -> None:
-    refused = command(searched / "space.py", *options)
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.startswith(f"clops-sweep: {sentence}")
-    assert refused.stderr.count("\n") == 1
-
-
 TUNED = """
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn
 

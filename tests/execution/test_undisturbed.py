@@ -90,13 +90,6 @@ def test_a_second_launch_has_nothing_to_do(finished: Sweep, launch: Launch, comm
     assert _parts(finished.folder) == parts
 
 
-def test_more_seeds_mean_the_difference_only(finished: Sweep, launch: Launch, commands: Preloaded) -> None:
-    plan = launch("plan", "space.py", "--seeds", "3", folder=finished.folder, script=commands)
-    assert plan.wait() == 0
-    assert plan.output.splitlines()[0] == "9 runs asked for, 6 finished, 3 pending, 0 failed"
-    assert "finished runs of the" in plan.output
-
-
 def _parts(folder: Path) -> dict[str, int]:
     """Every part of the store and when it was written."""
     return {

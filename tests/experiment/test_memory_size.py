@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from clops_sweep import ContinualRun, RunConfig, SearchSpace
-from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -27,35 +25,6 @@ def test_a_config_has_one_of_the_two(strategy: str) -> None:
         assert config_from_row({"run_id": "r", **config_row(config)}) == config
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"memory_size": 120, "memory_fraction": 0.25}, "memory_size and memory_fraction are both given; expected one"),
-        ({"memory_size": 0}, "memory_size = 0: expected a whole number, at least 1"),
-        ({"memory_size": 2.5}, "memory_size = 2.5: "),
-        ({"memory_size": "many"}, "memory_size = 'many': expected a whole number"),
-    ],
-)
-def test_other_sizes_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        RunConfig(strategy="er", **settings)
-    assert str(refused.value).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("base", "axes"),
-    [
-        ({}, {"memory_size": [100, 200], "memory_fraction": [0.1, 0.2]}),
-        ({}, {"memory_fraction": [0.1, 0.2], "memory_size": [100, 200]}),
-        ({"memory_fraction": 0.1}, {"memory_size": [100, 200]}),
-        ({"memory_size": 100}, {"memory_fraction": [0.1, 0.2]}),
-    ],
-)
-def test_a_grid_does_not_give_both(base: dict[str, Any], axes: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="memory_size and memory_fraction are both given"):
-        SearchSpace("both", RunConfig(strategy="er", **base), axes, seeds=range(2)).requests()
-
-
 def test_a_grid_over_sizes() -> None:
     axes = {"memory_size": [100, 200], "strategy": ["er", "finetune"]}
     configs = [request.config for request in SearchSpace("sizes", RunConfig(), axes, seeds=range(2)).requests()]
@@ -70,12 +39,3 @@ def test_the_memory_holds_so_many_instances_over_all_tasks(strategy: str) -> Non
     config, frames = tiny_config("class_il_union", strategy=strategy, memory_size=7), tiny_frames("class_il_union")
     runs = ContinualRun(config, frames).run().runs
     assert runs["memory_instances"].item() == 7
-
-
-def test_no_more_than_there_are() -> None:
-    frames = tiny_frames("class_il")
-    assert ContinualRun(tiny_config("class_il", strategy="er", memory_size=30), frames)
-    with pytest.raises(
-        UsageError, match=r"^memory_size = 31: expected at most 30, the training instances of all tasks$"
-    ):
-        ContinualRun(tiny_config("class_il", strategy="er", memory_size=31), frames)

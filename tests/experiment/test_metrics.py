@@ -9,7 +9,7 @@ import pytest
 
 from clops_sweep import UsageError, scenario
 from clops_sweep.experiment.columns import RESULTS
-from clops_sweep.experiment.metrics import MEASURES, METRICS, PAPER, headline_of, in_words, metric_named
+from clops_sweep.experiment.metrics import MEASURES, METRICS, headline_of, metric_named
 from clops_sweep.experiment.plugins.registry import SCENARIOS, has_metric, headline
 
 
@@ -28,12 +28,6 @@ def test_every_metric_is_a_column_of_runs_and_has_a_name_of_its_own() -> None:
     assert {it.measure for it in METRICS.values()} == set(MEASURES)
     lower = {name for name, it in METRICS.items() if it.lower_is_better}
     assert lower == {name for name in METRICS if name.endswith("forgetting")}
-
-
-def test_built_in_scenarios_declare_their_headline() -> None:
-    assert headline("class_il_union") == ("balanced_accuracy", "balanced_accuracy_forgetting")
-    for name in ("class_il", "time_il", "domain_il", "of_her_own"):
-        assert headline(name) == PAPER
 
 
 def test_only_tasks_with_classes_of_their_own_have_an_auc_over_classes_seen() -> None:
@@ -57,11 +51,3 @@ def test_a_transfer_is_that_of_the_measure_before_it(forgotten: str) -> None:
 def test_a_headline_that_cannot_be_is_refused(names: Any, forgotten: str) -> None:
     with pytest.raises(UsageError, match="scenario 'hers': headline: "):
         scenario(forgotten, headline=names)
-
-
-def test_a_line_names_the_measure_of_a_transfer_where_it_is_another() -> None:
-    assert in_words({"auc": 0.8, "bwt": -0.04}) == "AUC 0.800, BWT -0.040"
-    values = {"accuracy": 0.8, "accuracy_forgetting": 0.04}
-    assert in_words(values, "mean ") == "mean accuracy 0.800, mean forgetting 0.040"
-    assert in_words({"accuracy": 0.8, "forgetting": 0.04}) == "accuracy 0.800, forgetting of AUC 0.040"
-    assert in_words({"auc": 0.8, "bwt": float("nan")}) == "AUC 0.800"

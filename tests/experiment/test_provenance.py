@@ -95,12 +95,6 @@ def test_what_a_run_does_not_use_is_not_recorded(tmp_path: Path) -> None:
     assert plugin_files(None) == plugin_files(float("nan")) == ()
 
 
-def test_a_file_elsewhere_is_recorded_with_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    assert plugin_files(plugins_of(config_of(tmp_path))) == (f"{tmp_path}/methods.py", f"{tmp_path}/space.py")
-
-
 def test_changed_code_is_named_and_a_changed_search_space_is_not(tmp_path: Path) -> None:
     before = row_of(config_of(tmp_path))
     config_of(tmp_path, SPACE.replace("seeds=[0]", "seeds=range(5)"))
@@ -110,26 +104,6 @@ def test_changed_code_is_named_and_a_changed_search_space_is_not(tmp_path: Path)
     wearable = "dataset 'wearable': its code is no longer what computed 2 stored runs (space.py); under another name"
     found = changed_code([before, before, {**before, "plugins": None}])
     assert [found[0].startswith(wearable), found[1].startswith(tiny), len(found)] == [True, True, 2]
-
-
-def test_where_nothing_more_exact_is_known_the_whole_file_counts(tmp_path: Path) -> None:
-    space = SPACE.replace("BASE =", "acquisition_function('nameless')(lambda context, rows: rows)\nBASE =")
-    before = row_of(config_of(tmp_path, space).replace(acquisition="nameless"))
-    assert changed_code([before]) == []
-    config_of(tmp_path, space.replace("rows: rows", "rows: -rows"))
-    (sentence,) = changed_code([before])
-    assert sentence.startswith("acquisition 'nameless': its code is no longer what computed 1 stored run (space.py)")
-
-
-def test_two_plug_ins_of_one_name_are_both_recorded(tmp_path: Path) -> None:
-    space = SPACE.replace('"flat"', '"tiny"')
-    before = row_of(config_of(tmp_path, space))
-    assert sorted(json.loads(before["plugins"])) == ["by_device", "network tiny", "newest", "tiny", "wearable"]
-    config_of(tmp_path, space, METHODS.replace("WIDTH = 4", "WIDTH = 8"))
-    assert [sentence.partition(":")[0] for sentence in changed_code([before])] == [
-        "dataset 'wearable'",
-        "network 'tiny'",
-    ]
 
 
 def test_a_notebook_has_no_file(tmp_path: Path) -> None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep import OptunaSearch, RunConfig, SearchSpace, scenario
+from clops_sweep import OptunaSearch, RunConfig, SearchSpace
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.experiment.plugins.registry import SCENARIOS
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.experiment.spaces.where import Where
-from clops_sweep.planning.costs import kind_of
 
 GROUPS = ((0, 1, "AFIB"), (3, 4, 5))
 
@@ -62,17 +60,6 @@ def test_what_cannot_be_is_said_in_a_sentence(settings: dict[str, Any], sentence
     assert "\n" not in str(raised.value)
 
 
-def test_groups_are_kept_as_they_are_given() -> None:
-    config = RunConfig(task_classes=[[0.0, np.int64(1), "AFIB"], (3, 4, 5)])
-    assert config.task_classes == GROUPS
-    assert config.replace(scenario="class_il_union", task_classes=((0, 1), (2, 3, 4))).epochs_per_task == 20
-
-
-def test_leads_follow_the_domain() -> None:
-    assert RunConfig(scenario="domain_il").leads == "single"
-    assert RunConfig(scenario="domain_il", domain="site", leads="all").leads == "all"
-
-
 def test_they_are_part_of_the_identity_only_where_a_scenario_lists_them() -> None:
     plain = RunConfig()
     assert plain.replace(domain="site").identity == plain.identity
@@ -115,24 +102,3 @@ def test_a_permutation_of_the_tasks_is_checked_as_far_as_they_are_known() -> Non
     assert asked(scenario="by_ward", task_order=(1, 0))
     with pytest.raises(UsageError, match=r"class_il of synthetic has 2 tasks; expected a permutation of 0..1"):
         asked(task_classes=((0, 1), (2, 3)), task_order=(1, 0, 2))
-
-
-def test_a_scenario_of_ones_own_goes_with_every_data_set_and_has_a_kind() -> None:
-    config = RunConfig(scenario="by_ward", dataset="physionet2020")
-    assert config.epochs_per_task == 20
-    space = SearchSpace("s", config.replace(dataset="synthetic"), seeds=[0])
-    assert not Selection((space,), settings={"dataset": "mitbih"}).left_out
-    site = RunConfig(scenario="domain_il", domain="site").model_dump(mode="json")
-    assert kind_of(site) != kind_of(site | {"domain": "lead"})
-
-
-def test_bad_declarations() -> None:
-    with pytest.raises(UsageError, match="scenario 'class_il' is built in"):
-        scenario("class_il")(lambda frames: None)
-    for options, sentence in (
-        ("domain", "options: expected a mapping from names to options, or a list of names of existing ones"),
-        (3, "options: expected a mapping from names to options"),
-        (["leads"], "option 'leads' has a name that is that of a config field; leave it out"),
-    ):
-        with pytest.raises(UsageError, match=f"^scenario 'x': {sentence}"):
-            scenario("x", options=options)(lambda frames: None)  # type: ignore[arg-type]

@@ -12,11 +12,9 @@ import pandas as pd
 import pytest
 
 from clops_sweep import ContinualRun, RunConfig, Strategy, UsageError
-from clops_sweep.analysis import learning_curves
 from clops_sweep.data.frames import TEST, VALIDATION, FrameSet
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.early_stopping import EarlyStopping
-from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -131,25 +129,6 @@ def test_a_run_without_patience_to_lose_is_the_plain_one() -> None:
     assert plain.runs["epochs_trained"].tolist() == patient.runs["epochs_trained"].tolist() == [3 * EPOCHS]
     assert len(patient.curves) <= len(plain.curves)
     assert config.identity == config.replace(early_stopping=None).identity != config.replace(early_stopping=3).identity
-
-
-def test_curves_of_runs_with_different_epochs_have_a_mean() -> None:
-    configs = [config_of("finetune", early_stopping=1, seed=seed) for seed in range(3)]
-    results = [ContinualRun(config, frames_of("finetune")).run() for config in configs]
-    sizes = [len(result.curves) for result in results]
-    assert len(set(sizes)) > 1, "nothing to see: all runs have the same epochs"
-    record = learning_curves(pd.concat([result.curves for result in results]))
-    assert len(record.blocks) == 3
-    assert np.isfinite(record.mean).all()
-    last = [result.curves.groupby("task", sort=False)["auc"].last().loc[list(record.tasks)] for result in results]
-    np.testing.assert_allclose(record.mean[:, -1], np.mean(last, axis=0))
-
-
-def test_runs_are_computed_alone() -> None:
-    one = config_of("finetune", early_stopping=2)
-    assert lockstep_key(one) != lockstep_key(one.replace(seed=1))
-    with pytest.raises(UsageError, match="runs with early_stopping"):
-        ContinualRun([one, one.replace(seed=1)], frames_of("finetune"))
 
 
 def test_it_is_refused_without_a_validation_set() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from clops_sweep import ContinualRun, Memory, RunConfig, Strategy, native
-from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK, STRATEGIES
-from clops_sweep.learning.learners.backend import make_learner
-from clops_sweep.learning.learners.stacked_learner import can_be_stacked
+from clops_sweep import ContinualRun, Memory, RunConfig, Strategy
+from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.learning.lockstep import computed_alone
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
@@ -46,13 +43,6 @@ def test_a_run_does_not_depend_on_what_it_is_stacked_with(strategy: str) -> None
     np.testing.assert_allclose(part["loss"], alone.curves["loss"], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
-def test_whichever_gpu_it_is() -> None:
-    config = tiny_config("class_il", strategy="clops", epochs_per_task=5, batch_size=5)
-    first, second = run(config, "cuda:0"), run(config, "cuda:1")
-    np.testing.assert_array_equal(second.curves["auc"], first.curves["auc"])
-
-
 @pytest.mark.parametrize("strategy", ["clops", "gem", "mir"])
 def test_a_network_of_ones_own(strategy: str) -> None:
     """Without dropout, which a GPU draws from its own generators: the losses of a CPU, and a CPU's checkpoint."""
@@ -73,53 +63,6 @@ def test_a_network_of_ones_own(strategy: str) -> None:
         np.testing.assert_allclose(resumed.run().curves["loss"], cpu.curves["loss"], rtol=1e-3)
 
 
-class Dropping(nn.Module):
-    """A user's network, recurrent or not; only the latter can be computed for all runs at once."""
-
-    def __init__(self, channels: int, samples: int, outputs: int, *, recurrent: bool = False) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(nn.Conv1d(channels, 8, 15, 5, bias=False), nn.BatchNorm1d(8), nn.ReLU())
-        self.pool, self.recurrent = nn.AdaptiveAvgPool1d(4), nn.LSTM(4, 4, batch_first=True) if recurrent else None
-        self.head = nn.Sequential(nn.Flatten(), nn.Dropout(0.2), nn.Linear(32, outputs))
-
-    def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        hidden = self.pool(self.stem(frames))
-        if self.recurrent is not None:
-            hidden = self.recurrent(hidden)[0]
-        logits: torch.Tensor = self.head(hidden)
-        return logits
-
-
-@pytest.mark.parametrize("strategy", ["clops", "gem", "mir", "er"])
-def test_runs_of_a_network_of_ones_own_at_once(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal to each run alone, and to a CPU that computes them at once, with the same dropout."""
-    with NETWORKS.temporarily("own", Dropping):
-        config = tiny_config("class_il", strategy=strategy, network="own", epochs_per_task=2)
-        configs = [config.replace(seed=seed) for seed in range(4)]
-        together, alone = run(configs, "cuda"), run(configs[2], "cuda")
-        assert set(together.runs["backend"]) == set(alone.runs["backend"]) == {"torch-stacked"}
-        part = together.curves[together.curves["run_id"] == alone.curves["run_id"][0]]
-        np.testing.assert_allclose(part["loss"], alone.curves["loss"], rtol=1e-3)
-        monkeypatch.setattr("clops_sweep.learning.run.make_learner", partial(make_learner, together=True))
-        np.testing.assert_allclose(run(configs, "cpu").curves["loss"], together.curves["loss"], rtol=1e-3)
-
-
-def test_runs_of_a_recurrent_network_one_after_another() -> None:
-    with NETWORKS.temporarily("own", partial(Dropping, recurrent=True)):
-        config = tiny_config("class_il", network="own", epochs_per_task=1)
-        together, alone = run([config, config.replace(seed=1)], "cuda"), run(config, "cuda")
-        assert set(together.runs["backend"]) == {"torch"}
-        part = together.curves[together.curves["run_id"] == alone.curves["run_id"][0]]
-        np.testing.assert_allclose(part["loss"], alone.curves["loss"], rtol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("network", "shape"), [("resnet1d_wang", (12, 100)), ("inception_time", (12, 100)), (PAPER_NETWORK, (1, 2500))]
-)
-def test_built_in_networks_are_computed_at_once(network: str, shape: tuple[int, int]) -> None:
-    assert can_be_stacked(network, shape, 5, {}, torch.device("cuda"))
-
-
 class Replay(Strategy):
     """A loss of three passes with every kind of state."""
 
@@ -138,20 +81,3 @@ class Replay(Strategy):
             loss = loss + 1e-3 * (self.parameters - self.before[1]).square().sum()
         self.memory.offer(batch, losses=self.losses(logits, batch.y))
         return loss
-
-
-def test_a_method_written_as_a_loss_is_that_of_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(native.ENVIRONMENT, "off")
-    with STRATEGIES.temporarily("replay_by_loss", Replay):
-        config = tiny_config("class_il", strategy="replay_by_loss", epochs_per_task=2)
-        cpu, gpu = run(config, "cpu"), run(config, "cuda")
-        frames = tiny_frames("class_il")
-        first = ContinualRun(config, frames, "cuda")
-        for _ in range(3):
-            first.advance()
-        resumed = ContinualRun(config, frames, "cuda")
-        resumed.restore(saved_and_loaded(first.state()))
-        found = resumed.run()
-    assert gpu.runs["backend"].tolist() == ["torch-module"]
-    np.testing.assert_allclose(gpu.curves["loss"], cpu.curves["loss"], rtol=1e-3)
-    np.testing.assert_allclose(found.curves["loss"], gpu.curves["loss"], rtol=1e-4)

@@ -102,26 +102,6 @@ def test_resumed_after_a_task_and_run_to_the_end(strategy: str) -> None:
         assert result_difference(run.result(), resumed.run()) is None
 
 
-@pytest.mark.parametrize("settings", [{"er_storage_order": "top", "er_acquire": True}, {"memory_size": 5}])
-def test_what_replay_stores_and_replays_is_counted_by_instance(settings: dict[str, Any]) -> None:
-    result = ContinualRun(config_of("er", **settings), tiny_frames("time_il")).run()
-    instances, runs = result.instances, result.runs
-    assert instances["stored"].sum() == runs["memory_instances"].item() == settings.get("memory_size", 9)
-    assert instances["times_replayed"].sum() == runs["replayed"].item()
-    assert (instances["s"].notna()).all() == ("er_storage_order" in settings)
-    # two steps per batch except the first; each draws 8 stored instances, or all if fewer
-    assert 0 < runs["replayed"].item() <= 5 * 2 * 8
-
-
-def test_clops_replays_about_a_batch_in_each_step() -> None:
-    config = config_of("clops", acquisition_fraction=0.5, storage_fraction=0.9)
-    result = ContinualRun(config, tiny_frames("time_il")).run()
-    # batches of 6 store 5 each; a step draws 16 of them, or all if fewer, and keeps half
-    assert result.runs["memory_instances"].item() == 6 * 5
-    assert result.runs["replayed"].item() == 2 * sum(min(16, 5 * before) // 2 for before in range(1, 6))
-    assert result.instances["times_replayed"].sum() == result.runs["replayed"].item()
-
-
 def test_plain_replay_is_clops_at_random_in_a_stream_too() -> None:
     replay = config_of("replay")
     clops = config_of("clops", storage_order="random", acquisition="random")

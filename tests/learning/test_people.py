@@ -147,18 +147,3 @@ def test_people_tested_in_every_task_are_evaluated_once_and_stand_in_every_colum
     assert len(found) == 12
     assert found["instances"].tolist() == [1] * 12
     assert found["accuracy"].mean() == pytest.approx(once.runs["test_accuracy"].item())
-
-
-def test_a_group_of_one_class_has_an_accuracy_and_no_auc() -> None:
-    frames = by_time()
-    config = tiny_config("subject_il", strategy="er", split_within="time", people_per_task=1)
-    result = ContinualRun(config, frames, keep_predictions=True).run()
-    first = result.r_matrix[(result.r_matrix["task"] == "Group 1") & (result.r_matrix["split"] == "test")]
-    assert first["auc"].isna().all()
-    assert first["accuracy"].notna().all()
-    assert result.runs["accuracy"].notna().all()
-    assert result.runs["auc"].isna().all()
-    assert first["balanced_accuracy"].tolist() == first["accuracy"].tolist()
-    of_people = patient_bootstrap(result.predictions)
-    for name in ("test_auc", "test_accuracy", "test_balanced_accuracy"):
-        assert of_people[name].value == pytest.approx(result.runs[name].item(), nan_ok=True, abs=1e-9)

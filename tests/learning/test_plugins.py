@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS
-from clops_sweep.learning.process_state import ProcessState
 from clops_sweep.learning.replay.storage import area
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -65,19 +62,6 @@ def test_a_storage_function_that_returns_no_scores_is_named(
             run.run()
 
 
-def test_scores_of_any_type_of_number_rank_alike(frames: FrameSet) -> None:
-    results = []
-    for function in (
-        lambda context, rows: rows.double(),
-        lambda context, rows: rows,
-        lambda context, rows: rows.float().requires_grad_(),
-    ):
-        with ACQUISITION_FUNCTIONS.temporarily("mine", function):
-            results.append(ContinualRun(tiny_config("class_il", acquisition="mine"), frames).run())
-    for result in results[1:]:
-        assert result.curves.equals(results[0].curves)
-
-
 def _spoils(*arguments: object) -> None:
     torch.set_default_dtype(torch.float64)
     torch.set_grad_enabled(False)
@@ -110,39 +94,3 @@ def test_what_a_function_leaves_behind_changes_nothing_of_other_runs_in_lockstep
         found = getattr(together, name)
         found = found[found["run_id"] == own].reset_index(drop=True)
         assert found.astype(str).equals(getattr(alone, name).reset_index(drop=True).astype(str))
-
-
-def test_what_numbers_depend_on_is_put_back() -> None:
-    torch.manual_seed(3)
-    saved = ProcessState()
-
-    def state() -> list[Any]:
-        return [
-            torch.get_default_dtype(),
-            torch.get_default_device(),
-            torch.is_grad_enabled(),
-            torch.get_num_threads(),
-            torch.are_deterministic_algorithms_enabled(),
-            torch.get_float32_matmul_precision(),
-            torch.backends.cudnn.benchmark,
-            torch.get_rng_state().tolist(),
-            random.getstate(),
-            np.random.get_state()[1].tolist(),  # type: ignore[index]  # noqa: NPY002
-            np.geterr(),
-        ]
-
-    before = state()
-    try:
-        _spoils()
-        torch.set_num_threads(before[3] + 1)
-        torch.set_default_device("meta")
-        torch.set_float32_matmul_precision("medium")
-        torch.backends.cudnn.benchmark = not torch.backends.cudnn.benchmark
-        torch.manual_seed(8)
-        random.seed(8)
-        np.random.seed(8)  # noqa: NPY002
-        np.seterr(all="raise")
-    finally:
-        saved.restore()
-    for found, expected in zip(state(), before, strict=True):
-        assert found == expected

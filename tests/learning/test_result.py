@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from clops_sweep import ContinualRun, native
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.result import RunResult
-from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.testing import tiny_config, tiny_frames
 from tests.learning.methods import PAPERS
 
@@ -62,12 +57,6 @@ def test_acquired_instances_are_counted_epoch_by_epoch(
         assert record["times_replayed"].max() <= later * EPOCHS
 
 
-def test_between_two_acquisitions_the_same_instances_are_replayed(run: Run) -> None:
-    instances = run("time_il", acquire_every=2, acquisition="random").instances
-    assert set(instances["times_replayed"] % 2) == {0}
-    assert set(run("time_il", acquisition="random").instances["times_replayed"] % 2) == {0, 1}
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_gem_uses_all_of_a_small_memory_in_every_step(kind: str, run: Run) -> None:
     result = run(kind, strategy="gem")
@@ -77,14 +66,6 @@ def test_gem_uses_all_of_a_small_memory_in_every_step(kind: str, run: Run) -> No
         assert (record.loc[record["stored"], "times_replayed"] == later * steps).all()
     projections = int(result.runs["projections"].item())
     assert 0 < projections <= (TASKS - 1) * steps
-
-
-def test_gem_draws_at_most_256_afresh_in_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clops_sweep.learning.strategies.gem._MEMORY_BATCH", 3)
-    result = ContinualRun(tiny_config("class_il", strategy="gem"), tiny_frames("class_il", tasks=2)).run()
-    first = result.instances[result.instances["task"] == "0-1"]
-    assert first["times_replayed"].sum() == 3 * 4
-    assert first["times_replayed"].nunique() > 2
 
 
 @pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0])
@@ -141,18 +122,6 @@ def test_curves_end_where_r_has_its_rows(strategy: str, kind: str, run: Run) -> 
     assert result.curves["training_task"].tolist() == np.repeat(names, EPOCHS * TASKS).tolist()
 
 
-def test_the_record_names_patients_and_labels(run: Run) -> None:
-    frames = tiny_frames("domain_il")
-    record = run("domain_il").instances
-    for row in record.itertuples():
-        assert row.patient == frames.patient_names[frames.patients[row.instance]]
-        names = [name for name, has in zip(frames.classes, frames.labels[row.instance], strict=True) if has]
-        assert row.label == "+".join(names)
-    classes = tiny_frames("class_il")
-    for row in run("class_il").instances.itertuples():
-        assert row.label == classes.classes[classes.labels[row.instance]]
-
-
 def test_storage_follows_s(run: Run) -> None:
     for order, function in (("top", "area"), ("bottom", "area"), ("top", "squared_area"), ("bottom", "squared_area")):
         instances = run("time_il", storage_order=order, storage_function=function).instances
@@ -174,41 +143,3 @@ def test_a_few_trajectories_are_kept_and_s_is_the_area_under_them(kind: str, run
             assert row.s == pytest.approx((first + second) / 2 + (second + third) / 2, abs=1e-12)
             assert row.beta == third
     assert run(kind, strategy="gem").instances["beta_trajectory"].isna().all()
-
-
-@pytest.mark.parametrize(("name", "taken"), [("skipped", False), ("auc", True), ("seed", True), ("a b", True)])
-def test_columns_of_a_strategy_s_own(name: str, taken: bool) -> None:
-    class Counting(FineTuning):
-        def counts(self) -> dict[str, list[int]]:
-            return {name: [7] * len(self.training.seeds)}
-
-    with STRATEGIES.temporarily("counting", Counting):
-        run = ContinualRun(tiny_config("class_il", strategy="counting"), tiny_frames("class_il"))
-        if taken:
-            with pytest.raises(UsageError, match="cannot be the name of a new column in the table runs"):
-                run.run()
-        else:
-            assert run.run().runs[name].tolist() == [7]
-
-
-def test_seconds_count_everything_that_a_run_takes() -> None:
-    def slow(channels: int, samples: int, outputs: int) -> nn.Module:
-        time.sleep(0.02)
-        return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, outputs))
-
-    frames = tiny_frames("class_il", tasks=2)
-    with NETWORKS.temporarily("slow", slow):
-        config = tiny_config("class_il", strategy="finetune", network="slow", epochs_per_task=1)
-        configs = [config, config.replace(seed=4)]
-        ContinualRun(configs, frames)  # it makes further ones to check the network
-        counted = []
-        for _ in range(5):  # another process may delay the last reading of the clock
-            begun = time.perf_counter()
-            runs = ContinualRun(configs, frames).run().runs
-            whole = time.perf_counter() - begun
-            phases = runs[["seconds_train", "seconds_acquire", "seconds_evaluate"]].sum(axis=1)
-            assert (runs["seconds"] > phases + 0.02).all()
-            counted.append(runs["seconds"].sum() / whole)
-            if counted[-1] > 0.8:
-                break
-    assert 0.8 < max(counted) < 1

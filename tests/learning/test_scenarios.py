@@ -4,7 +4,6 @@ predictions."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,13 @@ import pytest
 import torch
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, roc_auc_score
 
-from clops_sweep import ContinualRun, scenario
+from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances, class_il, class_il_union, domain_il, time_il
+from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances
 from clops_sweep.experiment.metrics import MEASURES, metrics_of
 from clops_sweep.experiment.plugins.registry import SCENARIOS, STRATEGIES
 from clops_sweep.learning.metrics import r_matrix as metrics
 from clops_sweep.learning.metrics.hits import TaskHits
-from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import ContractViolation, check_scenario, tiny_config, tiny_frames
 from tests.learning.methods import PAPERS
@@ -139,22 +137,6 @@ def test_predictions_give_every_measure_of_r(strategy: str, variant: str) -> Non
             assert result.runs[f"test_{name}"].item() == pytest.approx(value, nan_ok=True)
 
 
-def test_what_is_kept_changes_no_number_and_is_in_checkpoints() -> None:
-    kind, _, _ = VARIANTS["pairs"]
-    config, frames = tiny_config(kind, epochs_per_task=1), tiny_frames(kind)
-    without, first = ContinualRun(config, frames), ContinualRun(config, frames, keep_predictions=True)
-    without.advance()
-    first.advance()
-    with pytest.raises(KeyError, match="outputs"):
-        ContinualRun(config, frames, keep_predictions=True).restore(without.state())
-    resumed = ContinualRun(config, frames, keep_predictions=True)
-    resumed.restore(first.state())
-    kept, plain = resumed.run(), without.run()
-    assert len(plain.predictions) == 0
-    assert kept.r_matrix.equals(plain.r_matrix)
-    assert kept.predictions.map(str).equals(first.run().predictions.map(str))
-
-
 def test_runs_in_lockstep_have_the_measures_and_predictions_that_they_have_alone() -> None:
     configs = [tiny_config("class_il_union", epochs_per_task=1, seed=seed) for seed in (4, 9)]
     frames = tiny_frames("class_il_union")
@@ -202,34 +184,12 @@ def test_what_guessing_is_worth() -> None:
     )  # fmt: skip
 
 
-def test_groups_are_numbered_through_for_a_network_that_sees_them_all() -> None:
-    run, _ = run_of("groups", strategy="finetune", task_order=(1, 0))
-    joint = joint_scenario(run.scenario)
-    assert (joint.kind, joint.outputs) == ("softmax", 6)
-    for place, (task, group) in enumerate(zip(joint.tasks, reversed(GROUPS), strict=True)):
-        labels = run.frames.labels[task.train.rows]
-        assert task.train.targets.argmax(1).tolist() == [3 * place + group.index(label) for label in labels]
-
-
 # --- the contract suite -----------------------------------------------------------------------------------------------
-
-
-CONTRACTS: list[tuple[Any, FrameSet, dict[str, Any]]] = [
-    (class_il, tiny_frames("class_il", tasks=2, group=3, channels=2), {"task_classes": GROUPS}),
-    (class_il_union, tiny_frames("class_il", channels=2), {}),
-    (time_il, tiny_frames("time_il", channels=2), {}),
-    (domain_il, tiny_frames("domain_il", channels=2), {"domain": "site"}),
-]
 
 
 @pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in SCENARIOS.added])
 def test_every_built_in_scenario_passes_the_contract(name: str) -> None:
     check_scenario(SCENARIOS[name], tiny_frames(name, tasks=2))
-
-
-@pytest.mark.parametrize(("function", "frames", "options"), CONTRACTS)
-def test_with_several_channels_too(function: Any, frames: FrameSet, options: dict[str, Any]) -> None:
-    check_scenario(function, frames, **options)
 
 
 def by_site(frames: FrameSet) -> ScenarioTasks:
@@ -260,21 +220,6 @@ def test_ones_own_scenario_passes_it_and_what_is_wrong_with_others_is_said() -> 
     ):
         with pytest.raises(ContractViolation, match=sentence):
             check_scenario(function, frames)
-
-
-def test_tasks_with_classes_of_their_own_are_not_judged_by_auc_alone() -> None:
-    frames = tiny_frames("class_il", tasks=2)
-    for given, refused in (({}, True), ({"headline": ("accuracy", "forgetting")}, False)):
-
-        def own(frames: FrameSet) -> ScenarioTasks:
-            return class_il_union(frames)
-
-        try:
-            scenario("own_union", **given)(own)
-            with pytest.raises(ContractViolation, match="declare headline") if refused else nullcontext():
-                check_scenario(own, frames)
-        finally:
-            SCENARIOS.forget("own_union")
 
 
 def test_the_example_of_the_documentation() -> None:

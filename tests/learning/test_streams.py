@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import torch
 from scipy.stats import chisquare
-from torch import nn
 
-from clops_sweep import ContinualRun, RunConfig, network
-from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import streams
-from clops_sweep.testing import tiny_config, tiny_frames
 
 
 def test_a_stream_does_not_depend_on_what_was_drawn_before() -> None:
@@ -56,26 +50,3 @@ def test_the_place_of_an_instance_in_a_permutation_is_uniform() -> None:
     for epoch in range(1600):
         counts[int((streams.permutations([3], 8, "batch order", 0, epoch)[0] == 0).nonzero())] += 1
     assert chisquare(counts).pvalue > 1e-4
-
-
-def test_runs_in_several_threads_draw_as_they_do_one_after_another() -> None:
-    """Modules draw from the generators of the whole process."""
-
-    def drops(channels: int, samples: int, outputs: int) -> nn.Module:
-        body = nn.Conv1d(channels, 8, 15, stride=20), nn.ReLU(), nn.Dropout(0.3), nn.AdaptiveAvgPool1d(4)
-        return nn.Sequential(*body, nn.Flatten(), nn.Linear(32, outputs))
-
-    network("drops_in_threads")(drops)
-    try:
-        frames = tiny_frames("class_il")
-        given = {"network": "drops_in_threads", "strategy": "finetune", "epochs_per_task": 20}
-        configs = [tiny_config("class_il", seed=seed, **given) for seed in range(3)]
-
-        def losses(config: RunConfig) -> list[float]:
-            return ContinualRun(config, frames).run().curves["loss"].tolist()
-
-        expected = [losses(config) for config in configs]
-        with ThreadPoolExecutor(3) as pool:
-            assert list(pool.map(losses, configs)) == expected
-    finally:
-        NETWORKS.forget("drops_in_threads")

@@ -67,12 +67,6 @@ def test_nothing_but_the_initial_weights_comes_from_it(kind: str, frames: FrameS
     assert apart(run.run(), other.run()) is None
 
 
-def test_the_run_s_own_seed_makes_no_other_run(kind: str, frames: FrameSet) -> None:
-    typed, plain = config_of(kind, seed=3, weight_seed=3), config_of(kind, seed=3)
-    assert typed.run_id(frames.data_hash) == plain.run_id(frames.data_hash)
-    assert apart(*(ContinualRun(config, frames).run() for config in (typed, plain))) is None
-
-
 def test_a_network_that_is_begun_anew_keeps_to_it(kind: str, frames: FrameSet) -> None:
     run, given = (ContinualRun(config_of(kind, **it), frames) for it in ({"weight_seed": 5}, {"seed": 5}))
     for each in (run, given):

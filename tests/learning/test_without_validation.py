@@ -59,16 +59,6 @@ def test_a_run_resumes_in_the_middle_of_a_task_and_ends_the_same() -> None:
         pd.testing.assert_frame_equal(table[kept], resumed.run().tables[name][kept])
 
 
-def test_events_of_an_epoch_have_no_metrics_without_curves() -> None:
-    run = ContinualRun(tiny_config("class_il", strategy="er"), without_validation("class_il"))
-    run.advance()
-    assert run.epoch_metrics() == [{}]
-    run.advance()
-    (metrics,) = run.task_metrics()
-    assert "test_auc" in metrics
-    assert "auc" not in metrics
-
-
 def test_curves_of_the_test_set_are_refused_where_there_is_a_validation_set() -> None:
     with pytest.raises(UsageError, match=r"^curves = 'test': dataset 'synthetic' has a validation set"):
         ContinualRun(tiny_config("class_il", curves="test"), tiny_frames("class_il"))

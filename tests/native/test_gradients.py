@@ -283,23 +283,6 @@ def test_steps_without_a_return_are_those_one_by_one(steps: str, learner: Make, 
     assert (tables[0] == 1).all() == ("table" not in steps)
 
 
-def test_what_python_returns_within_an_epoch_is_looked_at(learner: Make, epoch: Make) -> None:
-    ours = learner("softmax", seeds=(0, 1))
-    current = epoch(ours)
-    with pytest.raises(ValueError, match="must be float32"):
-        ours.train_by_logits(current, lambda logits: logits.double(), lambda batch: ())
-    with pytest.raises(ValueError, match="does not have the expected shape"):
-        ours.train_by_logits(current, lambda logits: logits[:, :3], lambda batch: ())
-    too_small = LogitTable(torch.ones(5, 4), current)
-    with pytest.raises(ValueError, match="not in the table"):
-        ours.train_by_logits(current, torch.zeros_like, lambda batch: (), too_small)
-    strided = LogitTable(torch.ones(4, 50).T, current)
-    with pytest.raises(ValueError, match="must be contiguous"):
-        ours.train_by_logits(current, torch.zeros_like, lambda batch: (), strided)
-    with pytest.raises(ValueError, match="must be float32"):
-        ours.train_along(current, ["five"], lambda gradients, memory: gradients.double())
-
-
 def test_adam(learner: Make) -> None:
     """Parameters and both moments after three steps, against Adam in float64."""
     ours = learner()
@@ -350,16 +333,3 @@ def test_losses_are_stable(logit: float, target: float, learner: Make, batch: Ma
     expected = max(logit, 0) - logit * target + math.log1p(math.exp(-abs(logit)))
     np.testing.assert_allclose(losses[0].numpy(), expected, rtol=1e-6, atol=1e-38)
     assert gradient.isfinite().all()
-
-
-def test_frames_as_they_are_stored(
-    integer_bank: FrameBank, learner: Make, as_module: Make, batch: Make, error: Make
-) -> None:
-    """int16 with gain and offset a frame, in read-only memory."""
-    content, keys = batch("binary", 19)
-    ours = learner(on=integer_bank)
-    torchs = as_module(ours)
-    gradients = [each.parameters.like(each.gradient(content, keys)[1]).views for each in (ours, torchs)]
-    for name, found in gradients[0].items():
-        torch.testing.assert_close(found, gradients[1][name], rtol=1e-3, atol=1e-5)
-    assert error(ours.logits(content.rows), torchs.logits(content.rows)) < 1e-5

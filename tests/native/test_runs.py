@@ -14,7 +14,6 @@ from clops_sweep import RunConfig, native
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.learning.batches import Instances, Replay
-from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.native_learner import NativeLearner
@@ -107,30 +106,6 @@ def test_the_epoch_is_its_steps(weighted: bool, runs: int, penalised: str, learn
     assert difference(paths[0], paths[1]) is None
     assert (paths[0] is None) or not torch.equal(paths[0], path)
     torch.testing.assert_close(betas[0].values, betas[1].values, rtol=0, atol=1e-7)
-
-
-def test_a_state_of_the_module_is_refused(learner: Make, as_module: Make) -> None:
-    """With an error that a worker takes for a checkpoint of another version: the run starts anew."""
-    for ours, other in ((learner(), as_module(learner())), (as_module(learner()), learner())):
-        with pytest.raises((KeyError, RuntimeError)):
-            ours.restore(other.state())
-
-
-def test_the_environment_chooses(bank: Any, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def made() -> Learner:
-        return make_learner((0,), "binary", 1, 1e-3, bank)
-
-    monkeypatch.setenv(native.ENVIRONMENT, variant)
-    chosen = made()
-    assert isinstance(chosen, NativeLearner)
-    assert chosen.backend == f"native-{variant}"
-    monkeypatch.setenv(native.ENVIRONMENT, "off")
-    assert made().backend == "torch-module"
-    monkeypatch.delenv(native.ENVIRONMENT)
-    assert made().backend == f"native-{native.available()[0]}"
-    monkeypatch.setenv(native.ENVIRONMENT, "sse9")
-    with pytest.raises(ValueError, match="CLOPS_NATIVE=sse9: not available"):
-        made()
 
 
 def test_wrong_arguments_are_refused(learner: Make, batch: Make) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
-import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.plugins.registry import STRATEGIES
-from clops_sweep.planning.costs import Costs, Estimate, estimate, kind_of
+from clops_sweep.planning.costs import Costs, estimate, kind_of
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
@@ -58,29 +56,6 @@ def test_a_run_costs_the_mean_of_its_kind() -> None:
     costs.add(stored, 40)
     costs.add(fine, 6)
     assert (costs.seconds(clops), costs.seconds(fine), costs.seconds(longer), costs.seconds(None)) == (30, 6, None, 22)
-
-
-def test_the_estimate_of_a_grid_from_one_seed_of_each_cell(tmp_path: Path) -> None:
-    runs = sorted(_runs(GRID), key=lambda run: run.config.seed)
-    store, cells = RunStore(tmp_path), len({run.config.replace(seed=0) for run in runs})
-    _record(store, runs[:cells], _by_epochs)
-    found = estimate(runs[cells:], runs[:cells], store)
-    assert found.hours * 3600 == pytest.approx(sum(_by_epochs(run.config) for run in runs[cells:]))
-    assert found.longest * 3600 == pytest.approx(np.mean([_by_epochs(run.config) for run in runs]))
-    assert (found.known, found.unknown, found.finished) == (len(runs) - cells, (), cells)
-
-
-def test_nothing_is_known_of_other_kinds(tmp_path: Path) -> None:
-    runs = _runs(GRID)
-    others = _runs(SearchSpace(name="other", base=RunConfig(strategy="finetune"), seeds=range(3)))
-    store = RunStore(tmp_path)
-    nothing = estimate([*runs, *others], [], store)
-    assert (nothing.hours, nothing.known, nothing.unknown) == (0, 0, (*runs, *others))
-    _record(store, runs[:4], _by_epochs)
-    some = estimate([*runs[4:], *others], runs[:4], store)
-    assert (some.known, some.unknown) == (len(runs) - 4, tuple(others))
-    assert some.hours == estimate(runs[4:], runs[:4], store).hours
-    assert estimate([], runs[:4], store) == Estimate()
 
 
 def test_finished_runs_outside_the_request_count_for_kinds_that_have_none(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.cli.plan import counts, say_first
+from clops_sweep.cli.plan import counts
 from clops_sweep.data.preparing.prepare import data_hash, prepare
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.spaces.search_space import all_requests
@@ -118,39 +118,6 @@ def test_a_run_whose_split_takes_a_solver_waits_until_it_is_prepared(tmp_path: P
     plan = make_plan(space.requests(), RunStore(tmp_path), content)
     assert [run.state for run in plan.asked] == ["pending", "pending"]
     assert plan.unprepared == ()
-
-
-CURRICULA = SearchSpace(
-    name="orders",
-    base=RunConfig(strategy="finetune"),
-    axes={"task_order": ["sequential", "curriculum", "anti_curriculum"]},
-    seeds=range(2),
-)
-
-
-def test_runs_that_nobody_asked_for_are_not_counted(tmp_path: Path) -> None:
-    plan = _plan(RunStore(tmp_path), CURRICULA)
-    assert [(run.config.strategy, run.config.task_order, run.state) for run in plan.first] == [
-        ("clops", "sequential", "pending")
-    ]
-    assert (len(plan.asked), plan.count("pending"), plan.count("waiting")) == (6, 2, 4)
-    assert counts(plan) == "6 runs asked for, 0 finished, 6 pending, 0 failed"
-    also = SearchSpace(name="also", base=RunConfig(), seeds=[0])
-    assert _plan(RunStore(tmp_path), CURRICULA, also).first == ()
-
-
-def test_a_run_that_others_wait_for_and_that_has_failed_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store = RunStore(tmp_path)
-    (source,) = _plan(store, CURRICULA).first
-    write_failed(store, _id(source.config), _failed_row(source.config))
-    plan = _plan(store, CURRICULA)
-    assert (plan.first[0].state, plan.count("failed"), len(plan.of("failed"))) == ("failed", 0, 1)
-    say_first(plan)
-    assert capsys.readouterr().out == (
-        "1 run not requested has failed, and the task order of others waits for it; --retry failed runs it again\n"
-    )
 
 
 class SweepMachine(RuleBasedStateMachine):

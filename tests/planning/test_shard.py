@@ -43,34 +43,10 @@ def test_a_run_stays_in_its_shard_when_the_space_grows(tmp_path: Path) -> None:
         assert all(run.name == names[run.run_id] for run in before.asked)
 
 
-def test_a_run_whose_task_order_is_not_known_yet_is_in_one_shard(tmp_path: Path) -> None:
-    space = SearchSpace("orders", RunConfig(task_order="curriculum"), seeds=range(6))
-    shards = [
-        make_plan(space.requests(), RunStore(tmp_path), lambda config: "data", Shard(index, 3)) for index in (1, 2, 3)
-    ]
-    seeds = [run.config.seed for shard in shards for run in shard.asked]
-    assert sorted(seeds) == list(range(6))
-    for shard in shards:  # the run that all of these wait for is in each shard that needs it
-        assert [run.config.seed for run in shard.first] == [0] * bool(shard.asked)
-
-
 @pytest.mark.parametrize("text", ["17/16", "0/4", "3", "3/", "-1/4", "1/0", "a/b", "1/2/3", "", None, 3, "٣/٤"])
 def test_what_is_no_shard_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match=r"^expected i/n with i from 1 to n, such as 3/16$"):
         Shard.parsed(text)
-
-
-def test_a_shard_as_text() -> None:
-    assert Shard.parsed("3/16") == Shard(3, 16)
-    assert str(Shard(3, 16)) == "3/16"
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("3h55m", 14_100), ("90min", 5400), ("30s", 30), ("1.5h", 5400), ("1d2h", 93_600), (12, 12), (0.5, 0.5)],
-)
-def test_durations(text: object, seconds: float) -> None:
-    assert seconds_in(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["soon", "", "0s", "3", "-3h", "3h 5m", "1e3s", 0, -1, True, float("inf"), None])

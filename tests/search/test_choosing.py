@@ -86,17 +86,6 @@ def test_a_grid_reports_the_best_mean_and_computes_nothing_twice(world: Any, dir
     assert len(world.trained) == (12 + 18) * world.tasks
 
 
-def test_of_equal_ones_the_first_is_chosen_and_a_failed_one_never(world: Any) -> None:
-    space = grid(objectives={"accuracy": "maximize"})  # all are 0 there
-    (study,) = request(world, space).selection.searches
-    world.data = data_hashes(request(world, space), study)
-    for split in (7, 8):
-        world.fail(study.base.replace(replay_ratio=0.25, split_seed=split, seed=0))
-    said = world.finish(study)
-    assert [line.split(":")[0] for line in said.lines] == ["trial 0 failed", "trial 1 complete", "trial 2 complete"]
-    assert tuned(request(world, space))[0].choices[0].chosen == {"replay_ratio": 0.5}
-
-
 def test_every_method_of_optuna_has_its_trials_before_anything_is_reported(world: Any) -> None:
     rate = {"learning_rate": FloatDistribution(1e-5, 1e-2, log=True)}
     search = OptunaSearch(

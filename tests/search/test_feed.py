@@ -20,7 +20,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.execution.reports import Unrecorded, WorkerDied
 from clops_sweep.search.records import STUDIES, StudyRecord, TrialRecord
 from clops_sweep.search.storage import only_driver, open_journal
-from clops_sweep.search.study import DEFINITION, SearchStudy, read_study
+from clops_sweep.search.study import SearchStudy, read_study
 from clops_sweep.store.run_store import RunStore
 
 PARAMETERS = {
@@ -109,24 +109,6 @@ def test_trials_of_one_choice_are_not_computed_beside_each_other(world: Any, max
     assert set(world.trained.values()) == {1}
     assert len(world.trained) == 2 * 2 * world.tasks
     assert [trial.state for trial in study(world, it).trials] == ["complete"] * 7
-
-
-def test_a_new_trial_is_suggested_only_when_there_is_a_place_for_it(world: Any) -> None:
-    feed, _ = world.driver(space(max_concurrent=None))
-    jobs = [feed.next_job(3) for _ in range(5)]
-    assert [job is not None for job in jobs] == [True, True, True, True, False]  # two trials of two seeds
-    feed.report(jobs[0], world.work(jobs[0]))
-    assert feed.next_job(3) is None
-    feed.report(jobs[1], world.work(jobs[1]))
-    assert feed.next_job(3) is not None
-
-
-def test_seeds_may_be_stacked_into_one_job(world: Any) -> None:
-    it = space(seeds=range(3), n_trials=3, pruning=True)
-    world.finish(it, stack=3)
-    alone = type(world)(world.folder.with_name("alone"))
-    alone.finish(it)
-    assert choices(study(world, it)) == choices(study(alone, it))
 
 
 # --- the same search again --------------------------------------------------------------------------------------------
@@ -253,30 +235,6 @@ def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
     assert world.finish(it, retry=True).lines == []
 
 
-def test_a_failure_that_cannot_be_recorded_ends_the_search_and_leaves_its_trial_under_way(
-    world: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    it = space(n_trials=3)
-    feed, _ = world.driver(it)
-    job = feed.next_job(1)
-    assert job is not None
-    feed.died(job, WorkerDied("the worker died"))
-    assert feed.next_job(1) == job
-
-    def full(*arguments: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("clops_sweep.store.files.Files.write", full)
-    feed.died(job, WorkerDied("the worker died"))
-    assert (feed.finished, feed.next_job(1)) == (True, None)
-    assert "No space left on device" in str(feed.error)
-    assert [trial.state for trial in study(world, it).trials] == ["running"]
-    monkeypatch.undo()
-    world.store = RunStore(world.store.uri)  # another process
-    world.finish(it)
-    assert {trial.state for trial in study(world, it).trials} == {"complete"}
-
-
 def test_a_result_that_could_not_be_recorded_is_taken_up_by_the_next_launch(world: Any) -> None:
     it = space(n_trials=2)
     feed, _ = world.driver(it)
@@ -288,30 +246,6 @@ def test_a_result_that_could_not_be_recorded_is_taken_up_by_the_next_launch(worl
     world.finish(it)
     assert [(trial.number, trial.state) for trial in study(world, it).trials] == [(0, "complete"), (1, "complete")]
     assert set(world.trained.values()) == {1}
-
-
-def test_objectives_that_are_not_defined_fail_the_trial(world: Any) -> None:
-    it = space(n_trials=2, objectives={"projections": "minimize"})
-    world.finish(it)
-    for trial in study(world, it).trials:
-        assert (trial.state, trial.error) == ("failed", "projections is not defined in all of its runs")
-
-
-def test_a_journal_that_cannot_be_written_ends_the_search_with_a_sentence(world: Any) -> None:
-    it = space()
-    feed, _ = world.driver(it)
-    job = feed.next_job(1)
-    result = world.work(job)
-    (world.folder / STUDIES).unlink()
-    (world.folder / STUDIES).mkdir()
-    feed.report(job, result)
-    other = feed.next_job(1)
-    feed.report(other, world.work(other))
-    assert feed.finished
-    assert feed.error is not None
-    assert "Is a directory" in feed.error
-    assert "\n" not in feed.error
-    assert len(world.store.statuses()) == 2  # what was computed is there
 
 
 def test_a_line_that_a_killed_driver_has_not_finished_is_dropped(world: Any) -> None:
@@ -364,28 +298,6 @@ def test_other_data_are_refused_and_another_sampler_or_number_is_not(world: Any)
     assert len(study(world, it).trials) == 2
 
 
-def test_a_study_goes_on_with_defaults_of_fields_that_are_newer_than_it(world: Any) -> None:
-    it = space(n_trials=1)
-    world.finish(it)
-    stored = optuna.load_study(study_name="it", storage=open_journal(world.store))
-    older = dict(stored.user_attrs[DEFINITION])
-    assert older.pop("base.blurry") == 0.0
-    assert older.pop("base.stream") == "epochs"
-    stored.set_user_attr(DEFINITION, older)
-    world.finish(replace(it, search=replace(it.search, n_trials=2)))
-    assert len(study(world, it).trials) == 2
-    blurred = replace(it, base=RunConfig(blurry=0.5))
-    with pytest.raises(UsageError, match=r"made with base.blurry 0.0 and not 0.5"):
-        read_study(blurred, world.store)
-
-
-def test_a_study_that_something_else_made_is_refused(world: Any) -> None:
-    it = space()
-    optuna.create_study(study_name="it", storage=open_journal(world.store)).add_trial(optuna.create_trial(value=1.0))
-    with pytest.raises(UsageError, match="was created by another program; give the search space another name"):
-        SearchStudy(it, world.store, world.data)
-
-
 def test_a_search_has_one_driver_at_a_time(tmp_path: Path) -> None:
     it = space()
     with only_driver(it, tmp_path):
@@ -398,17 +310,3 @@ def test_a_search_has_one_driver_at_a_time(tmp_path: Path) -> None:
             pass
     with only_driver(it, tmp_path):
         pass
-
-
-def test_options_that_a_sampler_does_not_take(world: Any) -> None:
-    with pytest.raises(
-        UsageError, match=r"sampler_options of 'random' \(popultion\): .*unexpected keyword argument 'popultion'"
-    ):
-        SearchStudy(space(sampler="random", sampler_options={"popultion": 3}), world.store, world.data)
-
-
-def test_reading_makes_no_journal(world: Any) -> None:
-    assert read_study(space(), world.store) is None
-    assert not (world.folder / STUDIES).exists()
-    (world.folder / STUDIES).touch()
-    assert read_study(space(), world.store) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -109,20 +108,6 @@ def test_tuning_on_what_is_reported_is_refused(launched: Any, tune_on: TuneOn, s
             launched("three_parts", search)
 
 
-def test_a_choice_needs_a_validation_set(launched: Any) -> None:
-    grid = OptunaSearch({"learning_rate": [1e-4, 1e-3]}, sampler="grid", tune_on=TuneOn(tasks=1))
-    with pytest.raises(UsageError, match="'two_parts' has no validation set"):
-        launched("two_parts", grid)
-
-
-def test_a_search_over_costs_and_a_grid_need_no_validation_set(launched: Any) -> None:
-    with pytest.raises(UsageError, match="'two_parts' has no validation set"):  # the headline metric by default
-        launched("two_parts", OptunaSearch(FRACTION, n_trials=2))
-    for search in (OptunaSearch(FRACTION, n_trials=2, objectives={"seconds": "minimize"}), None):
-        with pytest.raises(Starting):
-            launched("two_parts", search)
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "said"),
     [
@@ -134,23 +119,3 @@ def test_a_search_over_costs_and_a_grid_need_no_validation_set(launched: Any) ->
 def test_what_the_data_do_not_allow_is_refused(launched: Any, name: str, settings: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=f"^{said}"):
         launched(name, **settings)
-
-
-def test_curves_of_the_test_set_are_for_data_without_a_validation_set(launched: Any) -> None:
-    with pytest.raises(Starting):
-        launched("two_parts", curves="test")
-
-
-def test_a_second_sweep_in_one_process_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both would share one Ray and the generators of PyTorch."""
-    space = SearchSpace("it", RunConfig(dataset="three_parts"))
-    given = {"prepared_root": tmp_path / "prepared", "no_ray": True}
-
-    def second(*_: object) -> None:
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(sweep, space, tmp_path / "second", **given).result()
-
-    monkeypatch.setattr(launch, "_check_start", second)
-    for _ in range(2):  # the first has ended by then
-        with pytest.raises(UsageError, match=r"^another sweep runs in this process; expected one at a time"):
-            sweep(space, tmp_path / "first", **given)

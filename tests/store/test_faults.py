@@ -132,17 +132,6 @@ def test_two_writers_of_the_same_runs(store: RunStore, finished_tables: Tables) 
     assert equal(raw(store), content(store))
 
 
-def test_a_folder_that_is_deleted_meanwhile_is_not_made_again(store: RunStore, finished_tables: Tables) -> None:
-    from clops_sweep.errors import StoreError
-    from clops_sweep.store.rows import storing
-
-    add(store, 9, finished_tables)
-    shutil.rmtree(store.uri)
-    with pytest.raises(StoreError, match="the folder has gone"), storing(store):
-        store.flush()
-    assert not Path(store.uri).exists()
-
-
 def test_copied_stores_are_read_whole_and_what_is_doubled_is_named(
     store: RunStore, tmp_path: Path, finished_tables: Tables
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -78,14 +77,6 @@ def test_what_a_killed_launch_has_left_is_ignored_and_removed_by_the_next(tmp_pa
     assert list(folder(store).iterdir()) == []
 
 
-def test_a_process_id_of_another_machine_or_container_says_nothing(tmp_path: Path) -> None:
-    store = RunStore(tmp_path)
-    launch(store, "a1")
-    edit(store, pid=2**22 + 1, machine="elsewhere")
-    with pytest.raises(UsageError, match="on elsewhere"):
-        launch(store, "a1")
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -110,15 +101,6 @@ def test_anything_else_is_passed_over(content: Any, tmp_path: Path) -> None:
     os.mkfifo(folder(store) / "pipe.json")
     assert set(runs_under_way(store)) == set(RUNS)
     launch(store, "b2")
-
-
-def test_results_that_are_deleted_in_mid_sweep_are_not_made_again(tmp_path: Path) -> None:
-    store = RunStore(tmp_path / "results")
-    file = launch(store, "a1")
-    shutil.rmtree(store.files.root)
-    file.write(RUNS)
-    file.remove()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_time_left_is_that_of_the_launch_although_clocks_differ(tmp_path: Path) -> None:

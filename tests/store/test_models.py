@@ -14,8 +14,6 @@ from click.testing import CliRunner
 from clops_sweep import RunConfig, delete, load_model, merge
 from clops_sweep.cli.commands import command
 from clops_sweep.errors import DamagedStore, UsageError
-from clops_sweep.store.files import Files
-from clops_sweep.store.models import ModelFiles
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import write_finished
 
@@ -55,14 +53,6 @@ def test_all_models_include_the_last_one(tmp_path: Path, finished_tables: Tables
         every.models.read(IDS[0], 1)
     with pytest.raises(UsageError, match="no model is stored; run it again with --keep models"):
         every.models.read("c" * 24)
-
-
-def test_models_without_their_list_are_absent(tmp_path: Path) -> None:
-    """A process killed after the files, before the list."""
-    models = ModelFiles(Files(tmp_path))
-    models.write(IDS[0], {1: b"one", 2: b"two"}, "all")
-    (tmp_path / "models" / IDS[0] / "all.json").unlink()
-    assert (models.runs("last"), models.has(IDS[0], "last")) == (set(), False)
 
 
 @pytest.mark.parametrize("what", ["changed", "missing", "list", "deep", "long", "those of another run"])

@@ -11,23 +11,17 @@ import pytest
 from click.testing import CliRunner
 from pyarrow import fs
 
-from clops_sweep import OptunaSearch, RunConfig, SearchSpace, delete, merge
-from clops_sweep.analysis.dashboard.snapshot import FollowedStore
-from clops_sweep.analysis.dashboard.source import StoreSource
-from clops_sweep.analysis.failures import failures
+from clops_sweep import RunConfig, delete, merge
 from clops_sweep.cli.commands import command
-from clops_sweep.cli.launch import resume_command
 from clops_sweep.errors import UsageError
-from clops_sweep.search.study import SearchStudy, read_study
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.launches import LaunchFile, UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN
-from clops_sweep.store.upkeep import faults
 from clops_sweep.store.writing import merge_parts
 from tests.helpers.contents import add
 from tests.helpers.s3_server import serving_s3
-from tests.helpers.stores import record_failure, write_failed, write_finished
+from tests.helpers.stores import write_failed, write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 BUCKET = "results-of-tests"
@@ -78,24 +72,6 @@ def test_a_sweep_waits_for_a_server_that_is_busy(server: Server, status: int) ->
     assert files.read(f"{files.root}/file").to_pybytes() == b"content"
 
 
-@pytest.mark.nightly
-def test_a_server_that_refuses_gives_a_sentence(server: Server, finished_tables: Tables) -> None:
-    store = server.store("refusing")
-    write_finished(store, _id(1), finished_tables(_id(1), RunConfig()))
-    (part,) = store.live()
-    path = store.path("runs", part.name)
-    for look in (
-        store.statuses,
-        lambda: store.files.mark(path),
-        lambda: store.files.exists(path),
-        lambda: list(faults(store)),
-    ):
-        server.faults[:] = [503] * 100
-        with pytest.raises(UsageError, match="cannot be read"):
-            look()
-        server.faults.clear()
-
-
 def test_objects_of_any_size_are_written_whole(server: Server) -> None:
     store = server.store("sizes")
     store.open_for_writing()
@@ -120,25 +96,6 @@ def test_a_failure_and_a_checkpoint_that_are_there_go(server: Server, finished_t
     assert store.statuses() == {_id(1): "finished"}
     assert len(store.files.names(store.folder("runs"))) == 1
     assert store.files.names(store.checkpoint_folder) == []
-
-
-def test_a_run_that_fails_again_is_noticed_by_one_listing(server: Server) -> None:
-    store = server.store("failed-again")
-    runs = {_id(number): RunConfig(seed=number) for number in range(4)}
-
-    def fail(error: str) -> None:
-        record_failure(store, runs, f"ValueError: {error}\n", lambda _: "data", {})
-
-    fail("first")
-    followed = FollowedStore(store, StoreSource(store, lambda key: None), 0)
-    unchanged = followed.refresh()
-    server.count()
-    assert followed.refresh() is unchanged
-    looked = server.count()
-    fail("another")
-    server.count()
-    assert [it.reason for it in failures(followed.refresh().runs)] == ["ValueError: another"]
-    assert looked <= 6, "however many runs have failed"
 
 
 def test_stores_are_merged_between_a_folder_and_a_bucket(
@@ -180,23 +137,9 @@ def test_no_command_prints_the_secret_in_an_address(
     assert bool(written) == (arguments[0] == "report")
 
 
-@pytest.mark.parametrize("uri", ["no-such-bucket", f"{BUCKET}&nonsense=1"])
-def test_no_error_about_an_address_prints_its_secret(server: Server, uri: str) -> None:
-    bucket, _, option = uri.partition("&")
-    done = CliRunner().invoke(command, ["status", "--results", f"{_with_secret(server, bucket)}&{option}"])
-    assert isinstance(done.exception, UsageError)
-    assert SECRET not in f"{done.output} {done.exception}"
-
-
 def _with_secret(server: Server, bucket: str) -> str:
     place = f"endpoint_override=127.0.0.1:{server.port}&scheme=http&region=us-east-1"
     return f"s3://key:{SECRET}@{bucket}/shown?{place}"
-
-
-def test_the_command_that_resumes_is_printed_without_the_secret() -> None:
-    assert resume_command(["space.py", "--results", f"s3://key:{SECRET}@{BUCKET}/r"]) == (
-        f"clops-sweep space.py --results 's3://key:***@{BUCKET}/r'"
-    )
 
 
 def test_models_lie_there_too(server: Server, finished_tables: Tables) -> None:
@@ -240,20 +183,3 @@ def test_launches_are_seen(server: Server) -> None:
     assert [it.name for it in runs_under_way(store)] == ["first, seed 0"]
     first.remove()
     assert runs_under_way(store) == ()
-
-
-def test_a_study_lies_beside_the_results(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    space = SearchSpace("s", RunConfig(), search=OptunaSearch({"batch_size": [8, 16]}, n_trials=2), seeds=[0])
-    for machine in ("first", "second"):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / machine))
-        study = SearchStudy(space, server.store("searched"), {})
-        trial = study.ask()
-        trial.record_runs([_id(trial.number)])
-        trial.complete([0.5 + trial.number])
-    record = read_study(space, server.store("searched"))
-    assert record is not None
-    assert [(trial.number, trial.values, trial.run_ids) for trial in record.trials] == [
-        (0, (0.5,), (_id(0),)),
-        (1, (1.5,), (_id(1),)),
-    ]
-    assert read_study(space, server.store("elsewhere")) is None

@@ -14,15 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clops_sweep import FloatOption, IntOption, RunConfig, SearchSpace, delete, merge, strategy, sweep
+from clops_sweep import FloatOption, IntOption, RunConfig, delete, merge, strategy
 from clops_sweep.errors import DamagedStore, OtherFormat, UsageError
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.store import parts, reading, run_store, writing
-from clops_sweep.store.parts import encoded, named
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import EVERY_RUN, PREDICTIONS, SCHEMAS
+from clops_sweep.store.tables import EVERY_RUN, SCHEMAS
 from clops_sweep.store.upkeep import faults, without_damage
 from clops_sweep.testing import tiny_config, tiny_frames
 from tests.helpers.contents import Tables, add, content, equal, failed_row, id_of, raw
@@ -68,18 +67,6 @@ def test_every_program_reads_every_column_of_every_run(store: RunStore, finished
         pd.testing.assert_frame_equal(by_pandas, rows.to_pandas())
 
 
-def test_reading_leaves_no_thread_of_arrow(store: RunStore, finished_tables: Tables) -> None:
-    """Such a thread may free a buffer of Python's while Python exits; the process is then aborted."""
-    add(store, 1, finished_tables)
-    store.flush()
-    read = (
-        "import os, sys, pyarrow as pa, clops_sweep.store.run_store as it; pa.array([1])  # starts its allocator's\n"
-        "before = os.listdir('/proc/self/task'); assert it.RunStore(sys.argv[1]).rows('runs', ['auc'])\n"
-        "assert os.listdir('/proc/self/task') == before"
-    )
-    subprocess.run([sys.executable, "-c", read, store.uri], check=True)
-
-
 def test_a_table_without_runs_is_empty_and_has_its_columns(store: RunStore, tmp_path: Path) -> None:
     for it in (store, RunStore(tmp_path / "nowhere")):
         for name in SCHEMAS:
@@ -87,23 +74,6 @@ def test_a_table_without_runs_is_empty_and_has_its_columns(store: RunStore, tmp_
         assert it.statuses() == {}
         assert it.rows("runs", ["run_id"]) == []
     assert not (tmp_path / "nowhere").exists()
-
-
-@pytest.mark.parametrize(
-    ("results", "options"),
-    [
-        ("results", ""),
-        ("my results", " --results 'my results'"),
-        ("{here}/out", " --results out"),
-        ("{here}/../other", " --results {elsewhere}"),
-    ],
-)
-def test_commands_to_type_name_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: str, options: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    command = RunStore(results.format(here=tmp_path)).command("logs", "RUN_ID")
-    assert command == f"clops-sweep logs RUN_ID{options.format(elsewhere=tmp_path.parent / 'other')}"
 
 
 @pytest.mark.parametrize("task_order", ["sequential", 3, (2, 0, 1)])
@@ -209,14 +179,6 @@ def test_predictions_count_only_if_they_are_kept(store: RunStore, finished_table
     assert keeping.without_kept() == {id_of(2)}
     assert content(store)["runs"]["run_id"].to_pylist() == [id_of(number) for number in range(3)]
     assert equal(raw(store), content(store))
-
-
-def test_a_store_that_keeps_no_predictions_has_no_folder_for_them(tmp_path: Path) -> None:
-    RunStore(tmp_path).open_for_writing()
-    assert sorted(path.name for path in tmp_path.glob("[!.]*")) == ["curves", "instances", "r_matrix", "runs"]
-    assert RunStore(tmp_path).read("predictions").columns.tolist() == PREDICTIONS.names
-    with pytest.raises(UsageError, match=r"keep = \['gradients'\]: expected some of"):
-        sweep(SearchSpace("x", RunConfig(), seeds=[0]), tmp_path, keep=["gradients"])  # type: ignore[list-item]
 
 
 # --- flushing and merging ---------------------------------------------------------------------------------------------
@@ -342,15 +304,6 @@ def test_files_that_are_no_parts_are_left_alone(store: RunStore, finished_tables
     assert all((Path(store.uri) / "runs" / name).exists() for name in names)
 
 
-def test_a_part_that_names_a_file_outside_of_the_store_is_damaged(store: RunStore, finished_tables: Tables) -> None:
-    row = finished_tables(id_of(1), RunConfig())["runs"]
-    facts = {"files": {"curves": ["../../outside.parquet"]}, "predicted": [], "replaces": []}
-    forged = encoded(row, facts)
-    (Path(store.uri) / "runs" / named(store.next_stem(), forged)).write_bytes(forged)
-    with pytest.raises(DamagedStore, match="lists a file that is no part"):
-        RunStore(store.uri).statuses()
-
-
 def test_stores_of_other_versions_are_refused(
     store: RunStore, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,15 +317,6 @@ def test_stores_of_other_versions_are_refused(
     for use in (lambda: RunStore.named(store.uri), RunStore(store.uri).open_for_writing):
         with pytest.raises(OtherFormat, match=r"written by an older clops-sweep; `python tools/convert_0_2_store.py"):
             use()
-
-
-def test_a_place_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for place in (tmp_path / "file", tmp_path / "file" / "results"):
-        with pytest.raises(UsageError, match=r"^results .*file.*: cannot be written to"):
-            RunStore(place).open_for_writing()
-    with pytest.raises(UsageError, match=r"^results 'nothing://x': "):
-        RunStore("nothing://x")
 
 
 def test_a_store_that_stays_locked_is_refused(store: RunStore, finished_tables: Tables) -> None:

@@ -8,7 +8,6 @@ import os
 import pickle
 import socket
 import subprocess
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,10 @@ import torch
 
 from clops_sweep import RunConfig
 from clops_sweep.cli.command import main
-from clops_sweep.data.files.folder import held
 from clops_sweep.store.checkpoint import CheckpointFile, sealed
 from clops_sweep.store.parts import encoded, named
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from clops_sweep.store.upkeep import without_damage
 from tests.helpers.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
@@ -96,20 +93,6 @@ def test_a_run_id_that_is_none_is_refused(
     assert _tree(tmp_path) == before
 
 
-@pytest.mark.parametrize("results", ["a\0b", "x" * 5000, "~nobody-of-this-name/results", "results/runs/finished-" + A])
-@pytest.mark.parametrize("arguments", [["status"], ["show", A], ["check"]], ids=lambda arguments: arguments[0])
-def test_a_place_that_cannot_be_one_is_refused(
-    place: Path, monkeypatch: pytest.MonkeyPatch, command: Command, arguments: list[str], results: str
-) -> None:
-    monkeypatch.chdir(place)
-    before = _tree(place)
-    status, output, errors = command(*arguments, "--results", results)
-    assert (status, output) == (2, "")
-    assert errors.startswith("clops-sweep: ")
-    assert errors.count("\n") == 1
-    assert _tree(place) == before
-
-
 @pytest.mark.parametrize("name", ["../up", "/absolute", "a/b", "..", ".hidden", "", "nul\0", "back\\slash"], ids=ascii)
 def test_a_name_of_a_search_space_stays_in_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, name: str
@@ -124,19 +107,6 @@ def test_a_name_of_a_search_space_stays_in_its_folder(
     assert (status, output) == (2, "")
     assert errors.startswith("clops-sweep: space.py: search space name ")
     assert _tree(tmp_path) == before
-
-
-def test_a_lock_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
-    (tmp_path / "outside").write_text("outside")
-    (tmp_path / "locks").mkdir()
-    (tmp_path / "locks" / "link").symlink_to(tmp_path / "outside")
-    with held(tmp_path / "locks" / "link") as alone:
-        assert alone is None
-    assert (tmp_path / "outside").read_text() == "outside"
-    with held(tmp_path / "locks" / "own") as first, held(tmp_path / "locks" / "own") as second:
-        assert (first, second) == (True, False)
-    with held(tmp_path / "locks" / "own") as again:
-        assert again is True
 
 
 @pytest.fixture(params=["fifo", "device", "loop", "folder"])
@@ -167,25 +137,6 @@ def test_what_is_no_file_is_no_part(place: Path, command: Command, put: Callable
         assert status in (0, 1, 2)
         assert "Traceback" not in output + errors
         assert errors.count("\n") <= 1
-
-
-@pytest.mark.timeout(60)
-def test_what_is_no_file_is_no_checkpoint_and_no_memory(place: Path, put: Callable[[Path], None]) -> None:
-    store = RunStore(place / "results")
-    checkpoint = CheckpointFile(store, [A])
-    put(Path(checkpoint.path))
-    assert checkpoint.load() is None
-    remembered = store.log_folder / "verified.json"
-    put(remembered)
-    assert not without_damage(store, [A], print)
-
-
-@pytest.mark.parametrize("content", ["[" * 1_000_000, "9" * 10_000, '{"a": 1', "[1]", '"text"', "null"])
-def test_json_beside_the_tables_that_is_of_no_use_is_passed_over(place: Path, content: str) -> None:
-    store = RunStore(place / "results")
-    store.log_folder.mkdir(exist_ok=True)
-    (store.log_folder / "verified.json").write_text(content)
-    assert not without_damage(store, [A], print)
 
 
 def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,30 +211,6 @@ def test_a_checkpoint_that_would_execute_something_is_none(tmp_path: Path, form:
         Path(checkpoint.path).read_bytes()
     )
     assert marker.exists(), "it would not have executed anything anyway"
-
-
-@pytest.mark.parametrize("form", ["large", "expanded beyond its storage"])
-def test_a_checkpoint_that_would_fill_the_memory_is_none(tmp_path: Path, form: str) -> None:
-    checkpoint = CheckpointFile(RunStore(tmp_path), [A])
-    checkpoint.save({"tensor": torch.zeros(1_000_000)})
-    path = Path(checkpoint.path)
-    saved = path.read_bytes()[:-32]
-    if form == "large":
-        with path.open("r+b") as file:
-            file.truncate(2**43)  # takes no space on the disk
-    else:
-        forged = io.BytesIO()
-        with zipfile.ZipFile(io.BytesIO(saved)) as source, zipfile.ZipFile(forged, "w") as target:
-            for entry in source.infolist():
-                content = source.read(entry)
-                if entry.filename.endswith("data.pkl"):
-                    assert content.count((1_000_000).to_bytes(3, "little")) == 2  # of the storage and of the tensor
-                    content = content.replace((1_000_000).to_bytes(3, "little"), (9_000_000).to_bytes(3, "little"))
-                target.writestr(entry.filename, content)
-        path.write_bytes(sealed(forged.getvalue()))
-    assert checkpoint.load() is None
-    checkpoint.save({"epoch": 1})
-    assert checkpoint.load() == {"epoch": 1}
 
 
 def test_a_part_with_a_pickled_type_is_read_as_data(tmp_path: Path, finished_tables: Tables) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -19,14 +15,10 @@ from clops_sweep.analysis.claims.catalogue import (
     CURRICULUM,
     FINETUNE,
     FRACTIONS,
-    MIR,
 )
 from clops_sweep.analysis.claims.claim_runs import FinishedRuns
 from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO
-from clops_sweep.analysis.claims.verdicts import verdicts
 from clops_sweep.analysis.collect import collect
-from clops_sweep.analysis.report.claims_section import claims_section
-from clops_sweep.analysis.report.sections import SectionFiles
 from clops_sweep.analysis.report.write import ReportPaths
 from clops_sweep.experiment.columns import RESULTS, config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
@@ -110,41 +102,11 @@ def space(name: str, base: RunConfig, seeds: int = 3, **axes: Any) -> SearchSpac
     return SearchSpace(name, base, axes, range(seeds))
 
 
-def test_settings_that_other_sides_cannot_have_leave_claims_without_runs(tmp_path: Path) -> None:
-    """Few methods learn a stream; the paper's claims name others."""
-    spaces = [space("other", RunConfig(stream="online"), strategy=["clops", "finetune"])]
-    known = finished(spaces, RunStore(tmp_path))
-    for claim in CLAIMS:
-        if claim.scenario == "class_il":
-            known.of(claim, "synthetic")
-    assert known.of(ABOVE, "synthetic").units == 3
-
-
 def test_runs_that_are_trained_otherwise_are_never_put_together(tmp_path: Path) -> None:
     long, short = RunConfig(dataset="mitbih"), RunConfig(dataset="mitbih", epochs_per_task=3)
     spaces = [space("a", long), space("b", short.replace(strategy="finetune"))]
     found = finished(spaces, RunStore(tmp_path)).of(ABOVE, "mitbih")
     assert found.contrasts[0].missing in ("no finished run of fine-tuning", "no finished run of CLOPS")
-
-
-def test_the_paper_s_settings_come_before_others_with_more_runs(tmp_path: Path) -> None:
-    base = RunConfig(dataset="mitbih")
-    methods = {"method": {"f": {"strategy": "finetune"}, "c": {}}}
-    others = space("other", base.replace(epochs_per_task=3), 9, **methods)
-    runs = finished([others, space("paper", base, 3, **methods)], RunStore(tmp_path))
-    assert (runs.of(ABOVE, "mitbih").units, dict(runs.of(ABOVE, "mitbih").departures)) == (3, {})
-    runs = finished([others, space("paper", base, 2, **methods)], RunStore(tmp_path))
-    found = runs.of(ABOVE, "mitbih")
-    assert (found.units, dict(found.departures)) == (9, {"epochs_per_task": 3}), "two seeds would decide nothing"
-    assert "epochs_per_task == 3" in found.condition
-
-
-def test_another_size_of_memory_stands_in(tmp_path: Path) -> None:
-    base = RunConfig(dataset="mitbih")
-    spaces = [space("c", base, storage_fraction=[0.1, 0.5]), space("f", base.replace(strategy="finetune"))]
-    found = finished(spaces, RunStore(tmp_path)).of(ABOVE, "mitbih")
-    assert found.units == 3
-    assert list(found.departures) == ["storage_fraction"]
 
 
 def test_a_grid_with_holes_is_averaged_over_the_same_places_in_every_seed(tmp_path: Path) -> None:
@@ -160,27 +122,6 @@ def test_a_grid_with_holes_is_averaged_over_the_same_places_in_every_seed(tmp_pa
 
     there = finished([corners], RunStore(tmp_path), keep=hole).of(claim, "mitbih").contrasts[0].pairs
     assert {key: len(pairs) for key, pairs in there.items()} == {(0, seed): 4 for seed in (0, 1, 3)}
-
-
-def test_an_order_by_difficulty_is_that_of_the_run_that_decided_it(tmp_path: Path, generated: ModuleType) -> None:
-    base = RunConfig(dataset="mitbih", epochs_per_task=2)
-    store, plain = RunStore(tmp_path), space("plain", base)
-    generated.write_generated_runs(store, [plain])
-    instances = store.read("instances", [base.run_id("generated0001")])
-    means = instances.groupby("task", sort=False)["s"].mean()
-    ordered = space("ordered", base, task_order=["curriculum"])
-    resolved = FinishedRuns(collect([plain], store.read("runs")), store)
-    (config,) = [request.config for request in ordered.requests() if request.config.seed == 0]
-    order = resolved._ordered(config, next(iter(resolved._editions.values())))
-    assert order is not None
-    assert isinstance(order.task_order, tuple)
-    assert order.task_order[0] == int(np.argmax(means)), "it begins with the easiest task"
-    by_hand = space("by hand", base, task_order=[order.task_order])
-    generated.write_generated_runs(store, [by_hand])
-    claim = Claim("it", "x", Contrast(CURRICULUM, CLOPS, "bwt"), scenario="class_il")
-    (verdict,) = verdicts(collect([plain, by_hand], store.read("runs")), store, claims=[claim])
-    assert verdict.weakest.n == 3
-    assert json.dumps(list(order.task_order)) in set(store.read("runs")["task_order"])
 
 
 # --- in the report ----------------------------------------------------------------------------------------------------
@@ -203,33 +144,6 @@ def test_the_report_ends_with_the_claims_that_have_runs(report: ReportPaths, sto
     assert csv.loc["storage_costs", "n"] == 2
     assert csv.loc["storage_costs", "missing"] == "2 seeds where 3 are needed"
     assert csv.loc["class_il_clops_above_mir", "missing"].tolist() == ["no finished run of MIR"] * 2
-
-
-def test_runs_that_no_claim_is_about_have_no_such_table(tmp_path: Path) -> None:
-    mine = [space("mine", RunConfig(strategy="ewc", dataset="mitbih"))]
-    assert finished(mine, RunStore(tmp_path)).data == [("mitbih", "class_il")]
-    found = verdicts(collect(mine, rows_of(mine)), RunStore(tmp_path))
-    assert {verdict.outcome for verdict in found} == {"undecided"}
-    assert claims_section(found, [], SectionFiles()) is None
-
-
-def test_claims_stand_where_the_paper_has_them() -> None:
-    """Sections by number, appendices by letter; there are seven of these and fifteen of those."""
-    for claim in CLAIMS:
-        for part in claim.where.split(", "):
-            if part.startswith("App. "):
-                assert part[-1] in "ABCDEFGHIJKLMNO"
-            elif part != "Abstract":
-                assert 1 <= float(part) < 8
-    paper = os.environ.get("CLOPS_PAPER")
-    if paper:
-        assert Path(paper).read_text().count(r"\begin{subappendices}") >= 14
-
-
-def test_mir_is_compared_at_its_own_settings() -> None:
-    ratio = next(claim for claim in CLAIMS if claim.key == "mir_ratio").contrasts[0]
-    assert ratio.ours is not None
-    assert dict(ratio.ours.settings) == {**MIR.settings, "replay_ratio": 0.5}
 
 
 @pytest.mark.parametrize("settings", [{"strategy": "ranpac"}, {"head": "cosine"}, {"norm": "layer"}])

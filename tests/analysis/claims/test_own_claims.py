@@ -85,11 +85,3 @@ def test_runs_that_differ_in_more_are_not_compared(runs: pd.DataFrame, tmp_path:
     half = Claim("half", "x", Contrast(ER.but("a", memory_fraction=0.5), ER.but("b", learning_rate=0.01)))
     (verdict,) = own_verdicts(collect([SPACE], runs), RunStore(tmp_path), [half])
     assert verdict.evidence[0].n == 4  # the learning rate and the memory are both named: they may differ
-
-
-def test_scenario_and_data_set_choose(runs: pd.DataFrame, tmp_path: Path) -> None:
-    claims = [
-        Claim("a", "x", Contrast(ER, FINETUNE), scenario="time_il"),
-        Claim("b", "x", Contrast(ER, FINETUNE), dataset="mitbih"),
-    ]
-    assert own_verdicts(collect([SPACE], runs), RunStore(tmp_path), claims) == []

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO, RunTables, Sampled, signal_to_noise
+from clops_sweep.analysis.claims.run_measures import MEASURES, RunTables, Sampled
 from clops_sweep.analysis.difficulty import task_similarity
 
 R = np.array([[0.9, 0.5, 0.4], [0.6, 0.8, 0.5], [0.7, 0.85, 0.75]])
@@ -118,45 +118,3 @@ def test_tasks_that_differ_do_so_beyond_the_choice_of_people(name: str) -> None:
     found = MEASURES[name][1](RunTables({}, rows))
     assert isinstance(found, Sampled)
     assert found.value > 2.78 * found.variance**0.5 > 0
-
-
-def test_s_that_does_not_vary_says_nothing(instances: pd.DataFrame) -> None:
-    after_one_epoch = instances.assign(s=0.0)
-    for name, (table, _) in MEASURES.items():
-        if table == "instances" and name not in ("final_beta", "s_of_89_above_67"):
-            assert np.isnan(number(name, after_one_epoch)), name
-
-
-def test_of_two_runs(instances: pd.DataFrame) -> None:
-    agreement = OF_TWO["agreement_of_tasks"][1]
-    shuffled = pd.concat([instances[instances["task"] == task] for task in ("6-7", "0-1", "4-5", "2-3")])
-    assert agreement(RunTables({}, instances), RunTables({}, shuffled)) == pytest.approx(1)
-    turned = shuffled.assign(s=-shuffled["s"])
-    assert agreement(RunTables({}, instances), RunTables({}, turned)) == pytest.approx(-1)
-
-
-class Noisy:
-    """Frames of 5 s: a tone of 8 Hz, and noise of 70 Hz that grows with the instance."""
-
-    frame_seconds: float | None = 5.0
-    data_hash = "x"
-
-    def signal(self, instances: np.ndarray) -> np.ndarray:
-        time = np.arange(2500) / 500
-        noise = np.asarray(instances)[:, None] / 100 * np.sin(2 * np.pi * 70 * time)
-        return (3 + np.sin(2 * np.pi * 8 * time) + noise).astype(np.float32)
-
-
-def test_signal_to_noise_is_that_of_the_tones() -> None:
-    found = signal_to_noise(Noisy(), np.array([10, 50, 100]))  # type: ignore[arg-type]
-    np.testing.assert_allclose(found, 20 * np.log10([10, 2, 1]), atol=0.05)
-    without = Noisy()
-    without.frame_seconds = None
-    assert np.isnan(signal_to_noise(without, np.array([1]))).all()  # type: ignore[arg-type]
-
-
-def test_hard_instances_that_are_noisy(instances: pd.DataFrame) -> None:
-    measure = MEASURES["signal_to_noise_by_s"][1]
-    ranked = instances.assign(instance=1 + instances["s"].rank(ascending=False).astype(int))
-    assert measure(RunTables({}, ranked, Noisy())) == pytest.approx(1)  # type: ignore[arg-type]
-    assert np.isnan(measure(RunTables({}, ranked)))

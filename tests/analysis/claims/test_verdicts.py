@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from clops_sweep import RunConfig, SearchSpace, folds
-from clops_sweep.analysis.claims.catalogue import CLOPS, FINETUNE, MIR
+from clops_sweep.analysis.claims.catalogue import CLOPS, FINETUNE
 from clops_sweep.analysis.claims.claim_runs import ClaimRuns, ContrastRuns
 from clops_sweep.analysis.claims.verdicts import (
     Verdict,
@@ -107,12 +107,6 @@ def test_p_values_are_those_of_scipy() -> None:
     assert p_values(x, "not less", 0.02) == pytest.approx((above[0], below[1]))
 
 
-def test_differences_that_are_all_equal_are_undecided() -> None:
-    (verdict,) = on(apart(0.5, 0.0), [claim()])
-    assert verdict.outcome == "undecided"
-    assert "nothing is tested" in verdict.missing
-
-
 def test_shared_people_widen_the_interval() -> None:
     it, differences = claim(), np.array([0.03, 0.01, 0.05, -0.01, 0.02])
     known = {split: Partition(f"hash {split}", validation=0.25, test=0.5) for split in range(5)}
@@ -127,56 +121,12 @@ def test_shared_people_widen_the_interval() -> None:
 # --- what is missing --------------------------------------------------------------------------------------------------
 
 
-def test_no_runs_of_one_side() -> None:
-    (verdict,) = on(apart(0.1), [claim()], strategies=("clops",))
-    assert (verdict.outcome, verdict.missing) == ("undecided", "no finished run of fine-tuning")
-    assert verdict.weakest.n == 0
-    assert "finetune" in verdict.runs.condition
-
-
 @pytest.mark.parametrize(("seeds", "said"), [((0,), "1 seed where"), ((0, 1), "2 seeds where")])
 def test_too_few_seeds(seeds: tuple[int, ...], said: str) -> None:
     (verdict,) = on(apart(0.1), [claim()], seeds=seeds)
     assert (verdict.outcome, verdict.missing) == ("undecided", f"{said} 3 are needed")
     assert verdict.weakest.mean == pytest.approx(0.1, abs=0.01)
     assert np.isnan(verdict.p_for)
-
-
-def test_two_splits_are_too_few_whatever_the_seeds() -> None:
-    (verdict,) = on(apart(0.1), [claim()], seeds=range(4), splits=(0, 1))
-    assert (verdict.unit, verdict.missing) == (
-        "patient splits, about these runs",
-        "2 patient splits where 3 are needed",
-    )
-
-
-def test_seeds_that_are_not_the_same() -> None:
-    (verdict,) = on(
-        apart(0.1),
-        [claim()],
-        seeds=range(6),
-        keep=lambda c: (c.seed < 3) == (c.strategy == "clops"),
-    )
-    assert verdict.missing == "no finished runs of the same patient split and seed"
-
-
-def test_what_is_the_same_run_says_nothing() -> None:
-    (verdict,) = on(apart(0.1), [claim("same", CLOPS, CLOPS.but("again", mc_samples=20))])
-    assert (verdict.outcome, verdict.missing) == ("undecided", "both sides are the same runs")
-
-
-def test_a_scenario_without_runs_is_not_asked_about() -> None:
-    other = Claim("other", "x", Contrast(CLOPS, FINETUNE), scenario="time_il")
-    assert [it.claim.key for it in on(apart(0.1), [claim(), other])] == ["it"]
-
-
-def test_one_of_several_differences_is_missing() -> None:
-    """What is there can speak against the claim, and nothing can speak for it."""
-    both = Claim("both", "x", (Contrast(CLOPS, FINETUNE), Contrast(CLOPS, MIR)), scenario="class_il")
-    (verdict,) = on(apart(0.1), [both])
-    assert (verdict.outcome, verdict.missing) == ("undecided", "no finished run of MIR")
-    (verdict,) = on(apart(-0.1), [both])
-    assert verdict.outcome == "does not hold"
 
 
 # --- patient splits ---------------------------------------------------------------------------------------------------

@@ -8,9 +8,7 @@ import re
 import signal
 import socket
 import sys
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
@@ -113,52 +111,6 @@ def test_other_methods_do_nothing(served: Served, method: str) -> None:
     assert served.ask(method, "/", b"x" * 100)[0] in (200, 405)
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "x=" * 10_000,
-        "sort=a&" * 2_000,
-        "experiment=%00&sort=-__dict__&status=%2e%2e%2f&id=%F0%9F%92%A9",
-        "at=999999999",
-    ],
-    ids=lambda it: it[:40],
-)
-@pytest.mark.parametrize("page", ["", "runs", "run", "report"])
-def test_a_hostile_address_is_answered_in_words(served: Served, page: str, query: str) -> None:
-    status, answer = served.ask("GET", f"/{page}?{query}")
-    assert status == 200
-    assert "<h1>clops-sweep" in answer
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
-def test_a_large_body_is_refused_before_it_has_come(served: Served) -> None:
-    before = served.status("VmRSS")
-    for headers, part in (
-        (b"Content-Length: 150000000\r\n\r\n", b"x" * 65_536),
-        (b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + b"x" * 65_536 + b"\r\n"),
-    ):
-        with socket.create_connection(("127.0.0.1", served.port), timeout=30) as connection:
-            connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + headers)
-            sent = 0
-            with contextlib.suppress(ConnectionError):  # it does not wait for the rest
-                while sent < 150_000_000:
-                    connection.sendall(part)
-                    sent += len(part)
-            assert sent < 50_000_000
-    assert served.status("VmRSS") - before < 40_000
-
-
-def test_twenty_browsers_at_once_are_answered(served: Served) -> None:
-    with ThreadPoolExecutor(20) as browsers:
-        answers = list(browsers.map(lambda page: served.ask("GET", f"/{page}"), ["", "runs"] * 30))
-    assert {status for status, _ in answers} == {200}
-    assert len({answer for _, answer in answers}) == 2
-
-
-def test_headers_have_a_limit(served: Served) -> None:
-    assert served.ask("GET", "/", X_Long="x" * 100_000)[0] == 431
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="the threads of a process are counted in /proc")
 def test_connections_that_say_nothing_cost_no_thread_and_keep_nobody_out(served: Served) -> None:
     with contextlib.ExitStack() as connections:
@@ -166,21 +118,3 @@ def test_connections_that_say_nothing_cost_no_thread_and_keep_nobody_out(served:
             connections.enter_context(served.half_open())
         assert served.ask("GET", "/")[0] == 200
         assert served.status("Threads") < 40
-
-
-def test_an_interrupt_ends_it_at_once_with_connections_that_say_nothing(
-    store: RunStore, tmp_path: Path, environment: dict[str, str], commands: Preloaded
-) -> None:
-    served = started(store, tmp_path, environment, commands)
-    try:
-        with contextlib.ExitStack() as connections:
-            for _ in range(HALF_OPEN):
-                connections.enter_context(served.half_open())
-            assert served.ask("GET", "/")[0] == 200
-            began = time.monotonic()
-            served.process.send_signal(signal.SIGINT)
-            printed = served.process.communicate(20)
-            assert time.monotonic() - began < 10
-            assert (served.process.returncode, *printed) == (0, "", "Press Ctrl-C to stop.\n")
-    finally:
-        served.process.kill()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
@@ -21,7 +19,6 @@ from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.formats import DASH
-from clops_sweep.errors import UsageError
 from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import record_failure, write_finished
@@ -153,15 +150,6 @@ def test_every_column_of_the_runs_sorts_and_metrics_come_first(dashboard: Dashbo
     assert len(dashboard.csv(followed_link(csv)[1]).splitlines()) == 33
 
 
-def test_runs_of_a_status_are_shown(dashboard: Dashboard) -> None:
-    page = read_page(dashboard)
-    (link,) = (it for it in page.find("a") if "status=failed" in it.attributes["href"])
-    path, given = followed_link(link)
-    failed = read_page(dashboard, path, given)
-    assert len(cells_of(failed, "Runs")) == 4
-    assert "3 runs failed; show all" in words_of(failed)
-
-
 def test_every_link_of_every_page_leads_to_a_page(dashboard: Dashboard) -> None:
     for name in PAGES:
         for link in read_page(dashboard, name, CLOPS).find("a")[:40]:
@@ -182,13 +170,6 @@ def test_the_section_of_the_report_is_drawn_while_the_page_waits(dashboard: Dash
     assert any(it.startswith("Learning curves") for it in labels)
     assert not page.find("p", class_="files"), "a page of the dashboard has no files"
     assert "29 of 32 runs finished, 3 failed." in words_of(page)
-
-
-def test_a_page_that_has_not_changed_is_not_sent_again(dashboard: Dashboard) -> None:
-    for name in ("", "runs", "run"):
-        (body,) = read_page(dashboard, name).find("body")
-        assert dashboard.page(name, {}, body.attributes["data-version"]) is None
-        assert dashboard.page(name, {}, "1.0.0.") is not None, "the page of an earlier server"
 
 
 def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, generated: ModuleType) -> None:
@@ -220,50 +201,6 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     html = dashboard.page("", {}, "earlier")
     assert html is not None
     assert not read(html).find("table", aria_label="Running now")
-
-
-def test_a_run_has_its_log_its_error_and_its_settings(tmp_path: Path, generated: ModuleType) -> None:
-    store = RunStore(tmp_path / "results")
-    config = RunConfig(seed=3)
-    run = config.run_id("generated0001")
-    generated.write_failed_run(store, config, run)
-    log = store.log_folder / "logs" / "20260101-000000-1.log"
-    log.parent.mkdir(parents=True)
-    log.write_text(f"[run {run[:12]}] epoch 1 {HOSTILE}\n[run {'f' * 12}] of another\n")
-    page = read_page(dashboard_of(store), "run")
-    text = words_of(page)
-    for part in (f"{run} : failed", "ValueError: generated failure", HOSTILE, "storage_fraction 0.25"):
-        assert " ".join(part.split()) in text
-    assert page.find("pre", id="log")[0].text == f"epoch 1 {HOSTILE}"
-    nothing = read_page(dashboard_of(store), "run", {"id": "../../etc/passwd"})
-    assert "No output of this run is recorded on this machine." in words_of(nothing)
-
-
-def test_the_command_that_repeats_a_run_names_its_plug_in_files(tmp_path: Path, generated: ModuleType) -> None:
-    store, config = RunStore(tmp_path / "results"), RunConfig()
-    run = config.run_id("generated0001")
-    plugins = json.dumps({"strategy own": ["my method.py", "0" * 64]})
-    generated.write_given_runs(store, [(config, {"auc": 0.7, "plugins": plugins})])
-    text = words_of(read_page(dashboard_of(store), "run", {"id": run}))
-    assert f"clops-sweep rerun {run} --results {tmp_path / 'results'} --plugins 'my method.py'" in text
-
-
-def test_an_empty_store_says_so_on_every_page(tmp_path: Path) -> None:
-    store = RunStore(tmp_path / "results")
-    store.open_for_writing()
-    dashboard = dashboard_of(store)
-    for name in PAGES:
-        assert notices(read_page(dashboard, name))
-
-
-def test_runs_that_have_all_failed_are_shown_on_every_page(tmp_path: Path, generated: ModuleType) -> None:
-    store = RunStore(tmp_path / "results")
-    for seed in (0, 1):
-        config = RunConfig(seed=seed)
-        generated.write_failed_run(store, config, config.run_id("generated0001"))
-    dashboard = dashboard_of(store)
-    assert not any(notices(read_page(dashboard, name)) for name in ("", "runs", "run"))
-    assert "Runs: 2 failed." in words_of(read_page(dashboard))
 
 
 # --- nothing in a store is markup -------------------------------------------------------------------------------------
@@ -300,44 +237,6 @@ def test_what_a_store_says_is_text(name: str, hostile: RunStore) -> None:
 
 
 # --- who may see it ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("missing", ["flask", "waitress"])
-def test_without_its_packages_a_sentence_says_what_to_install(
-    missing: str, store: RunStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, missing, None)
-    says = r"^the dashboard needs Flask and waitress; install them with: pip install 'clops-sweep\[dashboard\]'$"
-    with pytest.raises(UsageError, match=says):
-        make_server(store, source_of(store), host=None, port=0, token=None)
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"host": "0.0.0.0", "token": None}, "needs a token of at least 16 characters"),
-        ({"host": "0.0.0.0", "token": "short"}, "needs a token of at least 16 characters"),
-        (
-            {"host": "256.256.256.256", "token": "x" * 20},
-            r"--host '256.256.256.256': .*; expected a name or an address",
-        ),
-        ({"port": None}, r"port \d+ of 127.0.0.1: .*; name another with --port"),
-        ({"store": "nowhere"}, "there is no such folder"),
-    ],
-)
-def test_what_cannot_be_served_is_a_sentence(given: dict[str, Any], says: str, store: RunStore, tmp_path: Path) -> None:
-    import socket
-
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1] if "port" in given else 0
-        chosen = RunStore(tmp_path / "nowhere") if "store" in given else store
-        arguments = {"host": None, "token": None} | {
-            name: it for name, it in given.items() if name in ("host", "token")
-        }
-        with pytest.raises(UsageError, match=says):
-            make_server(chosen, source_of(chosen), port=port, **arguments)
 
 
 def served(store: RunStore, host: str | None, token: str | None) -> Any:

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Hashable, Sequence
 from datetime import timedelta
-from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
@@ -15,23 +14,22 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from clops_sweep import RunConfig, SearchSpace, folds
+from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.dashboard.drawings import Drawings
-from clops_sweep.analysis.dashboard.overview import best, counts, progress
+from clops_sweep.analysis.dashboard.overview import best, progress
 from clops_sweep.analysis.dashboard.run_log import MOST_LINES as MOST_LOGGED
 from clops_sweep.analysis.dashboard.run_log import run_log
-from clops_sweep.analysis.dashboard.runs import PAGE, run_names, runs_table
+from clops_sweep.analysis.dashboard.runs import PAGE, runs_table
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.failures import failures
 from clops_sweep.analysis.figures.tracings import Frames
 from clops_sweep.analysis.report.planned import Found
-from clops_sweep.data.catalog import DataKey
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.writing import merge_parts
-from tests.helpers.stores import record_failure, write_finished
+from tests.helpers.stores import write_finished
 
 
 class Recorded:
@@ -127,40 +125,6 @@ def test_only_what_is_new_is_read(tmp_path: Path, generated: ModuleType, monkeyp
     assert followed.refresh().runs.empty
 
 
-def test_a_store_that_cannot_be_read_is_shown_as_it_was(tmp_path: Path, generated: ModuleType) -> None:
-    space = SearchSpace(name="s", base=RunConfig(epochs_per_task=5), seeds=[0])
-    store = RunStore(tmp_path / "results")
-    generated.write_generated_runs(store, [space], instances=2, epochs=1)
-    followed = FollowedStore(store, Recorded(), 0)
-    good = followed.snapshot
-    damaged = tmp_path / "results" / "runs" / f"{store.next_stem()}-0123456789abcdef.parquet"
-    damaged.write_bytes(b"not Parquet")
-    shown = followed.refresh()
-    assert "its bytes are not those that were written there" in shown.problem
-    assert (shown.runs is good.runs, shown.version) == (True, good.version + 1)
-    assert followed.refresh().version == shown.version, "the same problem is no news"
-    damaged.unlink()
-    assert followed.refresh().problem == ""
-
-
-def test_a_run_that_fails_again_shows_its_new_error(tmp_path: Path) -> None:
-    store = RunStore(tmp_path / "results")
-    config = RunConfig()
-    run_id = config.run_id("generated0001")
-
-    def fail(error: str) -> None:
-        record_failure(store, {run_id: config}, f"ValueError: {error}\n", lambda _: "generated0001", {})
-
-    fail("first")
-    followed = FollowedStore(store, StoreSource(store, lambda key: None), 0)
-    assert [it.reason for it in failures(followed.snapshot.runs)] == ["ValueError: first"]
-    version = followed.refresh().version
-    fail("other")
-    assert followed.refresh().version == version + 1
-    assert [it.reason for it in failures(followed.snapshot.runs)] == ["ValueError: other"]
-    assert followed.refresh().version == version + 1
-
-
 @pytest.mark.parametrize("replacement", ["nothing", "a FIFO", "a device", "a file"])
 @pytest.mark.parametrize("place", ["", "runs"])
 def test_a_store_that_is_replaced_while_it_is_followed_is_a_sentence(
@@ -190,38 +154,7 @@ def test_a_store_that_is_replaced_while_it_is_followed_is_a_sentence(
     assert len(followed.snapshot.runs) == 1
 
 
-def test_of_many_who_ask_at_a_time_one_reads(store: RunStore) -> None:
-    source = Recorded()
-    followed = FollowedStore(store, source, seconds=3600)
-    followed.refresh()
-    followed.refresh()
-    assert len(source.asked) == 1
-
-
 # --- experiments ------------------------------------------------------------------------------------------------------
-
-
-def test_a_grid_that_is_not_everywhere_keeps_its_axes(experiment: Experiment, store: RunStore) -> None:
-    assert set(experiment.axes) == {"storage_order", "storage_fraction", "acquisition_fraction"}
-    runs = store.read("runs")
-    clops = runs[runs["strategy"] == "clops"]
-    assert len(experiment.runs) == len(clops)
-    assert len(experiment.cells) == 11, "twelve places, of one of which there is no run"
-    for cell, it in enumerate(experiment.cells):
-        mine = clops[
-            np.logical_and.reduce([clops[axis] == label for axis, label in it.labels.items()])
-            & (clops["status"] == "finished")
-        ]
-        assert set(experiment.run_ids(cell)) == set(mine["run_id"])
-
-
-def test_fields_without_a_value_are_one_label() -> None:
-    configs = [RunConfig(seed=seed, weight_seed=weights) for seed in (0, 1) for weights in (None, 3)]
-    rows = [{**config.model_dump(mode="json"), "run_id": str(i)} for i, config in enumerate(configs)]
-    facts = {"status": "finished", "data_hash": "a", "semantics_version": 1, "started_at": pd.Timestamp(0, tz="UTC")}
-    (experiment,) = recorded_experiments(pd.DataFrame(rows).assign(**facts))
-    assert experiment.axes == {"weight_seed": (3.0, None)}
-    assert len(experiment.cells) == 2
 
 
 def test_with_search_spaces_missing_runs_are_counted(tmp_path: Path, generated: ModuleType) -> None:
@@ -232,17 +165,6 @@ def test_with_search_spaces_missing_runs_are_counted(tmp_path: Path, generated: 
     followed = FollowedStore(store, StoreSource(store, lambda key: None, lambda: [space]), 0)
     (it,) = progress(followed.snapshot)
     assert (it.name, it.finished, it.missing, it.total) == ("own", 2, 2, 4)
-
-
-def test_frames_are_looked_for_once_for_every_split(tmp_path: Path, generated: ModuleType) -> None:
-    configs = [RunConfig(dataset="synthetic", split_seed=split) for split in (0, 3, 5)]
-    store = RunStore(tmp_path / "results")
-    generated.write_given_runs(store, [(config, {"auc": 0.7}) for config in configs])
-    keys: list[DataKey] = []
-    followed = FollowedStore(store, StoreSource(store, keys.append), 0)
-    generated.write_given_runs(store, [(configs[0].replace(seed=1), {"auc": 0.7})])
-    assert followed.refresh().version == 2
-    assert keys == [config.data_key for config in configs]
 
 
 # --- overview ---------------------------------------------------------------------------------------------------------
@@ -280,15 +202,6 @@ def test_the_best_configuration_has_the_best_mean_and_students_interval(experime
     assert best(experiment.judged_by(["replayed"])) is None, "neither more nor less is better"
 
 
-def test_without_a_validation_set_the_best_is_of_the_test_set(tmp_path: Path, generated: ModuleType) -> None:
-    store = RunStore(tmp_path / "results")
-    configs = [RunConfig(strategy="finetune", seed=seed) for seed in range(2)]
-    generated.write_given_runs(store, [(config, {"test_auc": 0.7, "test_bwt": -0.1}) for config in configs])
-    (it,) = progress(FollowedStore(store, Recorded(), 0).snapshot)
-    assert it.best is not None
-    assert (it.best.metric.column, it.best.estimate.mean) == ("test_auc", pytest.approx(0.7))
-
-
 def test_one_lucky_seed_is_no_best_configuration(tmp_path: Path, generated: ModuleType) -> None:
     space = SearchSpace("s", RunConfig(), {"storage_fraction": [0.1, 0.5]}, range(3))
     store = RunStore(tmp_path / "results")
@@ -305,33 +218,6 @@ def test_one_lucky_seed_is_no_best_configuration(tmp_path: Path, generated: Modu
     assert found is not None
     assert (found.estimate.mean, found.estimate.n) == (pytest.approx(0.7), 3)
     assert found.interval_text == "", "equal values have no spread to judge by"
-
-
-def test_a_run_of_two_experiments_is_counted_once(tmp_path: Path, generated: ModuleType) -> None:
-    one = SearchSpace("one", RunConfig(), {"storage_fraction": [0.1, 0.5]}, [0, 1])
-    two = SearchSpace("two", RunConfig(), {"storage_fraction": [0.5, 0.9]}, [0, 1])
-    store = RunStore(tmp_path / "results")
-    done = [it.config for it in one.requests()][:3]
-    generated.write_given_runs(store, [(config, {"auc": 0.7}) for config in done])
-    followed = FollowedStore(store, StoreSource(store, lambda key: None, lambda: [one, two]), 0)
-    unique = {it.config.identity for space in (one, two) for it in space.requests()}
-    assert counts(followed.snapshot) == {"finished": 3, "missing": len(unique) - 3}
-
-
-def test_the_newest_error_of_runs_that_failed_alike_is_shown() -> None:
-    runs = pd.DataFrame(
-        {
-            "run_id": ["a", "b", "c"],
-            "status": "failed",
-            "error": [
-                f"Traceback (most recent call last):\n  {at}\nValueError: same" for at in ("old", "new", "never")
-            ],
-            "started_at": pd.to_datetime(["2026-01-01", "2026-01-02", None], utc=True),
-        }
-    )
-    (found,) = failures(runs)
-    assert found.run_ids == ("b", "a", "c")
-    assert "new" in found.error
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------
@@ -358,41 +244,6 @@ def test_pages_hold_every_run_once_whatever_the_order(generated: ModuleType, tmp
     assert (at, labels) == (3, sorted(labels)), "by axes and seeds"
 
 
-def test_the_csv_has_every_row_in_full_precision(experiment: Experiment) -> None:
-    table = runs_table(experiment, frozenset(), sort="-auc", status="finished")
-    found = pd.read_csv(StringIO(table.csv()), converters={"auc": float, "test_bwt": float, "seconds": float})
-    expected = finished(experiment).sort_values("auc", ascending=False)
-    assert found["run_id"].tolist() == expected["run_id"].tolist()
-    for column in ("auc", "test_bwt", "seconds"):
-        assert found[column].tolist() == expected[column].tolist(), "every digit"
-    assert found["storage_fraction"].tolist() == expected["storage_fraction"].tolist()
-
-
-@pytest.mark.parametrize("sort", ["status", "ended", "seed", "storage_order", "storage_fraction"])
-def test_a_table_goes_by_any_column(sort: str, experiment: Experiment) -> None:
-    rows = runs_table(experiment, frozenset(), sort=sort).frame
-    falling = runs_table(experiment, frozenset(), sort=f"-{sort}").frame
-    runs = experiment.runs.set_index("run_id").loc[rows["run_id"]]
-    if sort == "ended":
-        assert (runs["started_at"] + pd.to_timedelta(runs["seconds"].fillna(0), unit="s")).is_monotonic_increasing
-    else:
-        assert runs[sort].tolist() == sorted(runs[sort])
-    assert set(rows["run_id"]) == set(falling["run_id"])
-    assert rows["run_id"].iloc[0] != falling["run_id"].iloc[0]
-
-
-def test_folds_have_names_and_a_column_of_their_own(tmp_path: Path, generated: ModuleType) -> None:
-    store, space = RunStore(tmp_path), SearchSpace("folds", RunConfig(), {"split": folds(3)}, seeds=[0])
-    for request in space.requests():
-        generated.write_given_runs(store, [(request.config, {"auc": 0.5})], data_hash=f"of_{request.config.split}")
-    (section,) = FollowedStore(store, Recorded(), 0).snapshot.sections.values()
-    names = run_names(section.experiment, section.experiment.runs.sort_values("split"))
-    assert names == [f"fold {i}/3 of split seed 0, seed 0" for i in (1, 2, 3)]
-    table = runs_table(section.experiment, frozenset(), sort="-split")
-    assert pd.read_csv(StringIO(table.csv()))["split"].tolist() == ["fold:3/3", "fold:2/3", "fold:1/3"]
-    assert table.labels[-3:] == ("split_seed", "split", "seed")
-
-
 def test_the_log_of_a_run_has_its_lines_of_all_launches(tmp_path: Path) -> None:
     run, other = "a" * 24, "b" * 24
     empty = RunStore(tmp_path / "results")
@@ -413,30 +264,6 @@ def test_the_log_of_a_run_has_its_lines_of_all_launches(tmp_path: Path) -> None:
 
 
 # --- the open section -------------------------------------------------------------------------------------------------
-
-
-def test_the_open_section_is_the_report_s_and_is_drawn_again_when_a_run_ends(
-    tmp_path: Path, generated: ModuleType
-) -> None:
-    space = SearchSpace("s", RunConfig(epochs_per_task=5), {"storage_fraction": [0.1, 0.5]}, range(3))
-    store = RunStore(tmp_path / "results")
-    generated.write_generated_runs(store, [space], keep=lambda it: it.seed < 2)
-    followed = FollowedStore(store, StoreSource(store, lambda key: None, lambda: [space]), 0)
-    drawings = Drawings(share=1.0)
-    drawing = drawings.of("s", followed.snapshot.sections["s"])
-    until(lambda: drawing.section is not None)
-    assert drawing.section is not None
-    assert drawing.section.progress == "4 of 6 runs finished."
-    pictures = {it.name: it for it in (*drawing.section.pictures, *drawing.section.more_pictures)}
-    assert {"s-metrics", "s-curves", "s-r"} <= set(pictures)
-    assert 'aria-label="Learning curves' in pictures["s-curves"].svg
-    version = drawing.version
-    until(lambda: drawings.rests_until > 0)
-    assert drawings.of("s", followed.refresh().sections["s"]).version == version
-    generated.write_generated_runs(store, [space], keep=lambda it: it.seed == 2)
-    assert drawings.of("s", followed.refresh().sections["s"]).section is not None, "the last drawing is shown meanwhile"
-    until(lambda: drawings.of("s", followed.snapshot.sections["s"]).version != version)
-    assert drawing.section.progress == "6 of 6 runs finished."
 
 
 def test_drawing_again_takes_a_tenth_of_a_core(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:

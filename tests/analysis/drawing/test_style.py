@@ -14,7 +14,7 @@ from PIL import Image
 
 from clops_sweep.analysis.drawing import style
 from clops_sweep.analysis.drawing.cells import add_colour_bar
-from clops_sweep.analysis.drawing.style import PRINT, SEQUENTIAL, as_pdf, as_png, new_figure, styled
+from clops_sweep.analysis.drawing.style import SEQUENTIAL, as_pdf, as_png, new_figure, styled
 from clops_sweep.analysis.drawing.svg import as_svg
 
 
@@ -28,12 +28,6 @@ def test_a_pdf_has_text_in_truetype_and_no_date(pdf_fonttype: int, monkeypatch: 
     assert b"/Type3" not in first
     assert b"Date" not in first
     assert as_pdf(figure) == first
-
-
-def test_a_png_has_the_dots_it_is_asked_for_unless_it_is_very_long() -> None:
-    for height, expected in ((1, 600), (120, 300)):
-        figure = styled(new_figure)(2, height)
-        assert Image.open(io.BytesIO(as_png(figure, PRINT))).width == expected
 
 
 @pytest.mark.parametrize("height", [1.0, 1.37, 2.2])

@@ -11,7 +11,6 @@ from clops_sweep.analysis.figures.agreement import (
     rank_agreement,
     replay_overlap,
 )
-from clops_sweep.errors import UsageError
 
 
 def run(run_id: str, s: list[float], task: str = "A") -> pd.DataFrame:
@@ -24,14 +23,6 @@ def test_rank_agreement_by_hand() -> None:
     record = rank_agreement(rows)
     np.testing.assert_allclose(record.rho, [[0.8, -1.0, -0.8]])
     assert as_png(draw_rank_agreement(record)).startswith(b"\x89PNG")
-
-
-def test_constant_s_has_no_rank() -> None:
-    record = rank_agreement(pd.concat([run("r1", [1, 1, 1]), run("r2", [1, 2, 3])]))
-    assert np.isnan(record.rho).all()
-    assert as_png(draw_rank_agreement(record)).startswith(b"\x89PNG")
-    with pytest.raises(UsageError, match="needs two runs or more that learn beta; there are 1"):
-        rank_agreement(run("r1", [1, 2, 3]))
 
 
 def replays(*times: int) -> pd.DataFrame:
@@ -49,11 +40,3 @@ def test_overlap_by_hand() -> None:
     np.testing.assert_allclose(record.matrix, record.matrix.T)
     assert record.n.tolist() == [[2, 1], [1, 2]]
     assert as_png(draw_replay_overlap(record)).startswith(b"\x89PNG")
-
-
-def test_no_common_seed_and_no_replay_have_no_overlap() -> None:
-    record = replay_overlap({"one": {(0, 0): replays(0, 0)}, "two": {(0, 1): replays(1, 1)}})
-    assert np.isnan(record.matrix[0]).all()
-    assert as_png(draw_replay_overlap(record)).startswith(b"\x89PNG")
-    with pytest.raises(UsageError, match="two configurations or more; there are 1"):
-        replay_overlap({"one": {}})

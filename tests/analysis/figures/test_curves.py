@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from clops_sweep.analysis.drawing.style import as_png
-from clops_sweep.analysis.drawing.task_styles import natural_order, short_names
 from clops_sweep.analysis.figures.curves import (
     Block,
     LearningCurves,
@@ -38,21 +35,6 @@ def test_record_by_hand() -> None:
     assert np.isnan(learning_curves(two).sd).all(), "two runs have no band"
 
 
-def test_one_run_has_no_spread() -> None:
-    assert np.isnan(learning_curves(rows("r1")).sd).all()
-
-
-def test_another_measure() -> None:
-    table = rows("r1").assign(balanced_accuracy=lambda it: it["auc"] - 0.1)
-    record = learning_curves(table, "One run", "balanced_accuracy")
-    np.testing.assert_allclose(record.mean, learning_curves(table).mean - 0.1)
-    assert draw_learning_curves([record]).axes[0].get_ylabel() == "validation balanced accuracy"
-    with pytest.raises(UsageError, match="measure 'f1': expected one of auc, accuracy, "):
-        learning_curves(table, measure="f1")
-    with pytest.raises(UsageError, match="measure 'epoch': expected"):
-        learning_curves(table, measure="epoch")
-
-
 def test_drawing_names_every_line() -> None:
     record = learning_curves(rows("r1"), "One run")
     figure = draw_learning_curves([record, record, record])
@@ -70,53 +52,6 @@ def twelve(order: list[str]) -> LearningCurves:
     mean = np.array([np.linspace(0.5, ends[task], 24) for task in order])
     blocks = tuple(Block(task, 2 * i + 1, 2 * i + 2) for i, task in enumerate(order))
     return LearningCurves("Domain-IL", tuple(order), np.arange(1, 25), mean, np.full(mean.shape, np.nan), 1, blocks)
-
-
-def test_names_of_twelve_lines_are_apart_and_no_leader_runs_through_one() -> None:
-    figure = draw_learning_curves([twelve(LEADS), twelve(LEADS[::-1]), twelve(LEADS)])
-    as_png(figure)  # lays it out
-    for axes in figure.axes[:3]:
-        names = {text.get_text(): text.get_window_extent() for text in axes.texts[12:]}
-        assert set(names) == set(LEADS)
-        boxes = sorted(names.values(), key=lambda box: box.y0)
-        assert all(below.y1 < above.y0 for below, above in itertools.pairwise(boxes))
-        leaders = [line for line in axes.lines if not line.get_clip_on()]
-        assert len(leaders) == 24
-        assert all(line.get_window_extent().x1 < box.x0 for line in leaders for box in boxes)
-        blocks = [text.get_window_extent() for text in axes.texts[:12]]
-        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(blocks))
-
-
-def test_twelve_tasks_look_different_also_in_their_blocks() -> None:
-    figure = draw_learning_curves([twelve(LEADS)])
-    lines = [line for line in figure.axes[0].lines if line.get_clip_on()]
-    assert len({line.get_color() for line in lines}) == 12
-    strips = [p for p in figure.axes[0].patches if not p.get_clip_on()]
-    assert len({(p.get_facecolor(), p.get_hatch()) for p in strips}) == 12
-    assert [text.get_text() for text in figure.axes[0].texts[:12]] == [lead.removeprefix("Lead ") for lead in LEADS]
-
-
-def test_a_task_keeps_its_colour_where_another_order_is_trained() -> None:
-    other = LEADS[5:] + LEADS[:5]
-    figure = draw_learning_curves([twelve(LEADS), twelve(other)])
-    colours = [
-        dict(zip(order, (line.get_color() for line in axes.lines if line.get_clip_on()), strict=True))
-        for order, axes in zip((LEADS, other), figure.axes, strict=True)
-    ]
-    assert colours[0] == colours[1]
-
-
-def test_tasks_are_ordered_by_the_numbers_in_their_names() -> None:
-    assert natural_order(["10-11", "2-3", "0-1", "2-3"]) == ("0-1", "2-3", "10-11")
-    assert natural_order(["Term 10", "Lead I", "1", ""]) == ("", "1", "Lead I", "Term 10")
-    assert short_names(["Lead I", "Lead V1"]) == {"Lead I": "I", "Lead V1": "V1"}
-    assert short_names(["0-1", "2-3"]) == {"0-1": "0-1", "2-3": "2-3"}
-    assert short_names(["Lead", "Lead I"]) == {"Lead": "Lead", "Lead I": "I"}
-
-
-def test_a_single_epoch_draws() -> None:
-    record = learning_curves(rows("r1").query("epoch == 1"))
-    assert as_png(draw_learning_curves([record])).startswith(b"\x89PNG")
 
 
 def test_nothing_and_disagreement_end_in_a_sentence() -> None:

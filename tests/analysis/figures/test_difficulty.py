@@ -7,15 +7,11 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from clops_sweep.analysis.difficulty import fit_gaussians, task_similarity
 from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.difficulty_figures import (
-    distributions,
-    draw_distributions,
     draw_similarity,
 )
 from clops_sweep.learning.metrics.difficulty import (
@@ -55,21 +51,6 @@ def test_similarity_is_one_minus_the_hellinger_distance() -> None:
     assert hellinger_similarity(18.85, 0.03, 18.95, 0.05) == pytest.approx(1 - math.sqrt(1 - coefficient), abs=1e-7)
 
 
-def test_similarity_at_the_edges() -> None:
-    assert hellinger_similarity(1, 2, 1, 2) == 1
-    assert hellinger_similarity(1, 0, 1, 0) == 1
-    assert hellinger_similarity(1, 0, 2, 0) == 0
-    assert hellinger_similarity(1, 0, 1, 2) == 0
-
-
-@settings(max_examples=100)
-@given(*[st.floats(-5, 5)] * 2, *[st.floats(0.01, 5)] * 2)
-def test_similarity_is_symmetric_and_between_zero_and_one(m0: float, m1: float, s0: float, s1: float) -> None:
-    value = hellinger_similarity(m0, s0, m1, s1)
-    assert 0 <= value <= 1
-    assert value == pytest.approx(hellinger_similarity(m1, s1, m0, s0))
-
-
 def test_chain_takes_the_most_similar_one_left() -> None:
     matrix = [[1.0, 0.2, 0.9, 0.2], [0.2, 1.0, 0.5, 0.8], [0.9, 0.5, 1.0, 0.1], [0.2, 0.8, 0.1, 1.0]]
     assert chain(matrix, 0) == (0, 2, 1, 3)
@@ -86,24 +67,6 @@ def test_curriculum_starts_at_the_easiest_task() -> None:
     one, other = (hellinger_similarity(5.5, 0.5, c, 0.5) for c in (4.5, 4.7))
     assert record.matrix[1, 2] == pytest.approx((one + other) / 2)
     assert as_png(draw_similarity(record)).startswith(b"\x89PNG")
-
-
-def test_runs_without_beta_or_with_other_tasks_are_refused() -> None:
-    with pytest.raises(ValueError, match="learns no beta"):
-        fit_gaussians(frame(A=[math.nan]))
-    with pytest.raises(ValueError, match="learns no beta"):
-        task_similarity(frame(A=[math.nan]))
-    with pytest.raises(ValueError, match="different tasks"):
-        task_similarity(pd.concat([frame("r1", A=[1, 2]), frame("r2", B=[1, 2])]))
-
-
-def test_histograms_are_densities() -> None:
-    rng = np.random.default_rng(0)
-    record = distributions(frame(A=list(rng.normal(18.9, 0.02, 500)), B=list(rng.normal(18.8, 0.03, 300))))
-    np.testing.assert_allclose((record.density * np.diff(record.edges)).sum(axis=1), [1, 1])
-    assert as_png(draw_distributions(record)).startswith(b"\x89PNG")
-    constant = distributions(frame(A=[2.0, 2.0, 2.0]))
-    assert as_png(draw_distributions(constant)).startswith(b"\x89PNG")
 
 
 def test_the_whole_report_imports_neither_torch_nor_ray() -> None:

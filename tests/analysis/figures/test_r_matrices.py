@@ -11,8 +11,8 @@ import pytest
 from matplotlib.colors import Normalize
 
 from clops_sweep.analysis.drawing.style import SEQUENTIAL, as_png
-from clops_sweep.analysis.figures.forgetting import draw_forgetting, forgetting
-from clops_sweep.analysis.figures.r_matrices import TOGETHER, draw_r_matrices, r_matrix
+from clops_sweep.analysis.figures.forgetting import forgetting
+from clops_sweep.analysis.figures.r_matrices import draw_r_matrices, r_matrix
 from clops_sweep.errors import UsageError
 
 R = np.array([[0.9, 0.5, 0.4], [0.8, 0.85, 0.5], [0.7, 0.9, 0.95]])
@@ -53,13 +53,6 @@ def test_r_is_the_mean_over_runs() -> None:
     assert np.isnan(r_matrix(rows("r1")).sd).all()
 
 
-def test_a_run_on_all_tasks_at_once_has_one_row_and_forgets_nothing() -> None:
-    record = r_matrix(rows("r1", r=R[2:]))
-    assert (record.trained, record.evaluated, record.mean.shape) == ((TOGETHER,), TASKS, (1, 3))
-    with pytest.raises(UsageError, match="all at once, leave nothing to forget"):
-        forgetting(rows("r1", r=R[2:]))
-
-
 def test_forgetting_is_the_end_less_what_had_just_been_learned() -> None:
     changed = R.copy()
     changed[2, 0] = 0.5
@@ -87,14 +80,6 @@ def test_what_is_not_there_or_differs_ends_in_a_sentence(make: object) -> None:
         make(pd.concat([rows("r1"), rows("r2", tasks=("A", "B", "C"))]), "CLOPS")
 
 
-@pytest.mark.parametrize("make", [r_matrix, forgetting])
-def test_the_test_split_is_shown_where_there_is_no_validation(make: object) -> None:
-    assert callable(make)
-    alone = make(TWO[TWO["split"] == "test"])
-    np.testing.assert_equal(vars(alone), vars(make(TWO, split="test")))
-    np.testing.assert_equal(vars(make(TWO)), vars(make(TWO, split="validation")))
-
-
 def test_drawing_r_writes_every_value_and_frames_what_was_just_learned() -> None:
     joint = r_matrix(rows("r1", r=R[2:]), "MTL")
     figure = draw_r_matrices([r_matrix(TWO, "CLOPS"), joint])
@@ -110,14 +95,3 @@ def test_drawing_r_writes_every_value_and_frames_what_was_just_learned() -> None
     assert as_png(figure).startswith(b"\x89PNG")
     with pytest.raises(UsageError, match="nothing to draw"):
         draw_r_matrices([])
-
-
-def test_drawing_forgetting_keeps_a_task_in_its_row() -> None:
-    other = forgetting(rows("r1", tasks=("A", "C", "B")), "Other order")
-    figure = draw_forgetting([forgetting(TWO, "CLOPS"), other])
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(TASKS)
-    changes = {round(text.get_position()[1]): text.get_text() for text in figure.axes[1].texts}
-    assert changes == {1: "-0.200", 2: "+0.050"}, "A lost 0.2 and C won 0.05; B came last"
-    assert as_png(figure).startswith(b"\x89PNG")
-    with pytest.raises(UsageError, match="nothing to draw"):
-        draw_forgetting([])

@@ -9,21 +9,17 @@ import numpy as np
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.cost import (
     cost_frontier,
-    cost_text,
     draw_cost_frontier,
     frontier,
 )
 from clops_sweep.analysis.figures.differences import difference_heatmap
-from clops_sweep.analysis.figures.heatmaps import draw_heatmap, heatmap
-from clops_sweep.analysis.figures.importance import Importance, draw_importance, importance
+from clops_sweep.analysis.figures.heatmaps import draw_heatmap
+from clops_sweep.analysis.figures.importance import draw_importance, importance
 from clops_sweep.analysis.figures.profiles import draw_profile, profile
-from clops_sweep.analysis.figures.sweep_figures import sweep_figures
-from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.tables.comparisons import comparison_text, comparisons, comparisons_csv
 from clops_sweep.errors import UsageError
@@ -116,13 +112,6 @@ def test_cost_frontier_record(tmp_path: Path, generated: ModuleType) -> None:
         cost_frontier(from_before, "replayed")
 
 
-def test_costs_are_never_negative_and_small_ones_not_zero(tmp_path: Path, generated: ModuleType) -> None:
-    record = cost_frontier(collected(tmp_path, generated, noisy))
-    cheap = replace(record, cost=(record.cost - record.cost.min()) / 1000)
-    assert draw_cost_frontier(cheap).axes[0].get_xlim()[0] == 0
-    assert [cost_text(cost) for cost in (0, 0.0421, 3.581, 99.95, 1240.2)] == ["0", "0.0421", "3.58", "100", "1,240"]
-
-
 def test_importance_finds_the_shares_of_variance(tmp_path: Path, generated: ModuleType) -> None:
     # effects 0.1 and 0.05 on two balanced axes: variances 0.0025 and 0.000625, shares 0.8 and 0.2
     record = importance(collected(tmp_path, generated, lambda c: noisy(c) - 0.03 * c.seed))
@@ -134,40 +123,6 @@ def test_importance_finds_the_shares_of_variance(tmp_path: Path, generated: Modu
     assert abs(shares["mc_samples"]) < 0.02
     assert record.r2 > 0.95
     assert as_png(draw_importance(record)).startswith(b"\x89PNG")
-
-
-def test_axes_that_explain_nothing_have_no_importance(tmp_path: Path, generated: ModuleType) -> None:
-    noise = np.random.default_rng(8)
-    experiment = collected(tmp_path, generated, lambda c: float(noise.normal(0.7, 0.05)))
-    with pytest.raises(
-        UsageError, match=r"the importance of its axes for Average AUC cannot be estimated from these 48 runs"
-    ):
-        importance(experiment)
-    (said,) = [item for item in sweep_figures(experiment, "x") if isinstance(item, str)]
-    assert said.startswith("Search space 'by hand': the importance of its axes")
-
-
-def test_a_seed_that_is_better_throughout_is_no_error(tmp_path: Path, generated: ModuleType) -> None:
-    record = importance(collected(tmp_path, generated, lambda c: noisy(c) + 0.4 * (c.seed == 0)))
-    assert record.r2 > 0.95
-
-
-def test_error_bars_of_importance_lie_inside_the_axes() -> None:
-    names = ("storage_fraction", "mc_samples")
-    record = Importance(METRICS["auc"], names, np.array([0.9, -0.05]), np.array([0.3, 0.2]), 0.5, 16, 16)
-    (axes,) = draw_importance(record).axes
-    low, high = axes.get_xlim()
-    assert low < -0.25
-    assert high > 1.2
-    assert [bar.get_width() for bar in axes.patches] == [0.9, 0]  # type: ignore[attr-defined]
-
-
-def test_importance_says_what_it_needs(tmp_path: Path, generated: ModuleType) -> None:
-    experiment = collected(tmp_path, generated, lambda c: 0.5)
-    with pytest.raises(UsageError, match="Average AUC is the same in all runs"):
-        importance(experiment)
-    with pytest.raises(UsageError, match="needs two axes, two replicates and 8 finished runs"):
-        importance(experiment, "bwt")
 
 
 def test_profile_by_hand(tmp_path: Path, generated: ModuleType) -> None:
@@ -204,15 +159,6 @@ def test_differences_stand_at_their_place(tmp_path: Path, generated: ModuleType)
     assert panel.n.tolist() == panel.asked.tolist() == [[2, 2], [2, 2]], "a split with all its seeds is one pair"
 
 
-def test_differences_name_all_axes_of_their_baseline(tmp_path: Path, generated: ModuleType) -> None:
-    axes = SPACE.axes | {"acquisition": ["bald_mcp", "balc_kld"]}
-    space = SearchSpace("two of words", RunConfig(), axes, seeds=range(2))
-    experiment = collected(tmp_path, generated, lambda c: c.storage_fraction + c.seed, space)
-    record = difference_heatmap(experiment, comparisons(experiment), "auc", ("storage_fraction", "mc_samples"))
-    plain = [panel.title for panel in heatmap(experiment, "auc", ("storage_fraction", "mc_samples")).panels]
-    assert [panel.title for panel in record.panels] == [f"{title} minus {plain[0]}" for title in plain[1:]]
-
-
 def test_strategies_are_compared_with_fine_tuning(tmp_path: Path, generated: ModuleType) -> None:
     methods = {"CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}, "Random": {"storage_order": "random"}}
     space = SearchSpace("methods", RunConfig(), {"method": methods, "split_seed": [0, 1, 2]}, seeds=range(2))
@@ -228,19 +174,3 @@ def test_strategies_are_compared_with_fine_tuning(tmp_path: Path, generated: Mod
     # three splits, not six runs, are what the interval rests on
     assert record.rows[0].differences["auc"].n == 3
     assert record.rows[0].differences["auc"].mean == pytest.approx(0.2)
-
-
-def test_every_panel_of_differences_has_one_baseline_whatever_the_order_of_the_runs(
-    tmp_path: Path, generated: ModuleType
-) -> None:
-    axes = {"storage_order": ["top", "random"], "storage_fraction": [0.1, 0.5, 0.9], "mc_samples": [5, 10, 20]}
-    configs = [it.config for it in SearchSpace("s", RunConfig(), axes, range(3)).requests()]
-    store = RunStore(tmp_path)
-    generated.write_given_runs(store, [(it, {"auc": 0.7 - 0.1 * (it.storage_order == "random")}) for it in configs])
-    (experiment,) = recorded_experiments(store.read("runs"))
-    first = [cell.labels["storage_order"] for cell in experiment.cells]
-    assert first != sorted(first), "cells of a store are in the order of run ids"
-    found = difference_heatmap(experiment, comparisons(experiment), "auc", ("storage_fraction", "mc_samples"))
-    (panel,) = found.panels
-    assert panel.title == "top minus random"
-    np.testing.assert_allclose(panel.mean, 0.1)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 
-from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.tracings import draw_tracings, tracings
-from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
+from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
 from tests.data.published_formats import write_mitbih_record
@@ -64,11 +62,6 @@ def test_records_by_hand() -> None:
     assert [r.instance for r in tracings(INSTANCES, GeneratedFrames(), count=2)] == [1, 2, 3, 2]
 
 
-def test_values_of_s_that_are_close_are_told_apart() -> None:
-    close = tracings(INSTANCES.assign(s=[1.00031, 0.99912, np.nan, 0.9995]), GeneratedFrames())
-    assert [axes.get_title(loc="left").split("s = ")[1] for axes in draw_tracings(close).axes] == ["0.9991", "1.0003"]
-
-
 def test_microvolt_becomes_millivolt() -> None:
     low, _ = tracings(INSTANCES, GeneratedFrames(unit="uV"))
     assert (low.unit, low.signal[0, 0]) == ("mV", pytest.approx(1e-3))
@@ -83,12 +76,6 @@ def test_the_clinical_grid_is_to_scale() -> None:
         millimetres_per_millivolt = box.height * height / np.ptp(axes.get_ylim())
         assert millimetres_per_second == pytest.approx(25, rel=1e-3)
         assert millimetres_per_millivolt == pytest.approx(10, rel=1e-3)
-
-
-@pytest.mark.parametrize(("unit", "seconds"), [("raw", 5.0), ("mV", None)])
-def test_unknown_units_draw_without_a_clinical_grid(unit: str, seconds: float | None) -> None:
-    figure = draw_tracings(tracings(INSTANCES, GeneratedFrames(unit=unit, frame_seconds=seconds)))
-    assert as_png(figure).startswith(b"\x89PNG")
 
 
 @dataclass
@@ -118,37 +105,6 @@ def test_all_channels_of_an_instance() -> None:
         assert middles == sorted(middles, reverse=True), "one below the other"
 
 
-@pytest.mark.parametrize(
-    ("unit", "names", "expected"),
-    [
-        ("uV", TWELVE, True),
-        ("mV", ("MLII", "V5"), True),
-        ("mV", ("ECG",), True),
-        ("uV", ("Fp1", "Fp2"), False),
-        ("mV", ("ax", "ay"), False),
-        ("g", TWELVE, False),
-        ("zscore", TWELVE, False),
-    ],
-)
-def test_ecg_alone_stands_on_ecg_paper(unit: str, names: tuple[str, ...], expected: bool, overlaps: ModuleType) -> None:
-    records = tracings(INSTANCES, Multichannel(unit=unit, lead_names=names))
-    assert [record.is_ecg for record in records] == [expected, expected]
-    assert records[0].unit == ("mV" if expected else {"zscore": "standard deviations"}.get(unit, unit))
-    figure = draw_tracings(records)
-    labels = [axes.get_xlabel() for axes in figure.axes]
-    assert labels[-1] == ("time, s (25 mm/s, 10 mm/mV)" if expected else "time, s")
-    assert overlaps.texts_in_each_other(figure) == []
-
-
-def test_several_leads_are_to_scale_too() -> None:
-    figure = draw_tracings(tracings(INSTANCES, Multichannel(unit="uV", lead_names=TWELVE)))
-    for axes in figure.axes:
-        box = axes.get_position()
-        width, height = figure.get_size_inches() * 25.4
-        assert box.width * width / np.ptp(axes.get_xlim()) == pytest.approx(25, rel=1e-3)
-        assert box.height * height / np.ptp(axes.get_ylim()) == pytest.approx(10, rel=1e-3)
-
-
 def test_wrong_input_ends_in_a_sentence() -> None:
     with pytest.raises(UsageError, match="no instance has an s"):
         tracings(INSTANCES.assign(s=np.nan), GeneratedFrames())
@@ -156,28 +112,6 @@ def test_wrong_input_ends_in_a_sentence() -> None:
         tracings(INSTANCES.assign(instance=[0, 1, 2, 9]), GeneratedFrames())
     with pytest.raises(UsageError, match="nothing to draw"):
         draw_tracings([])
-
-
-def test_prepared_frames_are_frames() -> None:
-    n = 3
-    frames = FrameSet(
-        name="mitbih",
-        frames=np.arange(n * 2500, dtype=np.int16).reshape(n, 2500),
-        gain=np.full(n, 0.5, dtype=np.float32),
-        offset=np.arange(n, dtype=np.float32),
-        unit="mV",
-        patients=np.arange(n, dtype=np.int32),
-        patient_names=("p0", "p1", "p2"),
-        labels=np.zeros(n, dtype=np.int64),
-        classes=("NSR",),
-        split=np.zeros(n, dtype=np.int8),
-        leads=np.zeros(n, dtype=np.int16),
-        lead_names=("MLII",),
-        times=None,
-        data_hash="generated0001",
-    )
-    low, _ = tracings(INSTANCES.iloc[1:], frames)
-    np.testing.assert_allclose(low.signal[0, :3], 0.5 * np.array([2500, 2501, 2502]) + 1)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from scipy import stats
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.variance import (
     METHOD,
     SEED,
@@ -22,8 +21,6 @@ from clops_sweep.analysis.figures.variance import (
     variance_by_source,
     variance_components,
 )
-from clops_sweep.analysis.figures.variance_figure import draw_variance
-from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 
@@ -133,24 +130,3 @@ def test_sources_of_a_search_space() -> None:
     assert (between, within) == (pytest.approx(2 * (interaction**2).sum() / 6), pytest.approx(0, abs=1e-12))
     assert record.splits_needed(1) == record.splits_needed(5) == splits_needed(between**0.5)
     assert record.power(5, 3) == pytest.approx(power_of_t_test(5, between**0.5, 0.02))
-
-
-def test_seeds_that_are_not_whole_are_left_out() -> None:
-    with pytest.raises(UsageError, match="there are 3 of method, 4 of patient split, 3 of initial weights, 1 of order"):
-        variance_by_source(experiment(without=(1, 1)))
-
-
-def test_what_has_not_begun_is_left_out() -> None:
-    record = variance_by_source(experiment(splits=3))
-    assert dict(record.sizes) == {METHOD: 3, SPLIT: 3, WEIGHTS: 3, SEED: 2}
-    assert record.by_source[WEIGHTS] == pytest.approx(EFFECT["weights"].var(ddof=1))
-
-
-def test_a_space_without_such_axes_is_refused() -> None:
-    with pytest.raises(UsageError, match="needs an axis weight_seed, and one of methods"):
-        variance_by_source(experiment(method=METHODS, split_seed=range(4)))
-
-
-def test_the_figure_draws_and_is_told_in_words() -> None:
-    record = variance_by_source(experiment())
-    assert as_png(draw_variance(record)).startswith(b"\x89PNG")

@@ -236,15 +236,6 @@ def test_people_are_drawn_from_all_people() -> None:
         assert (less.low, less.high) == pytest.approx((2 * low - 1, 2 * high - 1), abs=1 / 6), "paired"
 
 
-def test_a_class_of_few_people_has_an_interval() -> None:
-    one = predicted(5, tasks=2)
-    many = {f"p{person}" for person in range(1, PEOPLE, 2)} - {"p1", "p3", "p5"}
-    few = one[~one["patient"].isin(many)]  # three people with the label 1, fifteen without
-    found = patient_bootstrap(few)["test_auc"]
-    assert (found.people, found.obstacle) == (18, "")
-    assert found.low < found.value < found.high
-
-
 def test_no_interval_from_two_people_of_a_class() -> None:
     one = predicted(6, tasks=2)
     few = one[~one["patient"].isin({f"p{person}" for person in range(1, PEOPLE, 2)} - {"p1", "p3"})]
@@ -253,23 +244,6 @@ def test_no_interval_from_two_people_of_a_class() -> None:
     assert np.isnan(found["test_auc"].low)
     assert not np.isnan(found["test_auc"].value)
     assert found["test_accuracy"].low < found["test_accuracy"].value, "accuracy needs no class"
-
-
-def test_runs_that_cannot_be_compared_are_refused() -> None:
-    one = predicted(8, tasks=2)
-    with pytest.raises(UsageError, match="same instances"):
-        patient_bootstrap(one, one[one["patient"] != "p4"])
-    with pytest.raises(UsageError, match="--keep predictions"):
-        patient_bootstrap(one.iloc[:0])
-
-
-def test_unknown_people_are_instances_as_if_independent() -> None:
-    one = predicted(8, tasks=2)
-    known, found = (patient_bootstrap(it)["test_auc"] for it in (one, one.assign(patient=None)))
-    assert found.value == pytest.approx(known.value)
-    assert (found.unit, found.people) == ("instance", one["instance"].nunique())
-    assert found.drawn == f"{found.people} test instances as if independent, because people are unknown"
-    assert found.high - found.low < known.high - known.low
 
 
 def test_a_table_of_the_runs_of_a_store(tmp_path: Path, finished_tables: Callable[..., dict[str, pa.Table]]) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import html
 import math
 import re
 from datetime import timedelta
@@ -12,17 +11,12 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from PIL import Image
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.figures.heatmaps import draw_heatmap, heatmap
-from clops_sweep.analysis.formats import DASH, duration
-from clops_sweep.analysis.report.notebook import open_sweep
+from clops_sweep.analysis.formats import DASH
 from clops_sweep.analysis.report.write import ReportPaths, write_report
-from clops_sweep.cli.commands import command
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.store.run_store import RunStore
 
 
@@ -49,29 +43,6 @@ def test_every_figure_is_there_as_png_pdf_and_svg(report: ReportPaths) -> None:
             # what is cut off would touch the edge
             edges = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
             assert edges.min() == 255, f"{path.name} is cut off"
-
-
-def test_results_come_first_then_methods_then_claims(report: ReportPaths) -> None:
-    text = report.index.read_text("utf-8")
-    parts = ('<figure id="best">', '<section id="grid">', "<h2>Methods</h2>", '<section id="claims">')
-    places = [text.index(part) for part in parts]
-    assert places == sorted(places)
-    best = text.split('<figure id="best">')[1].split("</figure>")[0]
-    assert re.findall(r"<th .*?<button.*?>(.*?)</button>", best)[:5] == [
-        "configuration", "n", "Average AUC", "minus fine-tuning", "p",
-    ]  # fmt: skip
-    assert re.search(r"3\u00a0seeds.*?0\.\d{3} \[-?0\.\d{3},\u00a00\.\d{3}\].*?[+-]0\.\d{3} \[", best)
-    assert "hours" not in text
-    assert "BWT_\u03bb" not in text
-    assert not re.search(r"class il|Class-IL", text)
-
-
-def test_only_undecided_claims_and_runs_are_folded(report: ReportPaths) -> None:
-    text = report.index.read_text("utf-8")
-    claims = text.split('<section id="claims">')[1]
-    assert all(">undecided<" in row for row in claims.split("undecided claim")[1].split("<tr>")[2:3])
-    assert "<code>" not in re.sub(r"<details>.*</details>", "", claims.split("</section>")[0], flags=re.DOTALL)
-    assert "Figure with these runs." in claims
 
 
 def test_the_page_needs_nothing_else(report: ReportPaths) -> None:
@@ -112,23 +83,6 @@ def test_failures_and_gaps_are_said(report: ReportPaths) -> None:
     assert "32 of 39 runs are finished, 3 failed" in text
 
 
-@pytest.mark.usefixtures("unpainted")
-def test_a_search_space_of_which_every_run_has_failed_says_why(tmp_path: Path, generated: ModuleType) -> None:
-    space = SearchSpace(
-        "broken", RunConfig(), {"storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.5, 1.0]}, seeds=[0, 1]
-    )
-    store = RunStore(tmp_path / "results")
-    generated.write_generated_runs(store, [space], data_hash="ab" * 32, fails=lambda config: True)
-    errors = store.read("runs")["error"]
-    assert errors.str.startswith("Traceback").all()
-    assert errors.nunique() == 2
-    text = write_report([space], store, tmp_path / "report").index.read_text("utf-8")
-    assert "0 of 8 runs are finished, 8 failed" in text
-    assert "8 runs failed: 8 times ValueError: generated failure." in text
-    assert f"data {'ab' * 32}" in text.split("<dt>Data</dt>")[1].split("</dl>")[0]
-    assert text.count("generated failure") == 1
-
-
 def test_the_csv_holds_means_over_seeds(report: ReportPaths, store: RunStore) -> None:
     path = next(path for path in report.tables if path.name == "grid-results.csv")
     with path.open() as file:
@@ -161,49 +115,6 @@ def test_an_empty_store_and_no_store_give_a_page(spaces: list[SearchSpace], tmp_
     text = paths.index.read_text("utf-8")
     assert "No run of this search space is finished yet." in text
     assert "0 of 39 runs are finished" in text
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_spaces_without_a_grid_get_profiles(tmp_path: Path, generated: ModuleType) -> None:
-    samples = SearchSpace("samples", RunConfig(), {"mc_samples": [5, 20]}, seeds=[0])
-    methods = SearchSpace(
-        "methods", RunConfig(), {"method": {"CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}}}, seeds=[0, 1]
-    )
-    alone = SearchSpace("alone", RunConfig(mc_samples=7), seeds=[0])
-    store = RunStore(tmp_path / "results")
-    generated.write_generated_runs(store, [samples, methods, alone], instances=4, epochs=2)
-    paths = write_report([samples, methods, alone], store, tmp_path / "report")
-    assert {p.name for p in paths.figures if "metrics" in p.name and p.suffix == ".png"} >= {
-        "samples-metrics.png",
-        "methods-metrics.png",
-    }
-
-
-def test_a_report_of_an_overridden_space_stands_beside_that_of_the_space(tmp_path: Path) -> None:
-    (tmp_path / "tried.py").write_text(
-        "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace('strategy', RunConfig(), seeds=[0])\n"
-    )
-    RunStore(tmp_path / "results").open_for_writing()
-
-    def written(*options: str) -> tuple[str, str]:
-        command_line = ["report", str(tmp_path / "tried.py"), "--results", str(tmp_path / "results"), *options]
-        done = CliRunner().invoke(command, command_line, catch_exceptions=False)
-        index = Path(done.output.removeprefix("report: ").strip())
-        (title,) = re.findall("<h1>(.*)</h1>", index.read_text("utf-8"))
-        return index.parent.name, title
-
-    plain = ("tried", "tried")
-    other = ("tried+dataset-mitbih+seeds-2", "tried, dataset=mitbih, seeds=2")
-    given = ("--set", "dataset=mitbih", "--seeds", "2")
-    assert [written(), written(*given), written(), written(*given)] == [plain, other, plain, other]
-    assert {it.name for it in (tmp_path / "results" / "report").iterdir()} == {plain[0], other[0]}
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(0.31, "0.31 s"), (4.2, "4 s"), (99, "99 s"), (720, "12 min"), (12600, "3.5 h")]
-)
-def test_times_stand_in_units_that_suit_them(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
 
 
 @pytest.mark.usefixtures("unpainted")
@@ -267,12 +178,6 @@ def test_wrong_requests_end_in_a_sentence(
         write_report(spaces, RunStore(tmp_path), tmp_path / "report", axes=axes)
 
 
-def test_a_folder_that_cannot_be_written_to(spaces: list[SearchSpace], store: RunStore, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be written to"):
-        write_report(spaces[1:], store, tmp_path / "file")
-
-
 @pytest.mark.usefixtures("unpainted")
 def test_editions_undefined_metrics_and_one_seed_are_said(tmp_path: Path, generated: ModuleType) -> None:
     space = SearchSpace(
@@ -301,21 +206,6 @@ def test_editions_undefined_metrics_and_one_seed_are_said(tmp_path: Path, genera
     assert "4 of 4 runs are finished" in older.index.read_text("utf-8")
 
 
-def test_a_report_without_a_validation_set_says_so_and_shows_test_metrics(
-    tmp_path: Path, generated: ModuleType
-) -> None:
-    space = SearchSpace("alone", RunConfig(strategy="finetune"), {"batch_size": [8, 16]}, seeds=range(2))
-    store = RunStore(tmp_path / "results")
-    generated.write_given_runs(
-        store, [(it.config, {"test_auc": 0.6 + 0.1 * it.config.seed, "test_bwt": -0.1}) for it in space.requests()]
-    )
-    text = write_report([space], store, tmp_path / "report").index.read_text("utf-8")
-    assert "Computed on the test set, as the data have no validation set." in text
-    assert "The data have no validation set: all metrics, R and forgetting are computed on the test set." in text
-    assert "0.650 ± 0.071" in text
-    assert not re.search(r"\bnan\b", text)
-
-
 def test_latex_tables_are_well_formed(report: ReportPaths) -> None:
     for path in report.tables:
         if path.suffix != ".tex":
@@ -336,19 +226,6 @@ def test_latex_tables_are_well_formed(report: ReportPaths) -> None:
                 assert row.isascii(), row
 
 
-def test_a_notebook_needs_two_lines(store: RunStore, tmp_path: Path) -> None:
-    file = tmp_path / "space.py"
-    file.write_text(
-        "from clops_sweep import RunConfig, SearchSpace\n"
-        "SPACE = SearchSpace('grid', RunConfig(epochs_per_task=5), {'storage_fraction': [0.5, 1.0],"
-        " 'acquisition_fraction': [0.25, 0.5]}, seeds=range(3))\n"
-    )
-    (experiment,) = open_sweep(file, store.uri)
-    figure = draw_heatmap(heatmap(experiment, "bwt"))
-    assert experiment.counts("finished").sum() == 11
-    assert figure._repr_png_().startswith(b"\x89PNG")
-
-
 def test_every_row_of_a_table_leads_to_its_runs(report: ReportPaths, store: RunStore) -> None:
     """The last row is fine-tuning's, a search space that has no section of its own."""
     text = report.index.read_text("utf-8")
@@ -365,69 +242,3 @@ def test_every_row_of_a_table_leads_to_its_runs(report: ReportPaths, store: RunS
     finetuned = runs.loc[runs["strategy"] == "finetune", "run_id"]
     assert len(finetuned) == 3
     assert all(run_id in listed for run_id in finetuned)
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_the_command_that_repeats_a_run_names_the_store(
-    spaces: list[SearchSpace], store: RunStore, report: ReportPaths, tmp_path: Path, generated: ModuleType
-) -> None:
-    run_id = str(store.read("runs")["run_id"].iloc[0])
-    assert f"<code>clops-sweep rerun {run_id} --results {store.uri}</code>" in report.index.read_text("utf-8")
-    spaced = RunStore(tmp_path / "my results")
-    space = SearchSpace("one", RunConfig(), seeds=[0])
-    (run_id,) = generated.write_generated_runs(spaced, [space], instances=4, epochs=1)
-    text = html.unescape(write_report([space], spaced, tmp_path / "report").index.read_text("utf-8"))
-    assert f"<code>clops-sweep rerun {run_id} --results '{tmp_path}/my results'</code>" in text
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_runs_that_search_spaces_share_count_once(tmp_path: Path, generated: ModuleType) -> None:
-    first = SearchSpace("first", RunConfig(), {"mc_samples": [5, 20]}, seeds=[0, 1, 2])
-    second = SearchSpace("second", RunConfig(), {"mc_samples": [20, 50]}, seeds=[0, 1, 2])
-    store = RunStore(tmp_path / "results")
-    generated.write_generated_runs(store, [first], instances=4, epochs=1, keep=lambda c: c.seed < 2)
-    text = write_report([first, second], store, tmp_path / "report").index.read_text("utf-8")
-    missing = store_ids(first) - set(store.read("runs")["run_id"])
-    assert len(missing) == 2
-    assert not any(f"rerun {run_id}" in text for run_id in missing), "what is not in the store cannot be repeated"
-    assert "4 of 9 runs are finished; equal configurations share runs." in text
-    assert "<dt>Computed</dt><dd>4 runs, " in text
-    # nothing of `second` but what it shares is there: what is missing is known by its config
-    empty = write_report([first, second], RunStore(tmp_path / "none"), tmp_path / "empty")
-    assert "0 of 9 runs are finished" in empty.index.read_text("utf-8")
-
-
-def store_ids(space: SearchSpace) -> set[str]:
-    return {request.config.run_id("generated0001", SEMANTICS_VERSION) for request in space.requests()}
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_an_edition_stands_once_with_its_whole_hash(tmp_path: Path, generated: ModuleType) -> None:
-    spaces = [SearchSpace(f"s{n}", RunConfig(), {"mc_samples": [5, n]}, seeds=range(n - 6)) for n in (7, 8)]
-    spaces.append(SearchSpace("split", RunConfig(split_seed=1), seeds=[0]))
-    store = RunStore(tmp_path / "results")
-    for data_hash, kept in (("ab" * 32, spaces[:2]), ("cd" * 32, spaces[2:])):
-        generated.write_generated_runs(store, kept, data_hash=data_hash, instances=4, epochs=1)
-    text = write_report(spaces, store, tmp_path / "report").index.read_text("utf-8")
-    listed = text.split("<dt>Data</dt>")[1].split("<dt>")[0]
-    assert re.findall(r"data (\w+)", listed) == ["ab" * 32, "cd" * 32]
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_one_seed_is_said_once_and_multi_task_learning_is_not_warned_of(tmp_path: Path, generated: ModuleType) -> None:
-    methods = {"MTL": {"strategy": "multitask"}, "CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}}
-    space = SearchSpace("all_methods", RunConfig(), {"method": methods}, seeds=[0])
-    multitask, clops, finetune = (request.config for request in space.requests())
-    store = RunStore(tmp_path / "results")
-    undefined = dict.fromkeys(("bwt", "bwt_t", "bwt_lambda"), math.nan)
-    defined = dict.fromkeys(undefined, 0.1)
-    given = [(multitask, {"auc": 0.8} | undefined), (clops, {"auc": 0.7} | defined)]
-    generated.write_given_runs(store, [*given, (finetune, {"auc": 0.6} | defined)])
-    paths = write_report([space], store, tmp_path / "report")
-    text = paths.index.read_text("utf-8")
-    notices = re.findall(r'<p class="notice">(.*?)</p>', text)
-    assert notices == ["One seed only: there are no standard deviations, no intervals and no p-values."]
-    assert "Results of all_methods.</strong> Values of single runs." in text
-    assert not re.search(r"\b1 (runs|pairs|seeds)\b", text)
-    latex = next(p for p in paths.tables if p.name == "all_methods-results.tex").read_text("utf-8")
-    assert "Results of all\\_methods." in latex

@@ -60,24 +60,6 @@ def test_a_curriculum_stands_beside_the_paper_s_whatever_order_it_has(
     }
 
 
-@pytest.mark.usefixtures("unpainted")
-def test_a_grid_is_shown_beside_other_strategies_and_not_beside_other_experiments(
-    tmp_path: Path, generated: ModuleType
-) -> None:
-    spaces = [
-        space("functions", {"acquisition": ["bald_mcp", "entropy"]}),
-        space("longer", {}, strategy="finetune", epochs_per_task=7),
-        space("orders", ORDERS),
-        space("methods", {"method": {"MIR": {"strategy": "mir"}, "Fine-tuning": {"strategy": "finetune"}}}),
-        space("ratios", {"ratio": {"few": {"replay_ratio": 0.5}, "many": {"replay_ratio": 2.0}}}, strategy="mir"),
-        space("grid", FRACTIONS),
-    ]
-    store = filled(tmp_path / "store", generated, *spaces, auc=lambda c: 0.5 + c.seed / 100)
-    write_report(spaces, store, tmp_path / "report")
-    lines = (tmp_path / "report" / "tables" / "grid-results.csv").read_text().splitlines()[1:]
-    assert [line.split(",")[0] for line in lines] == ["0.1", "0.1", "0.25", "0.25", "Fine-tuning", "MIR"]
-
-
 def test_few_configurations_are_compared_with_each_other(tmp_path: Path, generated: ModuleType) -> None:
     methods = {"CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}, "MIR": {"strategy": "mir"}}
     few = comparisons(experiment(tmp_path / "few", generated, space("few", {"method": methods}), lambda c: c.seed))
@@ -141,36 +123,6 @@ def test_settings_that_are_not_the_paper_s_are_said_once_for_the_whole_table(
         assert told == {"epochs_per_task=1; learning_rate=1.0; normalize=minmax; beta_penalty=1000.0"}
 
 
-@pytest.mark.usefixtures("unpainted")
-def test_settings_of_some_rows_are_said_with_their_names(tmp_path: Path, generated: ModuleType) -> None:
-    methods = {"CLOPS": {}, "Short": {"epochs_per_task": 1}, "MIR": {"strategy": "mir", "epochs_per_task": 1}}
-    text = beside_the_paper(tmp_path, generated, space("some", {"method": methods}, dataset="cardiology"))
-    assert f'{NEED_NOT_AGREE}epochs_per_task = 1 (the paper: 20) in "Short" and "MIR".' in text
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_the_paper_s_own_settings_need_no_word(tmp_path: Path, generated: ModuleType) -> None:
-    text = beside_the_paper(tmp_path, generated, space("own", {"mc_samples": [5, 10]}, dataset="cardiology"))
-    assert NEED_NOT_AGREE not in text
-
-
 def shipped(name: str) -> SearchSpace:
     space = load_spaces(Path(__file__).parents[3] / "search_spaces" / f"{name}.py")[0]
     return space.overridden({"epochs_per_task": 1}).with_seeds(2)
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_the_search_spaces_that_come_along_are_no_exception(tmp_path: Path, generated: ModuleType) -> None:
-    text = beside_the_paper(tmp_path, generated, shipped("baselines_class_il"))
-    assert f"{NEED_NOT_AGREE}epochs_per_task = 1 (the paper: 20)." in text
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_of_other_recordings_there_is_no_word_of_the_paper_s_numbers(tmp_path: Path, generated: ModuleType) -> None:
-    it = shipped("strategies_mitbih")
-    store = filled(tmp_path / "store", generated, it, auc=lambda c: 0.5)
-    paths = write_report([it], store, tmp_path / "report")
-    assert not [path for path in paths.tables if "published" in path.name]
-    page = paths.index.read_text("utf-8")
-    assert "beside the paper" not in page
-    assert NEED_NOT_AGREE not in page

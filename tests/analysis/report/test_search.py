@@ -20,12 +20,10 @@ from clops_sweep.analysis.figures.optimization_history import (
     optimization_history,
 )
 from clops_sweep.analysis.figures.pareto import draw_pareto_front, pareto_front
-from clops_sweep.analysis.report.notebook import open_sweep
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.search_trials import (
     best_trials,
     best_trials_text,
-    collect_with_searches,
     search_experiment,
     trials_csv,
 )
@@ -83,29 +81,6 @@ def test_the_pareto_front_has_optuna_s_best_trials() -> None:
     assert as_png(draw_pareto_front(front)).startswith(b"\x89PNG")
 
 
-def test_a_front_of_all_trials_has_panels_of_their_size() -> None:
-    objectives = {"auc": "maximize", "bwt": "maximize", "replayed": "minimize"}
-    front = pareto_front(record(objectives, (0.7, 0.0, 300.0), (0.8, -0.1, 200.0), (0.9, -0.2, 400.0)))
-    assert front.on_front.all()
-    figure = draw_pareto_front(front)
-    assert as_png(figure).startswith(b"\x89PNG")  # with a warning, which is an error here, if there was no room
-    assert min(axes.get_position().width for axes in figure.axes[:3]) > 0.3
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["trial", "on the Pareto front"]
-
-
-def test_an_axis_of_what_cannot_be_negative_starts_at_zero_at_the_lowest() -> None:
-    front = pareto_front(record({"auc": "maximize", "replayed": "minimize"}, (0.7, 0.0), (0.8, 400.0), (0.75, 900.0)))
-    assert draw_pareto_front(front).axes[0].get_ylim()[0] == 0
-    forgetting = pareto_front(record({"auc": "maximize", "bwt": "maximize"}, (0.7, -0.1), (0.8, -0.2)))
-    assert draw_pareto_front(forgetting).axes[0].get_ylim()[0] < -0.2
-
-
-def test_a_front_needs_two_objectives() -> None:
-    with pytest.raises(UsageError, match="has one objective; a Pareto front needs two"):
-        pareto_front(record({"auc": "maximize"}, (0.7,)))
-
-
 def auc(config: RunConfig) -> float:
     return 0.5 + 0.4 * config.storage_fraction - 0.02 * config.seed - 0.05 * (config.storage_order == "random")
 
@@ -134,14 +109,6 @@ def filled(folder: Path, generated: ModuleType, space: SearchSpace) -> RunStore:
             means["storage_fraction"] = configs[0].storage_fraction
             trial.complete([means[name] for name in space.objectives])
     return store
-
-
-def test_without_its_study_a_search_has_no_trials_among_the_runs(tmp_path: Path, generated: ModuleType) -> None:
-    space = search_space(3)
-    store = filled(tmp_path, generated, space)
-    (tmp_path / "optuna.journal").unlink()
-    ((experiment, study),) = collect_with_searches([space], store)
-    assert (len(experiment.runs), study) == (0, None)
 
 
 def test_the_best_trials_come_first_with_deviations_over_seeds(tmp_path: Path, generated: ModuleType) -> None:
@@ -201,66 +168,6 @@ def test_the_report_shows_a_search(
     assert f"12 of 12 trials: {complete} complete{pruned}, 1 failed." in page
     assert "Trial 10 failed: run 0123 has failed." in page
     assert "no finished run with learning curves" in page  # written by hand, the runs have none
-
-
-def test_a_search_stands_beside_grids(tmp_path: Path, generated: ModuleType) -> None:
-    store = filled(tmp_path / "results", generated, search_space(4))
-    grid = SearchSpace("grid", RunConfig(), axes={"storage_fraction": [0.1]}, seeds=[0])
-    one = SearchSpace("one", RunConfig(strategy="finetune"), seeds=[0])
-    generated.write_given_runs(store, [(request.config, {"auc": 0.7}) for s in (grid, one) for request in s.requests()])
-    paths = write_report([grid, search_space(4), one], store, tmp_path / "report")
-    stems = {path.stem.partition("-")[0] for path in paths.figures}
-    assert stems == {"grid", "tuned", "one", "strategies"}
-    again = write_report([grid, search_space(4), one], store, tmp_path / "again")
-    assert again.index.read_bytes() == paths.index.read_bytes()
-
-
-SOURCE = """
-from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
-PARAMETERS = {
-    "storage_fraction": FloatDistribution(0.1, 0.9, step=0.1),
-    "storage": {"by beta": {}, "random": {"storage_order": "random"}},
-}
-SEARCH = OptunaSearch(parameters=PARAMETERS, n_trials=3)
-SPACE = [SearchSpace("tuned", RunConfig(), search=SEARCH, seeds=range(2)), SearchSpace("one", RunConfig(), seeds=[0])]
-"""
-
-
-def test_a_notebook_opens_searches_too(tmp_path: Path, generated: ModuleType) -> None:
-    (tmp_path / "space.py").write_text(SOURCE)
-    store = filled(tmp_path / "results", generated, search_space(3))
-    tuned, one = open_sweep(tmp_path / "space.py", store.uri)
-    assert tuned.by_replicate("auc").shape == (2, 2)  # two trials are complete, the third has failed
-    assert (one.name, one.counts("missing").tolist()) == ("one", [1])
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_a_search_of_which_every_run_has_failed_says_why(tmp_path: Path, generated: ModuleType) -> None:
-    space = search_space(2)
-    assert space.search is not None
-    store = RunStore(tmp_path / "results")
-    store.open_for_writing()
-    study = SearchStudy(space, store, {})
-    for _ in range(2):
-        trial = study.ask()
-        configs = [space.base.replace(**space.search.settings(trial.labels), seed=seed) for seed in space.seeds]
-        run_ids = [config.run_id("generated0001") for config in configs]
-        trial.record_runs(run_ids)
-        for config, run_id in zip(configs, run_ids, strict=True):
-            generated.write_failed_run(store, config, run_id)
-        trial.fail(f"run {run_ids[0]} has failed")
-    page = write_report([space], store, tmp_path / "report").index.read_text()
-    assert "2 of 2 trials: 2 failed." in page
-    assert "4 runs failed: 4 times ValueError: generated failure." in page
-    assert "no run yet" not in page
-
-
-def test_a_search_that_has_not_begun_is_said_to_be_so(tmp_path: Path) -> None:
-    store = RunStore(tmp_path / "results")
-    paths = write_report([search_space()], store, tmp_path / "report")
-    assert "No trial of this search is complete yet." in paths.index.read_text()
-    assert "0 of 5 trials." in paths.index.read_text()
-    assert paths.figures == ()
 
 
 def test_a_study_is_read_without_its_search_space(tmp_path: Path, generated: ModuleType) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from pathlib import Path
 from types import ModuleType
 
@@ -13,7 +12,7 @@ from scipy import stats
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.report.write import write_report
-from clops_sweep.analysis.tables.best import best_configurations, best_csv, best_sentence, best_text
+from clops_sweep.analysis.tables.best import best_configurations, best_csv, best_text
 from clops_sweep.store.run_store import RunStore
 
 AXES = {"storage_fraction": [0.1, 0.5, 1.0], "variant": {"CLOPS": {}, "Random": {"storage_order": "random"}}}
@@ -78,36 +77,6 @@ def test_fine_tuning_that_was_trained_otherwise_is_no_baseline(tmp_path: Path, g
     assert best_text(found, "best").header == ("configuration", "n", "Average AUC", "BWT")
 
 
-def test_search_spaces_with_other_headline_metrics_share_a_table(tmp_path: Path, generated: ModuleType) -> None:
-    _, _, (grid, tuned) = experiments(tmp_path / "grid", generated)
-    space = SearchSpace("union", RunConfig(scenario="class_il_union"), {"strategy": ["er", "finetune"]}, seeds=range(3))
-    store = RunStore(tmp_path / "union")
-    values = {
-        "balanced_accuracy": 0.5,
-        "forgetting": 0.1,
-        "accuracy_forgetting": 0.1,
-        "balanced_accuracy_forgetting": 0.1,
-    }
-    generated.write_given_runs(store, [(it.config, values) for it in space.requests()])
-    (union,) = collect([space], store.read("runs"))
-    table = best_text([*best_configurations(grid, [tuned]), *best_configurations(union)], "best")
-    first = table.header.index("Average AUC")
-    assert table.header[first + 1] == "minus fine-tuning"
-    other = table.header.index("balanced accuracy")
-    assert {row[first].text == "\N{EN DASH}" for row in table.rows[:2]} == {False}
-    assert {row[other].text for row in table.rows[:2]} == {row[first].text for row in table.rows[2:]}, "both empty"
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_fine_tuning_is_found_in_the_store(tmp_path: Path, generated: ModuleType) -> None:
-    """The report is of the grid alone."""
-    store, spaces, _ = experiments(tmp_path / "store", generated)
-    write_report(spaces[:1], store, tmp_path / "report")
-    lines = (tmp_path / "report" / "tables" / "best.md").read_text("utf-8").splitlines()
-    assert [cell.strip() for cell in lines[2].split("|")[3:6]] == ["Average AUC", "minus fine-tuning", "p"]
-    assert "+0.2" in lines[4]
-
-
 def test_equal_configurations_are_listed_and_counted_once(tmp_path: Path, generated: ModuleType) -> None:
     """At a = 1 all acquisition functions replay the same instances."""
     axes = {"acquisition_fraction": [0.5, 1.0], "acquisition": ["bald_mcd", "entropy", "random"]}
@@ -124,19 +93,3 @@ def test_equal_configurations_are_listed_and_counted_once(tmp_path: Path, genera
     assert found[0].of == 4
     page = write_report([space], store, tmp_path / "report").index.read_text()
     assert "<p>8 of 8 runs finished; equal configurations share 4 runs.</p>" in page
-
-
-def test_the_report_begins_with_a_sentence(tmp_path: Path, generated: ModuleType) -> None:
-    store, spaces, _ = experiments(tmp_path / "two", generated, seeds=2)
-    page = write_report(spaces, store, tmp_path / "report", more_seeds="clops-sweep x.py --seeds 5").index.read_text()
-    assert re.search(
-        r'<p class="lead">Best: CLOPS, b = 0.5, Average AUC 0.80\d; 0.20\d above fine-tuning; '
-        r"not tested: 2 seeds where 3 are needed. Run clops-sweep x.py --seeds 5. 12 of 14 runs are finished",
-        page,
-    )
-    _, _, (grid, tuned) = experiments(tmp_path / "five", generated)
-    tested = best_sentence(best_configurations(grid, [tuned]), "clops-sweep x.py --seeds 5")
-    assert tested.startswith("Best: CLOPS, b = 0.5, Average AUC 0.80")
-    assert tested.endswith("above fine-tuning (p <0.001).")
-    alone = best_sentence(best_configurations(grid))
-    assert alone.endswith("; no fine-tuning run was trained alike to compare it with.")

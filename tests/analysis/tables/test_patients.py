@@ -58,14 +58,6 @@ def test_one_run_of_each_configuration_with_its_difference_from_the_first(
     assert rows["finetune", "test_auc"][1].text == first, "seed 0"
 
 
-def test_few_people_have_no_interval_and_it_is_said_why(tmp_path: Path, generated: ModuleType) -> None:
-    store = RunStore(tmp_path, keep=["predictions"])
-    table = patients_text(collected(store, generated, 4), store, "patients", "Patients")
-    assert table is not None
-    assert not any("[" in row[4].text for row in table.rows if row[2].text == "test_auc")
-    assert any("2 test patients with target_0" in note for note in table.notes)
-
-
 def test_without_predictions_there_is_no_table(tmp_path: Path, generated: ModuleType) -> None:
     store = RunStore(tmp_path)
     assert patients_text(collected(store, generated, 4, keep=False), store, "patients", "Patients") is None

@@ -7,19 +7,15 @@ from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.collect import collect
-from clops_sweep.analysis.drawing.style import as_png
-from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.statistics import paired_difference
 from clops_sweep.analysis.tables.best import best_configurations
 from clops_sweep.analysis.tables.strategies import (
     StrategyComparison,
     compare_strategies,
-    draw_strategies,
 )
 from clops_sweep.store.run_store import RunStore
 
@@ -101,50 +97,3 @@ def test_numbers_of_another_edition_of_the_data_are_not_compared(tmp_path: Path,
     generated.write_given_runs(store, tuned, data_hash="generated0002")
     (record,) = compare_strategies(collect([GRID, TUNED, OTHER], store.read("runs")))
     assert record.strategies == ("clops", "mir")
-
-
-def test_what_one_search_space_compares_by_itself_is_left_out(tmp_path: Path, generated: ModuleType) -> None:
-    methods = {"CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}}
-    space = SearchSpace("methods", RunConfig(), {"method": methods}, seeds=range(3))
-    assert compared(tmp_path, generated, space) == []
-
-
-def test_drawing(tmp_path: Path, generated: ModuleType, overlaps: ModuleType) -> None:
-    (record,) = compared(tmp_path, generated, GRID, TUNED, OTHER)
-    figure = draw_strategies(record)
-    assert [axes.get_title() for axes in figure.axes[:2]] == ["Average AUC", "BWT"]
-    dots = [line.get_xdata()[0] for line in figure.axes[0].lines if line.get_marker() == "o"]
-    np.testing.assert_allclose(dots, [row.differences["auc"].mean for row in record.differences.rows])
-    assert overlaps.texts_in_each_other(figure) == []
-    assert as_png(figure).startswith(b"\x89PNG")
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_the_report_ends_its_results_with_it(tmp_path: Path, generated: ModuleType) -> None:
-    spaces = [TUNED, OTHER]
-    paths = write_report(spaces, filled(tmp_path / "store", generated, spaces), tmp_path / "report")
-    page = paths.index.read_text("utf-8")
-    assert page.index('<section id="tuned">') < page.index('<section id="strategies">') < page.index("<h2>Methods")
-    (table,) = (path for path in paths.tables if path.name.startswith("strategies") and path.suffix == ".md")
-    assert "| mir " in table.read_text("utf-8")
-    assert "not by its best (finetune: tuned; mir: other)" in page
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_a_search_space_may_have_its_name(tmp_path: Path, generated: ModuleType) -> None:
-    spaces = [TUNED, SearchSpace("strategies", RunConfig(strategy="mir"), seeds=range(4))]
-    paths = write_report(spaces, filled(tmp_path / "store", generated, spaces), tmp_path / "report")
-    page = paths.index.read_text("utf-8")
-    anchors = [part.split('"')[0] for part in page.split('<section id="')[1:]]
-    assert len(anchors) == len(set(anchors)) == 4
-
-
-@pytest.mark.parametrize("seeds", [2, 4])
-def test_two_units_are_two_points(tmp_path: Path, generated: ModuleType, seeds: int) -> None:
-    spaces = [SearchSpace(name, RunConfig(strategy=name), seeds=range(seeds)) for name in ("clops", "finetune")]
-    (record,) = compared(tmp_path, generated, *spaces)
-    (panel, *_) = draw_strategies(record).axes
-    drawn = [line for line in panel.lines if line.get_linestyle() == "-" and len(line.get_xdata()) == 2]
-    points = [line for line in panel.lines if line.get_marker() == "o"]
-    intervals = [line for line in drawn if line.get_ydata()[0] == line.get_ydata()[1]]
-    assert (len(intervals), len(points[0].get_xdata())) == ((0, 2) if seeds == 2 else (1, 1))

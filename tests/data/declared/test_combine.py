@@ -49,14 +49,6 @@ def test_two_hospitals_have_common_classes_channels_and_units(tmp_path: Path) ->
     assert [names[code] for code in codes] == ["a"] * 6 + ["b"] * 6
 
 
-def test_people_of_one_name(tmp_path: Path) -> None:
-    a = A.replace("'p'", "'w0'")
-    with pytest.raises(UsageError, match="person 'w0' is in 'a' and in 'b'; leave out one of them"):
-        _frames(tmp_path, a)
-    frames = _frames(tmp_path, a, more=", classes=MAP, distinct_people=True")
-    assert {"a/w0", "b/w0"} <= set(frames.patient_names)
-
-
 @pytest.mark.parametrize(
     ("a", "b", "more", "sentence"),
     [

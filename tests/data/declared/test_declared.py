@@ -16,7 +16,6 @@ from scipy.signal import resample
 from clops_sweep import Recordings, RunConfig, dataset
 from clops_sweep.data.catalog import DATASETS, Rules
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepared.manifest import read_manifest
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
 from clops_sweep.data.preparing.verify import verify
@@ -179,18 +178,6 @@ def test_frames_are_made_anew_when_code_or_files_change_and_only_then(root: Path
     assert _hash(root) == other  # nor a file that declares them, as in a report
 
 
-def test_what_a_new_preparation_cannot_replace_stays(root: Path, tmp_path: Path) -> None:
-    declare(tmp_path / "space.py", WEARABLE)
-    before = _prepare(root).manifest.content_hash
-    _save(root, y=np.full(80, 9))
-    with pytest.raises(UsageError, match=r"^dataset 'wearable': labels: 9 is no position in classes"):
-        _prepare(root)
-    manifest = read_manifest(root.parent / "prepared" / "wearable")
-    assert manifest is not None
-    assert manifest.content_hash == before
-    assert _hash(root) is None
-
-
 GENERATOR = """
 @dataset(
     "many", classes=("a", "b"), channels=("x", "y"), units="g", sampling_rate=32, window_seconds=2, stride_seconds=1
@@ -326,25 +313,6 @@ def test_a_bad_declaration_is_one_sentence(what: str) -> None:
     assert not DATASETS.added
 
 
-def test_what_is_declared_has_to_be_a_function_of_the_data_root() -> None:
-    with pytest.raises(UsageError, match="expected the name that configs call it by"):
-        dataset(_function)  # type: ignore[arg-type]  # without brackets
-    with pytest.raises(UsageError, match="expected a function of the data root, not FrameSet"):
-        dataset("own")(FrameSet)
-    with pytest.raises(UsageError, match="expected a function of the data root, not something of type"):
-        dataset("own")(3)  # type: ignore[type-var]
-    with pytest.raises(UsageError, match="called with the data root alone"):
-        dataset("own")(lambda: None)
-
-
-def test_two_files_cannot_declare_one_name(tmp_path: Path) -> None:
-    declare(tmp_path / "one.py", WEARABLE)
-    declare(tmp_path / "one.py", WEARABLE)
-    with pytest.raises(UsageError, match=r"dataset 'wearable' is declared in .*one.py and in .*two.py"):
-        declare(tmp_path / "two.py", WEARABLE.replace('"rest"', '"sit"'))
-    declare(tmp_path / "a_copy.py", WEARABLE)
-
-
 def test_configs_take_the_defaults_that_are_declared(tmp_path: Path) -> None:
     declare(
         tmp_path / "space.py", WEARABLE.replace("files=", "batch_size=3, learning_rate=0.5, normalize='zscore', files=")
@@ -366,41 +334,3 @@ def test_files_that_are_not_there_are_named(root: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"files: data root .* has no wearable.npz"):
         _prepare(root)
     assert state("wearable", prepared_root=tmp_path / "prepared", data_root=root) == "absent"
-
-
-def test_files_lie_beside_the_declaring_file_by_default(root: Path, tmp_path: Path) -> None:
-    declare(root / "space.py", WEARABLE)
-    prepared = tmp_path / "prepared"
-    before = prepare("wearable", prepared_root=prepared, data_root=None)
-    assert list(before.manifest.sources) == ["wearable.npz"]
-    assert state("wearable", prepared_root=prepared, data_root=None) == "prepared"
-    _save(root, y=np.arange(80)[::-1] % 4)
-    assert state("wearable", prepared_root=prepared, data_root=None) == "raw"
-    assert prepare("wearable", prepared_root=prepared, data_root=None).manifest.content_hash != (
-        before.manifest.content_hash
-    )
-
-
-def test_files_behind_a_link_are_those_of_the_data_root(root: Path, tmp_path: Path) -> None:
-    (root / "wearable.npz").rename(tmp_path / "elsewhere.npz")
-    (root / "wearable.npz").symlink_to(tmp_path / "elsewhere.npz")
-    declare(tmp_path / "space.py", WEARABLE)
-    before = _prepare(root).manifest.content_hash
-    assert _hash(root) is not None
-    _save(tmp_path, y=np.arange(80)[::-1] % 4)
-    (tmp_path / "wearable.npz").replace(tmp_path / "elsewhere.npz")
-    assert _hash(root, data_root=root) is None
-    assert _prepare(root).manifest.content_hash != before
-
-
-def test_columns_for_subgroups_change_neither_frames_nor_hash(root: Path, tmp_path: Path) -> None:
-    declare(tmp_path / "space.py", WEARABLE)
-    before = _prepare(root).manifest
-    forget()
-    added = WEARABLE.replace("    )", "        groups={'sex': ['f', None, float('nan'), ''] + ['m'] * 76},\n    )")
-    declare(tmp_path / "space.py", added)
-    prepared = _prepare(root)
-    assert (prepared.manifest.content_hash, prepared.manifest.data_hash) == (before.content_hash, before.data_hash)
-    assert prepared.manifest.groups == {"sex": ("f", "m", "unknown")}
-    column = pd.read_parquet(prepared.folder / "index.parquet")["group_sex"]
-    assert list(column[::3]) == ["f", *["unknown"] * 3, *["m"] * 76]

@@ -16,10 +16,9 @@ from click.testing import CliRunner
 from clops_sweep import Recordings
 from clops_sweep.cli.data import data
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepared.prepared_folder import is_to_be_made_again
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
-from tests.data.declared_files import declare, forget, waves, write_notes, write_wfdb
+from tests.data.declared_files import declare, forget, waves, write_wfdb
 
 X = np.round(waves(12, 2, 160), 3).astype(float)
 
@@ -35,10 +34,6 @@ def _frames(tmp_path: Path, call: str, **options: Any) -> FrameSet:
     declare(tmp_path / "space.py", f'@dataset("own")\ndef own(data_root):\n    return Recordings.{call}\n')
     prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1, **options)
     return open_frames("own", prepared_root=tmp_path / "prepared", leads="all")
-
-
-def _notes(tmp_path: Path) -> tuple[str, ...]:
-    return prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path).manifest.notes
 
 
 def _folder(tmp_path: Path, write: Callable[[Path, np.ndarray], None], ending: str = "csv", **options: Any) -> FrameSet:
@@ -103,25 +98,6 @@ def test_text_in_many_forms(form: str, tmp_path: Path) -> None:
     assert named in ("ecg", "names")
 
 
-LINES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "a title": ({"head": "Report of X; 2020\necg,ppg\n"}, {"skip_lines": 1}),
-    "a start time and a rate": ({"head": "1551285712.0,1551285712.0\n80,80\n"}, {"skip_lines": 2}),
-    "text beside the signals": (
-        {"form": "2021-03-04 10:00:{n:02d}{s}{0}{s}{1}{s}rest", "head": "when,ecg,ppg,state\n"},
-        {"channels": ["ecg", "ppg"]},
-    ),
-    "channels by position": ({"form": "{n}{s}{0}{s}{1}", "head": ""}, {"channels": [1, 2]}),
-    "a unit and a gain": ({"head": "ecg,ppg\nuV,uV\n"}, {"gain": 1}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", LINES)
-def test_what_an_argument_makes_readable(what: str, tmp_path: Path) -> None:
-    form, options = LINES[what]
-    frames = _folder(tmp_path, lambda path, signal: _text(path, signal, **form), **options)
-    np.testing.assert_allclose(frames.signal(slice(None)), X, atol=1e-6)
-
-
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a start time and a rate": ({"head": "1551285712.0,1551285712.0\n80,80\n"}, {}, "sample 2 is 80.*skip_lines=2"),
     "a rate": ({"head": "80,80\n"}, {}, "sample 1 is 80.*skip_lines=1"),
@@ -169,26 +145,6 @@ def test_swapped_axes_of_files(ending: str, tmp_path: Path) -> None:
         )  # fmt: skip
 
 
-def test_swapped_axes_of_arrays_and_generators(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"labels": [n % 2 for n in range(12)], "classes": ("p", "q"), "patients": range(12)}
-    for signals in (X.swapaxes(1, 2), list(X.swapaxes(1, 2))):
-        with pytest.raises(UsageError, match=r"signals\[0\]: has 160 channels; expected 2.*transpose it"):
-            Recordings(signals, 80, ["ecg", "ppg"], "mV", **given)
-    with pytest.raises(UsageError, match="has 1 samples; expected two at least; transpose it"):
-        Recordings(X[:, :1].swapaxes(1, 2), 80, ["ecg"], "mV", **given)
-    declare(
-        tmp_path / "space.py",
-        """
-        @dataset("own", classes=("p", "q"), channels=["ecg", "ppg"], units="mV", sampling_rate=80)
-        def own(data_root):
-            for n in range(12):
-                yield Recording(np.zeros((160, 2)), n % 2, n)
-        """,
-    )
-    with pytest.raises(UsageError, match=r"signal: has 160 channels; expected 2.*transpose it"):
-        prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path)
-
-
 def test_parquet_files_of_pandas(tmp_path: Path) -> None:
     def write(path: Path, signal: np.ndarray, **more: Any) -> None:
         index = pd.Index(np.arange(160) / 80, name="seconds" if path.stem == "r3" else None)
@@ -201,24 +157,6 @@ def test_parquet_files_of_pandas(tmp_path: Path) -> None:
         _folder(tmp_path, lambda path, signal: write(path, signal, y=True), "parquet")
     with pytest.raises(UsageError, match=r"holds values that are not numbers.*channels="):
         _folder(tmp_path, lambda path, signal: write(path, signal, y=pd.Timestamp("2020-01-01")), "parquet")
-
-
-@pytest.mark.parametrize("bad", ["r0", "r5"])
-def test_any_file_can_be_left_out_and_hidden_ones_are_no_recordings(bad: str, tmp_path: Path) -> None:
-    def write(path: Path, signal: np.ndarray) -> None:
-        _text(path, signal, form="{0}" if path.stem == bad else "{0}{s}{1}")
-        (path.parent / f"._{path.name}").write_bytes(bytes(4096))
-
-    with pytest.raises(UsageError, match=f"{bad}.csv: .* --on-error skip"):
-        _folder(tmp_path, write)
-    assert len(_frames(tmp_path, _call(tmp_path), on_error="skip")) == 11
-    manifest = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path).manifest
-    assert [name for name, _ in manifest.skipped] == [bad]
-    assert not [name for name in manifest.sources if "._" in name]
-
-
-def _call(tmp_path: Path) -> str:
-    return (tmp_path / "space.py").read_text().partition("Recordings.")[2].rpartition("Recordings.")[2].strip()
 
 
 @pytest.mark.parametrize("option", ["drop_windows", "refuse"])
@@ -317,34 +255,6 @@ def test_a_wide_record_among_narrow_ones(tmp_path: Path) -> None:
     np.testing.assert_allclose(frames.signal(slice(None)), X, atol=1e-6)
 
 
-def test_records_without_signals_or_a_comment_are_left_out_and_counted(tmp_path: Path) -> None:
-    _records(tmp_path / "wfdb", comments=lambda n: ["69 M", f"Dx: {'pq'[n % 2]}"] if n != 3 else ["Age: 3"])
-    (tmp_path / "wfdb" / "n1.hea").write_text("n1 0 80 0\n")
-    (tmp_path / "t.csv").write_text(
-        "".join(f"{name},{'pq'[n % 2]}\n" for n, name in enumerate(["n1", "r0.dat", "r1", "r2", "r5"]))
-    )
-    found = Recordings.from_wfdb(tmp_path / "wfdb", "#Dx")
-    assert dict(found.common.left_out) == {"recordings without a label": 1, "records without signals": 1}
-    listed = Recordings.from_wfdb(tmp_path / "wfdb", 1, table=tmp_path / "t.csv")
-    assert (list(listed.columns.names), dict(listed.common.left_out)) == (
-        ["r0.dat", "r1", "r2", "r5"],
-        {"records without signals": 1},
-    )
-    with pytest.raises(UsageError, match=r"has no comment '#Rhythm: ...', which label names"):
-        Recordings.from_wfdb(tmp_path / "wfdb", "#Rhythm")
-
-
-def test_a_record_of_other_rhythms_does_not_lose_the_rest(tmp_path: Path) -> None:
-    for number in range(9):
-        write_wfdb(tmp_path / "wfdb", f"r{number}", np.rint(1000 * waves(1, 1, 1000, seed=number)[0]), 100)
-        write_notes(tmp_path / "wfdb", f"r{number}", [0, 500], ["(P"] * 2 if number == 4 else ["(N", "(AFIB"])
-    frames = _frames(tmp_path, 'from_wfdb(data_root / "wfdb", ".atr", classes=["(N", "(AFIB"], window_seconds=1)')
-    assert len(frames) == 80
-    assert prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path).manifest.dropped == {
-        "no label that is used": 1
-    }
-
-
 ONE_HOT = "file,AF,N,ST,day\n" + "".join(
     f"A{n:04}.mat,{n % 2},{1 - n % 2}.0,{{}},2020-01-01T00:{n:02}:00+01:00\n" for n in range(12)
 )
@@ -370,42 +280,6 @@ def test_labels_in_a_column_each(tmp_path: Path) -> None:
         Recordings.from_wfdb(tmp_path / "wfdb", ["AF", "day"], **given)
 
 
-def test_names_that_suggest_people_and_recordings_without_dates_are_noted(tmp_path: Path) -> None:
-    _records(tmp_path / "wfdb", name=lambda n: f"{84 + n // 3}_{n % 3 + 8}")
-    _frames(tmp_path, 'from_wfdb(data_root / "wfdb", "#Dx")')
-    assert any("such as 84_8 suggest several recordings of one" in note for note in _notes(tmp_path))
-    records = pd.read_parquet(tmp_path / "prepared" / "own" / "index.parquet")["record"]
-    assert list(records.unique())[:3] == ["84_8", "84_9", "84_10"]
-    table = pd.DataFrame({"file": [f"{84 + n // 3}_{n % 3 + 8}" for n in (2, 0, 1, *range(3, 12))]})
-    table["who"], table["label"] = table["file"].str[:2], [*"pqppqpqpqpqp"]
-    table.to_csv(tmp_path / "t.csv", index=False)
-    call = 'from_wfdb(data_root / "wfdb", "label", table=data_root / "t.csv", patient="who", window_seconds=0.2)'
-    frames = _frames(tmp_path, call)
-    assert not any("suggest several" in note for note in _notes(tmp_path))
-    assert any("in natural order of their names" in note for note in _notes(tmp_path))
-    assert frames.recordings is not None
-    assert frames.recordings[frames.patients == 0].tolist() == [2] * 10 + [0] * 10 + [1] * 10
-
-
-def test_windows_left_out_under_skip_are_not_kept_by_a_strict_preparation(tmp_path: Path) -> None:
-    signals = X.copy()
-    signals[4, 1, 7] = np.nan
-    np.save(tmp_path / "x.npy", signals)
-    declare(
-        tmp_path / "space.py",
-        """
-        @dataset("own")
-        def own(data_root):
-            given = np.arange(12) % 2, ("p", "q"), range(12)
-            return Recordings(np.load(data_root / "x.npy"), 80, "ab", "mV", *given, window_seconds=1)
-        """.replace('"ab"', '("a", "b")'),
-    )
-    where: dict[str, Any] = {"prepared_root": tmp_path / "prepared", "data_root": tmp_path}
-    prepare("own", on_error="skip", **where)
-    assert not is_to_be_made_again("own", on_error="skip", **where)
-    assert is_to_be_made_again("own", on_error="stop", **where)
-
-
 def test_one_record_under_two_names_is_refused(tmp_path: Path) -> None:
     _records(tmp_path / "wfdb")
     names = [*(f"r{n}" for n in range(12)), "r3.mat"]
@@ -423,10 +297,3 @@ def test_dates_with_and_without_a_zone_are_refused(tmp_path: Path) -> None:
     assert str(np.asarray(found.columns.times)[0]) == "2020-01-01T00:00:00"
     with pytest.raises(UsageError, match=r"^times: some have a time zone and others none; expected one kind"):
         Recordings(X, 80, ["a", "b"], "mV", times=[*zoned[:11], "2020-01-12"], **given)
-
-
-def test_annotations_of_edf_files_are_no_channel(tmp_path: Path) -> None:
-    _records(tmp_path / "wfdb")
-    for header in (tmp_path / "wfdb").glob("*.hea"):
-        header.write_text(header.read_text().replace(" V\n", " EDF Annotations\n"))
-    assert Recordings.from_wfdb(tmp_path / "wfdb", "#Dx").common.channels == ("II",)

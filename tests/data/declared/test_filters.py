@@ -13,8 +13,6 @@ from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.declarations import EncoderInput
-from clops_sweep.learning.encoders.adapting import Signals, adapter
 from tests.data.declared_files import declare, forget, waves
 
 X = waves(12, 2, 3000, seed=5)
@@ -91,22 +89,3 @@ def test_pieces_between_missing_samples_are_filtered_alone() -> None:
 def test_bad_filters(fields: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=sentence):
         _frames(tmp_path, fields)
-
-
-def test_signals_that_are_too_short() -> None:
-    made = Filters.given((0.5, 40), None, None, None)
-    assert made is not None
-    with pytest.raises(UsageError, match="27 samples are too few; expected more than 27"):
-        made(X[0, :, :27], 250)
-    assert made(X[0, :, :28], 250).shape == (2, 28)
-
-
-def test_an_encoder_filters_the_frames_that_it_takes() -> None:
-    takes = EncoderInput(1, filters=Filters.given((0.5, 40), None, "mV", None))
-    signals = Signals("own", ("I",), 3000, 250.0, "none", "uV")
-    found = adapter("mine", takes, signals)(X[:, :1])
-    np.testing.assert_allclose(found, sosfiltfilt(BAND, X[:, :1] / 1000), rtol=1e-4, atol=1e-8)
-    with pytest.raises(UsageError, match="encoder 'mine': scale: signals in bpm cannot be converted to mV"):
-        adapter("mine", takes, Signals("own", ("I",), 3000, 250.0, "none", "bpm"))
-    with pytest.raises(UsageError, match="no known sampling rate"):
-        adapter("mine", takes, Signals("own", ("I",), 3000, None, "none", "uV"))

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep import Recordings
-from clops_sweep.data.declared.recording_checks import identifier, text
+from clops_sweep.data.declared.recording_checks import identifier
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, forget, waves, write_wfdb
@@ -109,16 +109,6 @@ def test_identifiers_that_floats_merge_are_refused() -> None:
     assert identifier("name", 2**60 + 1) == str(2**60 + 1)
 
 
-@pytest.mark.parametrize("value", ["007", "a.0", "1e3", "1.50", "-0.5", "1_000"])
-def test_text_that_is_no_whole_number_is_as_it_was_written(value: str) -> None:
-    assert identifier("name", value) == text("name", value) == value
-
-
-def test_equal_letters_are_equal_whatever_their_composition() -> None:
-    found = _recordings(patients=["M\u00fcller", "Mu\u0308ller", *range(10)]).columns.patients
-    assert found[0] == found[1]
-
-
 def test_a_person_is_never_in_two_splits(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", waves(40, 1, 20))
     declare(
@@ -136,20 +126,3 @@ def test_a_person_is_never_in_two_splits(tmp_path: Path) -> None:
     assert frames.patient_names == tuple(sorted(map(str, range(10))))
     for person in range(10):
         assert len(set(frames.split[4 * person : 4 * person + 4])) == 1
-
-
-def test_codes_of_one_label_that_may_be_positions_are_refused(tmp_path: Path) -> None:
-    """Among the classes 1, 2 and 3, the label 1 alone is a position, and 3 is not."""
-    body = """
-        @dataset("own", classes=({}), channels=["a"], units="mV", sampling_rate=10)
-        def own(data_root):
-            for n in range(12):
-                yield Recording(np.random.default_rng(n).normal(size=20), {}, n)
-        """
-    declare(tmp_path / "space.py", body.format("1, 2, 3", "1 + n % 3"))
-    with pytest.raises(UsageError, match="labels: 3 is no position in classes"):
-        prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path)
-    declare(tmp_path / "space.py", body.format("426783006, 164889003", "(164889003, 426783006)[n % 2]"))
-    prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path)
-    frames = open_frames("own", prepared_root=tmp_path / "prepared")
-    assert frames.labels.tolist() == [1, 0] * 6

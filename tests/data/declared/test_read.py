@@ -10,12 +10,10 @@ import h5py
 import numpy as np
 import pyedflib
 import pytest
-from click.testing import CliRunner
 from scipy.io import savemat
 from scipy.signal import resample_poly
 
-from clops_sweep import from_ecg, from_edf, from_mat, from_npz
-from clops_sweep.cli.commands import command
+from clops_sweep import from_edf, from_mat
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -83,13 +81,6 @@ def test_an_error_names_the_file_and_the_file_can_be_skipped(workers: int, texts
         _frames(texts, BODY.format(more=""), workers=workers)
     frames = _frames(texts, BODY.format(more=""), workers=workers, on_error="skip")
     np.testing.assert_array_equal(frames.signal(np.arange(19)), np.delete(X, 7, 0))
-
-
-def test_the_command_prints_progress_and_counts(texts: Path) -> None:
-    declare(texts / "space.py", BODY.format(more=""))
-    options = ["--prepared-root", str(texts / "prepared"), "--data-root", str(texts)]
-    result = CliRunner().invoke(command, ["data", "prepare", "own", *options], standalone_mode=False)
-    assert "20 frames in" in result.stdout
 
 
 def test_a_file_may_hold_several_recordings(texts: Path) -> None:
@@ -207,43 +198,6 @@ def test_rules_of_intervals(rule: str, labels: list[int], tmp_path: Path) -> Non
     assert _nights(tmp_path, body, stages)[0].labels.tolist() == labels * 6
 
 
-@pytest.mark.parametrize(
-    ("stages", "sentence"),
-    [
-        ([(0, 400, "Sleep stage W")], "n00.edf: the interval from 0 to 400 s ends after the recording, which"),
-        ([(0, 60, "Sleep stage W"), (50, 90, "Sleep stage 2")], "n00.edf: the interval from 50 to 90 s overlaps"),
-    ],
-)  # fmt: skip
-def test_bad_intervals(stages: list[tuple[float, float, str]], sentence: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        _nights(tmp_path, SLEEP.replace("GAPS", "None").replace("RULE", "'within'"), stages)
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b"", r"x\.edf: not a readable EDF file"),
-        (b"\x89HDF" * 100, r"x\.edf: not a readable EDF file"),
-        (SHIPPED[1].read_bytes()[:40_000], r"x\.edf: truncated, 8 records of data .* where its header promises 600"),
-        (SHIPPED[0].read_bytes()[:-40_000], r"x\.edf: truncated, 26 records of data .* promises 30"),
-    ],
-)
-def test_bad_edf_files(content: bytes, sentence: str, tmp_path: Path) -> None:
-    (tmp_path / "x.edf").write_bytes(content)
-    with pytest.raises(UsageError, match=sentence):
-        from_edf(tmp_path / "x.edf")
-
-
-def test_channels_and_files_that_are_missing(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"test_generator\.edf: has no channel ECG, but squarewave, ramp"):
-        from_edf(SHIPPED[1], ["ECG"])
-    with pytest.raises(FileNotFoundError):
-        from_edf(tmp_path / "none.edf")
-    _night(tmp_path / "sleep", "n00", [(0, 1, "x")])
-    with pytest.raises(UsageError, match=r"n00-Hypnogram\.edf: has no signals, only annotations"):
-        from_edf(tmp_path / "sleep" / "n00-Hypnogram.edf")
-
-
 HDF5 = """
 @dataset("own", files=["h"])
 def own(data_root):
@@ -300,25 +254,6 @@ def test_bad_hdf5_files(signals: str, ids: str, more: str, sentence: str, tmp_pa
         _frames(tmp_path, HDF5.format(signals=signals, ids=ids, more=more))
 
 
-@pytest.mark.parametrize("content", [b"", b"hello" * 100, b"\x89HDF\r\n\x1a\n" + bytes(100)])
-def test_files_that_are_not_hdf5(content: bytes, tmp_path: Path) -> None:
-    _hdf5(tmp_path)
-    (tmp_path / "h" / "part0.h5").write_bytes(content)
-    with pytest.raises(UsageError, match=r"part0\.h5: not a readable HDF5 file"):
-        _frames(tmp_path, HDF5.format(signals="'x'", ids="'id'", more=""))
-
-
-def test_a_bad_recording_of_an_hdf5_file_is_named_and_can_be_left_out(tmp_path: Path) -> None:
-    _hdf5(tmp_path)
-    with h5py.File(tmp_path / "h" / "part1.h5", "a") as file:
-        file["x"][3, 250, 1] = np.nan
-    with pytest.raises(UsageError, match=r"part1\.h5: recording 'r13': channel II has samples that are NaN"):
-        _frames(tmp_path, HDF5.format(signals="'x'", ids="'id'", more=""))
-    assert len(_frames(tmp_path, HDF5.format(signals="'x'", ids="'id'", more=", missing='drop_windows'"))) == 37
-    cut = _frames(tmp_path, HDF5.format(signals="'x'", ids="'id'", more=", gaps='split', stride_seconds=1"))
-    assert len(cut) == 3 * 19 - 2
-
-
 def test_matlab_and_numpy_files(tmp_path: Path) -> None:
     body = "read=lambda path: from_mat(path, 'ecg.data', label='rhythm', patient='ecg.person')"
     for ending, read in (
@@ -346,30 +281,6 @@ def test_matlab_files_of_version_7_3(tmp_path: Path) -> None:
     with path.open("r+b") as binary:
         binary.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
     np.testing.assert_array_equal(from_mat(path).signal, X[0])
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("x.mat", b"hello" * 100, r"x\.mat: not a readable MAT file"),
-        ("x.mat", b"", r"x\.mat: not a readable MAT file"),
-        ("x.npz", b"PK\x03\x04 no archive", r"x\.npz: not a readable NPZ file"),
-        ("x.xml", b"<RestingECG><cut", r"x\.xml: not a readable ECG file"),
-    ],
-)
-def test_bad_files(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(UsageError, match=sentence):
-        {"mat": from_mat, "npz": from_npz, "xml": from_ecg}[name[2:]](tmp_path / name)
-
-
-def test_variables_that_are_missing_and_pickles(tmp_path: Path) -> None:
-    np.savez(tmp_path / "x.npz", x=X[0], y=np.array([{}], object))
-    with pytest.raises(UsageError, match=r"x\.npz: not a readable NPZ file \(Object arrays cannot be loaded"):
-        from_npz(tmp_path / "x.npz", "y")
-    savemat(tmp_path / "x.mat", {"val": X[0]})
-    with pytest.raises(UsageError, match=r"x\.mat: has no variable 'ecg'; it has val"):
-        from_mat(tmp_path / "x.mat", "ecg")
 
 
 @pytest.mark.parametrize("unit", ["seconds", "samples"])

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep import Recordings
 from clops_sweep.data.files.wfdb_records import load_wfdb
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
@@ -180,49 +179,6 @@ def test_what_is_wrong_with_files_is_one_sentence(what: str, records: Path, tmp_
     assert "\n" not in str(caught.value)
 
 
-def test_records_of_other_rates_need_one_to_resample_to(records: Path, tmp_path: Path) -> None:
-    write_wfdb(
-        records / "a", "r00", np.rint(1000 * waves(1, 2, 900)[0]), 250, ("II", "RESP"), "NU", ["Dx: AF", "Person: p0"]
-    )
-    call = 'from_wfdb(data_root / "wfdb", label="#Dx", separator=",", window_seconds=2'
-    with pytest.raises(UsageError, match="sampling_rate: recording 'r02' has 100 samples a second where 'r00' has 250"):
-        _frames(tmp_path, call + ")")
-    assert _frames(tmp_path, call + ", resample_to=50)").frames.shape[1] == 100
-
-
-def test_a_record_of_another_rate_is_left_out_like_any_bad_one(records: Path, tmp_path: Path) -> None:
-    signal = np.rint(1000 * waves(1, 2, 900)[0])
-    write_wfdb(records / "b", "r07", signal, 250, ("II", "RESP"), "NU", ["Dx: N", "Person: p3"])
-    call = 'from_wfdb(data_root / "wfdb", label="#Dx", separator=",", window_seconds=2)'
-    with pytest.raises(UsageError, match=r"'r07' has 250 .* leave such records out .* --on-error skip"):
-        _frames(tmp_path, call)
-    where = {"prepared_root": tmp_path / "prepared", "data_root": tmp_path}
-    assert [name for name, _ in prepare("own", **where, on_error="skip", workers=1).manifest.skipped] == ["r07"]
-
-
-def test_a_record_that_is_cut_short_is_named_or_left_out(records: Path, tmp_path: Path) -> None:
-    signal = records / "a" / "r04.dat"
-    signal.write_bytes(signal.read_bytes()[:-100])
-    call = 'from_wfdb(data_root / "wfdb", label="#Dx", separator=",", window_seconds=2)'
-    with pytest.raises(UsageError, match=r"r04.dat: truncated"):
-        _frames(tmp_path, call)
-    manifest = prepare(
-        "own", prepared_root=tmp_path / "prepared", data_root=tmp_path, on_error="skip", workers=1
-    ).manifest
-    assert [name for name, _ in manifest.skipped] == ["r04"]
-
-
-def test_records_are_read_in_several_processes_alike(tmp_path: Path) -> None:
-    for number in range(18):
-        comments = [f"Dx: {'pq'[number % 2]}"]
-        write_wfdb(
-            tmp_path / "wfdb", f"r{number:02d}", np.rint(999 * waves(1, 1, 300, number)[0]), 100, comments=comments
-        )
-    alone = _frames(tmp_path, 'from_wfdb(data_root / "wfdb", label="#Dx")').data_hash
-    prepare("own", prepared_root=tmp_path / "others", data_root=tmp_path, workers=2)
-    assert open_frames("own", prepared_root=tmp_path / "others", leads="all").data_hash == alone
-
-
 def test_cinc2017(data_root: Path, tmp_path: Path) -> None:
     if not (data_root / "cinc2017").is_dir():
         pytest.skip("no cinc2017 there")
@@ -274,7 +230,3 @@ def test_uci_har(data_root: Path, tmp_path: Path) -> None:
     assert frames.signal(slice(None)).shape == (600, 9, 128)
     np.testing.assert_array_equal(frames.signal(slice(None)), np.concatenate(list(parts.values())))
     assert np.bincount(frames.split).tolist() == [240, 60, 300]
-
-
-def test_recordings_of_files_are_looked_at_when_they_are_made(records: Path) -> None:
-    assert len(Recordings.from_wfdb(records, label="#Dx", separator=",")) == 12

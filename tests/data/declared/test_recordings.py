@@ -111,28 +111,6 @@ def test_what_is_wrong_is_one_sentence_that_begins_with_the_argument(what: str) 
     assert ". " not in str(caught.value)
 
 
-def test_what_is_good_is_taken() -> None:
-    for changes in (
-        {},
-        {"signals": X[:, 0], "channels": ["a"]},
-        {"signals": list(X)},
-        {"signals": [*X[:5], X[5, :, :15]], "window_seconds": 1},
-        {"labels": ["x", "y", "z"] * 2},
-        {"labels": np.array([0.0, 1.0, 2.0] * 2)},
-        {"labels": np.tile(np.eye(3, dtype=bool), (2, 1))},
-        {"split": ["train", "train", "validation", "validation", "test", "test"], "patients": list("aabbcc")},
-        {"times": np.arange("2020-01-01", "2020-01-07", dtype="datetime64[D]")},
-        {"gain": [0.5, 2]},
-    ):
-        assert len(Recordings(**(GOOD | changes))) == 6
-
-
-def test_types_that_are_stored() -> None:
-    for kind, stored in ((np.int16, np.int16), (np.uint8, np.int16), (np.int32, np.float32), (np.float64, np.float32)):
-        assert Recordings(**(GOOD | {"signals": X.astype(kind)})).common.stored_as is stored
-    assert Recordings(**(GOOD | {"signals": X.astype(np.int16), "resample_to": 5})).common.stored_as is np.float32
-
-
 @settings(max_examples=60)
 @given(
     samples=st.integers(2, 90),
@@ -198,9 +176,3 @@ def test_a_generator_is_taken_one_by_one() -> None:
         one_by_one(iter([Recording(X[0], 0, 1)]), {})
     with pytest.raises(UsageError, match="yields 3; expected Recording"):
         one_by_one(iter([3]), {})
-
-
-def test_a_column_of_many_values_is_no_column_for_subgroups() -> None:
-    many = {**GOOD, "signals": np.tile(X, (10, 1, 1)), "labels": GOOD["labels"] * 10, "patients": GOOD["patients"] * 10}
-    with pytest.raises(UsageError, match=r"^groups\['age'\]: has 60 values; expected at most 50"):
-        Recordings(**many, groups={"age": range(60)})

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clops_sweep import native
 from clops_sweep.data.files.arrays import npy_bytes
 from clops_sweep.data.files.hashes import array_sha256
 from clops_sweep.data.prepared.normalization import frame_statistics
@@ -46,13 +45,6 @@ def test_what_is_not_finite_is_not_in_the_extremes_either(kind: type) -> None:
     found = frame_statistics(stored)
     assert np.flatnonzero(~np.isfinite(found[:, :2]).all(1)).tolist() == [0, 50, 89]
     assert np.array_equal(found, of_numpy(stored), equal_nan=True)
-
-
-def test_statistics_are_the_same_where_no_kernels_were_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = np.random.default_rng(0).integers(-3000, 3000, (200, 9001), dtype=np.int16)
-    by_kernels = frame_statistics(stored)
-    monkeypatch.setattr(native, "_kernels", None)
-    assert np.array_equal(frame_statistics(stored), by_kernels)
 
 
 @pytest.mark.parametrize(

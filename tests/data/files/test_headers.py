@@ -108,15 +108,3 @@ def test_numbers_as_publishers_write_them(gain: str, tmp_path: Path) -> None:
     header = tmp_path / "100.hea"
     header.write_text(_with_field(header.read_text(), 1, 2, gain))
     assert read_header(header).gain[0] == PUBLISHED[gain]
-
-
-def test_a_header_that_names_the_signal_file_of_another_record(tmp_path: Path) -> None:
-    folder = published_formats.small_mitbih(tmp_path / "data") / "mitdb"
-    # 102 and 104 have equally many samples; checksums are those of the named file
-    (folder / "104.hea").write_text((folder / "102.hea").read_text())
-    where = {"prepared_root": tmp_path / "prepared", "data_root": tmp_path / "data", "workers": 1}
-    with pytest.raises(
-        UsageError, match=r"104\.hea: names 102\.dat, the signal file of another record; use the record"
-    ):
-        prepare("mitbih", **where)
-    assert [record for record, _ in prepare("mitbih", on_error="skip", **where).manifest.skipped] == ["104"]

@@ -59,35 +59,6 @@ def test_processes_end_with_a_killed_parent() -> None:
                     os.kill(process, signal.SIGKILL)
 
 
-def test_sigterm_raises_an_interrupt_in_the_block_only() -> None:
-    script = """
-import signal
-from clops_sweep.data.files.termination import terminated_like_interrupted
-try:
-    with terminated_like_interrupted():
-        signal.raise_signal(signal.SIGTERM)
-except KeyboardInterrupt:
-    print("interrupted", signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
-"""
-    assert _printed(script) == "interrupted True"
-
-
-def test_a_handler_of_the_caller_is_kept() -> None:
-    script = """
-import signal
-from clops_sweep.data.files.termination import terminated_like_interrupted
-signal.signal(signal.SIGTERM, lambda number, frame: print("heard", number == signal.SIGTERM))
-with terminated_like_interrupted():
-    signal.raise_signal(signal.SIGTERM)
-"""
-    assert _printed(script) == "heard True"
-
-
-def _printed(script: str) -> str:
-    """Return the output of a process with its own signal handlers; those of the tests may differ."""
-    return subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.strip()
-
-
 def test_a_terminated_preparation_leaves_nothing_behind(tmp_path: Path) -> None:
     script = (
         "import sys; from clops_sweep.cli.command import main\n"

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from clops_sweep.data.files.rhythm_segments import Segment, labelled_segments
-from clops_sweep.data.files.units import factor
 from clops_sweep.data.files.wfdb_header import summarize
 from clops_sweep.data.files.wfdb_records import leads_of, load_wfdb, read_in_units
 from clops_sweep.errors import UsageError
@@ -133,32 +131,3 @@ def test_segments_of_a_variable_layout_and_of_other_units(tmp_path: Path) -> Non
     expected = values.T.copy()
     expected[0, 200:], expected[1, 200:] = np.nan, expected[1, 200:] / 1000
     np.testing.assert_allclose(found.values, expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("given", "wanted", "expected"),
-    [
-        ("uV", "mV", 1e-3), ("\u00b5V", "mV", 1e-3), ("\u03bcV", "uV", 1), ("V", "mV", 1e3), ("nV", "uV", 1e-3),
-        ("Millivolts", "V", 1e-3), ("g", "m/s^2", 9.80665), ("m/s\u00b2", "g", 1 / 9.80665), ("NU", "NU", 1),
-        ("mV", "g", None), ("UV", "mV", 1e-3), ("NU", "mV", None), ("", "mV", None),
-    ],
-)  # fmt: skip
-def test_units(given: str, wanted: str, expected: float | None) -> None:
-    assert factor(given, wanted) == (None if expected is None else pytest.approx(expected))
-
-
-def _segments(symbols: str, notes: str, used: str) -> list[Segment]:
-    listed = [note.strip() for note in notes.split(",")]
-    return labelled_segments(np.arange(len(symbols)) * 10, list(symbols), listed, 100, used.split())
-
-
-def test_labels_of_rhythms_events_and_comments() -> None:
-    assert _segments("NNAAN", ",,,,", "N A") == [Segment(0, 20, "N"), Segment(20, 40, "A"), Segment(40, 100, "N")]
-    assert _segments("+NV+N", "(N,,,(AFIB,", "(N (AFIB") == [Segment(0, 30, "(N"), Segment(30, 100, "(AFIB")]
-    assert _segments("+NV+N", "(N,,,(AFIB,", "N V") == [
-        Segment(10, 20, "N"),
-        Segment(20, 40, "V"),
-        Segment(40, 100, "N"),
-    ]
-    assert _segments('""', "W,2", "W 2") == [Segment(0, 10, "W"), Segment(10, 100, "2")]
-    assert _segments("+N", "(P,", "(N") == [Segment(0, 100, "(P")]

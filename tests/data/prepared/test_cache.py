@@ -16,7 +16,6 @@ from click.testing import CliRunner, Result
 from clops_sweep.cli.data import data
 from clops_sweep.data.prepared.cache import cached_sets, evict
 from clops_sweep.data.prepared.verified_frames import VERIFIED
-from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.errors import UsageError
 
 OPENS = """
@@ -78,13 +77,6 @@ def test_prepared_sets_are_listed_with_size_and_last_use(root: Path) -> None:
     assert cached_sets(root / "absent") == []
 
 
-def test_opening_frames_is_using_them(root: Path) -> None:
-    _age(root, "synthetic", 30)
-    assert cached_sets(root)[1].days_unused > 29
-    open_frames("synthetic", prepared_root=root)
-    assert cached_sets(root)[1].days_unused < 1
-
-
 def test_named_sets_are_evicted(root: Path) -> None:
     size = cached_sets(root)[0].size
     said = f"evicted another: {size / 1e6:,.1f} MB\n1 data set evicted, {size / 1e6:,.1f} MB freed\n"
@@ -123,13 +115,3 @@ def test_what_cannot_be_evicted_is_one_sentence(root: Path, arguments: tuple[obj
     assert isinstance(done.exception, UsageError)
     assert why.format(root=root) in str(done.exception)
     assert len(cached_sets(root)) == 2
-
-
-def test_an_eviction_that_is_killed_leaves_nothing_under_the_name(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(path: Path) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("clops_sweep.data.files.folder.shutil.rmtree", killed)
-    with pytest.raises(KeyboardInterrupt):
-        evict(root, ["another"])
-    assert [it.folder.name for it in cached_sets(root)] == ["synthetic"]

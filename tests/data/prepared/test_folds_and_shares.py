@@ -87,15 +87,6 @@ def test_a_share_of_the_training_people_becomes_validation(declared: Declare, tm
     assert len({frames.data_hash for frames in opened}) == 4
 
 
-def test_where_people_are_not_known_a_share_of_the_instances_of_each_class_becomes_validation(
-    declared: Declare, tmp_path: Path
-) -> None:
-    declared(GIVEN, patients=range(32))
-    frames = open_frames("people", prepared_root=tmp_path, validation=0.2)
-    for label in range(4):
-        assert (frames.split[:20][frames.labels[:20] == label] == VALIDATION).sum() == 1
-
-
 @pytest.mark.parametrize(
     ("given", "changes", "view", "said"),
     [
@@ -118,13 +109,3 @@ def test_what_cannot_be_is_refused_when_it_is_opened_and_when_it_is_planned(
             ask("people", prepared_root=tmp_path, **view)
         assert said in str(raised.value)
         assert "\n" not in str(raised.value)
-
-
-def test_mitbih_has_four_folds_at_most(mitbih: PreparedSet) -> None:
-    root = mitbih.folder.parent
-    for name in (*folds(3), *folds(4)):
-        frames = open_frames("mitbih", prepared_root=root, split=name)
-        for part in (TRAINING, VALIDATION, TEST):
-            assert set(frames.labels[frames.split == part]) == set(range(8))
-    with pytest.raises(UsageError, match=r"split = 'fold:1/5' needs 5 people of each class, and LBBB has 4"):
-        open_frames("mitbih", prepared_root=root, split="fold:1/5")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,16 +14,6 @@ from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
 from clops_sweep.data.splits import split_program
 from clops_sweep.errors import DamagedStore
-
-IN_ANOTHER_PROCESS = """
-import pathlib, sys
-from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
-root = pathlib.Path(sys.argv[1])
-prepare("mitbih", prepared_root=root, data_root=None, split_seeds={5})
-hashed = data_hash("mitbih", prepared_root=root, split_seed=5)
-assert hashed == open_frames("mitbih", prepared_root=root, split_seed=5).data_hash
-print(hashed, end="")
-"""
 
 
 def _listing(folder: Path) -> dict[str, tuple[int, int]]:
@@ -73,15 +61,6 @@ def solved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return asked
 
 
-def test_the_hash_of_a_split_that_takes_the_solver_is_not_known_and_nothing_is_written(
-    small_mitbih: PreparedSet, no_solver: None
-) -> None:
-    before = _listing(small_mitbih.folder)
-    assert [_hash(small_mitbih, seed) for seed in (1, 32, 2**32 - 1)] == [None] * 3
-    assert _hash(small_mitbih, 0) == small_mitbih.manifest.data_hash
-    assert _listing(small_mitbih.folder) == before
-
-
 @pytest.mark.usefixtures("no_solver")
 def test_a_quick_split_is_found_in_memory(synthetic: FrameSet, prepared_root: Path) -> None:
     folder = prepared_root / "synthetic"
@@ -117,13 +96,6 @@ def test_splits_are_prepared_with_the_frames_and_again_with_new_ones(
     assert _hash(made, 5) is not None
 
 
-def test_opening_solves_and_keeps_what_is_not_there(small_mitbih: PreparedSet, solved: list[int]) -> None:
-    frames = open_frames("mitbih", prepared_root=small_mitbih.folder.parent, split_seed=5)
-    prepared_split._SOLVED.clear()
-    assert _hash(small_mitbih, 5) == frames.data_hash
-    assert solved == [5]
-
-
 def test_a_kept_split_that_is_not_one_of_these_frames_is_solved_again(
     small_mitbih: PreparedSet, solved: list[int]
 ) -> None:
@@ -146,35 +118,3 @@ def test_no_split_is_made_of_a_damaged_set(small_mitbih: PreparedSet, solved: li
     with pytest.raises(DamagedStore, match=r"index\.parquet: its content has changed"):
         _prepare(small_mitbih, 5)
     assert solved == []
-
-
-def test_a_split_that_cannot_be_kept_is_solved_once_per_process(
-    small_mitbih: PreparedSet, solved: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> NoReturn:
-        raise PermissionError
-
-    monkeypatch.setattr(prepared_split, "write_file", refuse)
-    assert _hash(small_mitbih, 5) is None
-    _prepare(small_mitbih, 5)
-    hashes = {_hash(small_mitbih, 5) for _ in range(3)}
-    hashes.add(open_frames("mitbih", prepared_root=small_mitbih.folder.parent, split_seed=5).data_hash)
-    assert (len(hashes), solved) == (1, [5])
-    assert not (small_mitbih.folder / "splits" / "5.npy").exists()
-    prepared_split._SOLVED.clear()
-    assert _hash(small_mitbih, 5) is None
-
-
-def test_splits_of_a_read_only_folder_are_known_to_the_process_that_prepared_them(
-    small_mitbih: PreparedSet, without_privilege: list[str]
-) -> None:
-    small_mitbih.folder.chmod(0o555)
-    try:
-        command = [*without_privilege, sys.executable, "-c", IN_ANOTHER_PROCESS, str(small_mitbih.folder.parent)]
-        hashed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    finally:
-        small_mitbih.folder.chmod(0o755)
-    assert not (small_mitbih.folder / "splits").exists()
-    assert _hash(small_mitbih, 5) is None
-    _prepare(small_mitbih, 5)
-    assert _hash(small_mitbih, 5) == hashed

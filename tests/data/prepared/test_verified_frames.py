@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,13 +12,13 @@ import pytest
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepared.freshness import FILES, state_of
+from clops_sweep.data.prepared.freshness import state_of
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, is_to_be_made_again
 from clops_sweep.data.prepared.prepared_split import split_of
 from clops_sweep.data.prepared.verified_frames import VERIFIED
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import DamagedStore, UsageError
+from clops_sweep.errors import DamagedStore
 from tests.data.declared_files import declare, forget
 
 FAKETIME = shutil.which("faketime")
@@ -114,24 +112,6 @@ def test_a_damaged_memory_means_that_frames_are_read_again(folder: Path, memory:
         _open(folder)
 
 
-@pytest.mark.skipif(FAKETIME is None, reason="faketime is not installed")
-@pytest.mark.parametrize("clock", ["2001-01-01", "2090-01-01"])
-def test_a_clock_that_jumps_changes_nothing(folder: Path, clock: str) -> None:
-    code = "import sys, pathlib; from clops_sweep.data.preparing.prepare import open_frames; "
-    code += "print(len(open_frames('twelve', prepared_root=pathlib.Path(sys.argv[1]))))"
-    code = "from clops_sweep.data.prepared.prepared_folder import know; import pathlib, sys; " + (
-        "know('twelve', pathlib.Path(sys.argv[1])); " + code
-    )
-
-    def opened() -> subprocess.CompletedProcess[str]:
-        command = [str(FAKETIME), clock, sys.executable, "-c", code, str(folder.parent)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120)
-
-    assert opened().stdout == "12\n"
-    _keeping_times(folder / "frames.npy")
-    assert "its content has changed" in opened().stderr.splitlines()[-1]
-
-
 def test_a_source_that_was_edited_with_its_time_kept_makes_frames_stale(folder: Path) -> None:
     source = folder.parents[1] / "data" / "twelve.npy"
     assert data_hash("twelve", prepared_root=folder.parent) is not None
@@ -152,19 +132,3 @@ def test_a_kept_split_that_has_changed_is_solved_anew(small_mitbih: PreparedSet)
     kept.with_suffix(".sha256").unlink()  # as written by an earlier version
     prepared_split._SOLVED.clear()
     np.testing.assert_array_equal(split_of(small_mitbih, 7), split)
-
-
-@pytest.mark.parametrize("name", ["manifest.json", "frames.npy", "index.parquet", FILES, VERIFIED])
-@pytest.mark.parametrize("what", ["fifo", "zero", "loop"])
-def test_what_is_no_file_never_holds_a_command_up(folder: Path, name: str, what: str) -> None:
-    (folder / name).unlink()
-    if what == "fifo":
-        os.mkfifo(folder / name)
-    else:
-        (folder / name).symlink_to("/dev/zero" if what == "zero" else name)
-    if name in (FILES, VERIFIED):  # the marks only save time
-        assert len(_open(folder)) == 12
-        return
-    with pytest.raises(UsageError, match="twelve") as caught:
-        _open(folder)
-    assert "\n" not in str(caught.value)

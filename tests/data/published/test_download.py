@@ -133,24 +133,6 @@ def test_from_nothing_to_prepared_frames(
     assert f"{name}: the prepared frames are intact and match these files\n" in verified.out
 
 
-def test_vfdb_alone(physionet: PhysioNet, published: Path, tmp_path: Path, run: Run) -> None:
-    done = run("download", "vfdb")
-    assert (done.status, done.out, done.err) == (0, f"vfdb: in {tmp_path / 'data' / 'vfdb'}\n", "")
-    expected = _expected(published, "mitbih_vfdb")
-    assert _files(tmp_path / "data") == {name: file for name, file in expected.items() if name.startswith("vfdb/")}
-    verified = run("verify", "vfdb")
-    assert verified.status == 0
-    assert verified.out.startswith("vfdb: 4 records are intact\nvfdb: 12 files have the publisher's SHA-256\n")
-    for command in ("prepare", "verify"):
-        signal = next((tmp_path / "data" / "vfdb").glob("*.dat"))
-        signal.write_bytes(bytes(signal.stat().st_size))
-        said = run(command, "vfdb")
-        assert said.status == 2
-        assert {"prepare": "as part of the data set 'mitbih_vfdb'", "verify": f"{signal}: "}[command] in said.err
-    assert run("download", "mitbih_vfdb").status == 0
-    assert _files(tmp_path / "data") == expected
-
-
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_a_server_that_dies_is_one_sentence_and_the_next_call_goes_on(
     name: str, physionet: PhysioNet, published: Path, tmp_path: Path, run: Run
@@ -190,16 +172,6 @@ def test_without_a_network_one_sentence(name: str, run: Run, tmp_path: Path, mon
     )
 
 
-def test_a_project_that_is_not_there_any_more(physionet: PhysioNet, run: Run, tmp_path: Path) -> None:
-    physionet.root = tmp_path / "elsewhere"
-    said = run("download", "mitbih_vfdb")
-    assert said.status == 2
-    assert said.err == (
-        "clops-sweep: physionet.org does not have mitdb/1.0.0/SHA256SUMS.txt; see "
-        "https://physionet.org/content/mitdb/1.0.0/ for where it is\n"
-    )
-
-
 def test_a_server_that_sends_something_else(physionet: PhysioNet, tmp_path: Path, run: Run) -> None:
     """Such as the login page of a hotel network, or a file other than the published one."""
     physionet.root = tmp_path / "elsewhere"
@@ -216,19 +188,3 @@ def test_a_server_that_sends_something_else(physionet: PhysioNet, tmp_path: Path
     assert re.fullmatch(
         r"clops-sweep: \S+100\.dat: the received file does not have the published SHA-256; .*\n", said.err
     )
-
-
-def test_a_server_that_falls_silent(physionet: PhysioNet, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "_SILENCE", 0.2)
-    with physionet.lock:  # requests get no answer while it is held
-        said = run("download", "mitbih")
-    assert said.status == 2
-    assert "physionet.org cannot be reached (ReadTimeout)" in said.err
-    assert said.err.count("\n") == 1
-
-
-def test_a_file_in_the_way_is_one_sentence(physionet: PhysioNet, run: Run, tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("")
-    said = run("download", "mitbih")
-    assert said.status == 2
-    assert re.fullmatch(r"clops-sweep: \S+mitdb: part of the path is a file, not a folder; check the path\n", said.err)

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.annotation_end import require_end
 from clops_sweep.data.files.rhythm_segments import AAMI, Segment
 from clops_sweep.data.files.wfdb_records import load_wfdb
@@ -19,7 +18,7 @@ from clops_sweep.data.frames import TEST, FrameSet
 from clops_sweep.data.prepared.counts import class_rows
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.data.published.mitbih import DS1, GRID, RULES, place_windows, window_class
+from clops_sweep.data.published.mitbih import DS1, GRID, place_windows, window_class
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import UsageError
 from tests.data.conftest import WriteRecord
@@ -73,72 +72,12 @@ def test_caps_are_options_and_change_the_prepared_set(small_root: Path) -> None:
     assert _prepare(small_root, options={}).manifest.frames == 64
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "expected"),
-    [
-        *(
-            ("window_seconds", value, "a number from 0.5 to 60")
-            for value in (0.0, 1e-3, -5.0, 1e9, np.nan, np.inf, True)
-        ),
-        *(
-            ("frames_per_patient_and_class", value, "a whole number from 1 to 10,000")
-            for value in (0, 99_999_999_999, 2.5, "60")
-        ),
-        *(("frames_per_class", value, "a whole number from 1 to 1,000,000") for value in (0, -3, 10**7)),
-    ],
-)
-def test_options_out_of_bounds_are_refused_before_anything_is_read(
-    tmp_path: Path, option: str, value: Any, expected: str
-) -> None:
-    with pytest.raises(
-        UsageError, match=rf"mitbih: option {option} is .*, expected {expected}, as in --option {option}="
-    ):
-        prepare("mitbih", prepared_root=tmp_path, data_root=None, options={option: value})
-
-
-def test_the_bounds_of_options_are_allowed() -> None:
-    for key, bounds in RULES.limits.items():
-        for value in bounds:
-            assert DataSet("mitbih", {key: value}).chosen[key] == value
-    assert set(RULES.limits) == set(RULES.options)
-
-
-def test_the_first_lead_stands_in_where_mlii_was_not_recorded(
-    small_root: Path, write_mitbih_record: WriteRecord
-) -> None:
-    write_mitbih_record(small_root / "mitdb", "120", BY_RHYTHM, leads=("V5", "V2"))
-    write_mitbih_record(small_root / "mitdb", "121", BY_RHYTHM, leads=("V5", "MLII"))
-    index = pd.read_parquet(_prepare(small_root).folder / "index.parquet").astype({"record": str, "lead": str})
-    assert set(index.loc[index["record"] == "120", "lead"]) == {"V5"}
-    assert set(index.loc[index["record"] == "121", "lead"]) == {"MLII"}
-
-
-def test_annotations_under_another_name_are_no_record(small_root: Path) -> None:
-    (small_root / "mitdb" / "102-0.atr").write_bytes((small_root / "mitdb" / "102.atr").read_bytes())
-    assert _prepare(small_root).manifest.frames == 64
-
-
 @pytest.mark.parametrize("listed_in", ["RECORDS", "SHA256SUMS.txt"])
 def test_a_listed_record_of_which_nothing_is_there_is_noticed(small_root: Path, listed_in: str) -> None:
     lines = {"RECORDS": "100\n108\n", "SHA256SUMS.txt": f"{'0' * 64} 100.hea\n{'0' * 64} 108.hea\n"}
     (small_root / "mitdb" / listed_in).write_text(lines[listed_in])
     with pytest.raises(UsageError, match=r"108\.hea: the header is missing; download the record again"):
         _prepare(small_root)
-
-
-def test_other_data_sets_are_not_taken_for_one_that_is_not_there(small_root: Path) -> None:
-    (small_root / "notes.csv").write_text("")
-    for name in ("chapman", "physionet2020", "cardiology", "ptbxl", "mitbih_vfdb"):
-        for root in (small_root, small_root / "mitdb"):
-            with pytest.raises(UsageError, match=r"data root .*: holds neither .*; download \w+ there"):
-                DataSet(name).find(root)
-    assert len(DataSet("mitbih").find(small_root / "mitdb")) == 8
-
-
-def test_an_empty_folder_does_not_hide_a_full_one_of_another_name(small_root: Path) -> None:
-    (small_root / "mitdb").rename(small_root / "mit-bih-arrhythmia-database-1.0.0")
-    (small_root / "mitdb").mkdir()
-    assert _prepare(small_root).manifest.frames == 64
 
 
 def _truncate(path: Path) -> None:
@@ -185,27 +124,6 @@ def test_a_bad_file_is_one_sentence_and_can_be_skipped(small_root: Path, file: s
     assert [record for record, _ in manifest.skipped] == ["103"]
 
 
-def test_bad_records_are_named(tmp_path: Path, write_mitbih_record: WriteRecord) -> None:
-    folder = tmp_path / "data" / "mitdb"
-    write_mitbih_record(folder, "100", BY_RHYTHM, rate=250)
-    with pytest.raises(UsageError, match=r"100\.hea: sampled at 250 Hz instead of 360 Hz"):
-        _prepare(tmp_path / "data")
-    write_mitbih_record(folder, "100", BY_RHYTHM, signal=np.zeros((48 * 360, 2)))
-    with pytest.raises(UsageError, match="lead MLII is nothing but flat line"):
-        _prepare(tmp_path / "data")
-    write_mitbih_record(folder, "100", BY_RHYTHM, signal=np.full((48 * 360, 2), np.nan))
-    with pytest.raises(UsageError, match="lead MLII is nothing but missing samples"):
-        _prepare(tmp_path / "data")
-    header = (folder / "100.hea").read_text().replace("17280", "0")
-    (folder / "100.hea").write_text(header)
-    with pytest.raises(UsageError, match="promises no samples"):
-        _prepare(tmp_path / "data")
-    (folder / "100.hea").write_text(header.replace(" 0\n", " 17280\n", 1).replace("100.dat", "1" * 10_000 + ".dat"))
-    with pytest.raises(UsageError, match="name is too long") as caught:
-        _prepare(tmp_path / "data")
-    assert len(str(caught.value)) < 500
-
-
 def test_annotations_that_were_cut_anywhere_are_refused(small_root: Path, tmp_path: Path) -> None:
     whole = (small_root / "mitdb" / "103.atr").read_bytes()
     require_end(small_root / "mitdb" / "103.atr")
@@ -243,12 +161,6 @@ def test_missing_folders_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"mitdb: the folder holds no \*\.hea"):
         prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=tmp_path)
     assert not (tmp_path / "prepared").exists()
-
-
-def test_a_record_of_the_publishers_list_that_is_not_there_is_noticed(small_root: Path) -> None:
-    (small_root / "mitdb" / "RECORDS").write_text("100\n101\n234\n")
-    with pytest.raises(UsageError, match=r"234\.hea: the header is missing"):
-        _prepare(small_root)
 
 
 def test_windows_never_overlap_and_short_rhythms_are_centred() -> None:
@@ -310,24 +222,6 @@ def test_real_counts_per_class(mitbih: PreparedSet) -> None:
     rows = class_rows(open_frames("mitbih", prepared_root=mitbih.folder.parent))
     assert all(200 <= sum(row.frames) <= 420 and min(row.frames) > 0 for row in rows)
     assert manifest.notes == ()
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_real_splits_cover_every_class(mitbih: PreparedSet, seed: int) -> None:
-    frames = open_frames("mitbih", prepared_root=mitbih.folder.parent, split_seed=seed)
-    scenario = build_scenario(frames, "class_il")
-    assert len(scenario.tasks) == 4
-    for code in range(8):
-        carriers = np.unique(frames.patients[(frames.labels == code) & (frames.split == 0)])
-        assert len(carriers) >= 2
-    for patient in range(47):
-        assert len(np.unique(frames.split[frames.patients == patient])) == 1
-
-
-@pytest.mark.nightly  # the test with several processes covers a few records
-def test_real_preparation_is_deterministic(mitbih_frames: FrameSet, data_root: Path, tmp_path: Path) -> None:
-    again = prepare("mitbih", prepared_root=tmp_path, data_root=data_root)
-    assert again.manifest.data_hash == mitbih_frames.data_hash
 
 
 def test_beats_have_the_classes_and_the_split_that_are_published(data_root: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import UsageError
@@ -63,12 +63,6 @@ def test_a_patient_is_in_one_split(opened: FrameSet) -> None:
         assert len(np.unique(opened.split[opened.patients == code])) == 1
 
 
-def test_again_gives_the_same_hash(published: tuple[str, Path], opened: FrameSet, tmp_path: Path) -> None:
-    name, root = published
-    again = prepare(name, prepared_root=tmp_path, data_root=root, workers=1)
-    assert again.manifest.data_hash == opened.data_hash
-
-
 def test_sources_are_listed_with_their_hash(published: tuple[str, Path], prepared: PreparedSet) -> None:
     _, root = published
     sources = json.loads((prepared.folder / "manifest.json").read_text())["sources"]
@@ -105,19 +99,3 @@ def test_a_truncated_signal_is_one_sentence_or_skipped(published: tuple[str, Pat
         name, prepared_root=tmp_path / "prepared", data_root=tmp_path / "data", workers=1, on_error="skip"
     ).manifest
     assert [record for record, _ in manifest.skipped] == [source.record]
-
-
-def test_state(published: tuple[str, Path], tmp_path: Path) -> None:
-    name, root = published
-    assert state(name, prepared_root=tmp_path, data_root=None) == "absent"
-    assert state(name, prepared_root=tmp_path, data_root=tmp_path) == "absent"
-    assert state(name, prepared_root=tmp_path, data_root=root) == "raw"
-
-
-def test_a_missing_root_and_an_empty_folder_are_named(published: tuple[str, Path], tmp_path: Path) -> None:
-    name, _ = published
-    with pytest.raises(UsageError, match="no such folder"):
-        prepare(name, prepared_root=tmp_path, data_root=tmp_path / "nowhere")
-    (tmp_path / "data" / DATASETS[name].folders[0]).mkdir(parents=True)
-    with pytest.raises(UsageError, match="the folder holds no"):
-        prepare(name, prepared_root=tmp_path, data_root=tmp_path / "data")

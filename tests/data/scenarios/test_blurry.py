@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clops_sweep import ContinualRun, UsageError
+from clops_sweep import ContinualRun
 from clops_sweep.data.scenarios import Scenario, build_scenario
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -45,13 +45,3 @@ def test_the_split_seed_decides_what_moves() -> None:
 
     assert rows(0, 1) == rows(5, 1)
     assert rows(0, 1) != rows(0, 2)
-
-
-def test_blurry_needs_two_tasks_whose_outputs_mean_the_same() -> None:
-    frames = tiny_frames("class_il")
-    with pytest.raises(UsageError, match=r"^blurry = 0.2: scenario 'class_il' has outputs that mean other classes"):
-        build_scenario(frames, "class_il", blurry=0.2)
-    with pytest.raises(UsageError, match="has one task"):
-        build_scenario(frames, "class_il_union", blurry=0.2, task_classes=((0, 1, 2),))
-    with pytest.raises(UsageError, match="blurry"):
-        tiny_config("class_il_union", blurry=1)

@@ -134,26 +134,3 @@ def test_ten_groups_by_default_and_a_group_may_have_one_class() -> None:
     assert [task.title for task in built.tasks] == [f"Group {number} (2 people)" for number in range(1, 11)]
     assert any(len(np.unique(frames.labels[task.train.rows])) == 1 for task in built.tasks)
     check_scenario(subject_il, frames, people_per_task=7)
-
-
-def test_what_cannot_be_is_refused_in_a_sentence() -> None:
-    frames = tiny_frames("class_il", tasks=2)
-    for changes, options, sentence in (
-        (
-            {},
-            {"people_per_task": 21},
-            "people_per_task = 21, and 'synthetic' has 20 people to group; expected at most 20",
-        ),
-        (
-            {},
-            {"split_within": "time"},
-            r"were opened otherwise; expected open_frames\('synthetic', split_within='time'\)",
-        ),
-        (
-            {"labels": np.where(frames.split == TRAINING, 0, frames.labels)},
-            {},
-            "class 'B' of 'synthetic' is in validation and not in training",
-        ),
-    ):
-        with pytest.raises(UsageError, match=sentence):
-            build_scenario(replace(frames, **changes), "subject_il", **options)

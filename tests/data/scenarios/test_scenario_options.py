@@ -12,7 +12,6 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario, ScenarioTasks, TaskInstances, build_scenario, class_targets
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.registry import SCENARIOS
 from clops_sweep.testing import tiny_frames
 
 PARTS = ("train", "validation", "test")
@@ -115,14 +114,6 @@ def test_terms_are_as_many_as_the_data_set_has(monkeypatch: pytest.MonkeyPatch) 
     assert replace(DATASETS["synthetic"], terms=ends).task_count("time_il") == 2
 
 
-def test_the_number_of_tasks_without_the_data() -> None:
-    info = DATASETS["synthetic"]
-    assert info.task_count("class_il_union", ((0, 1, 2), (3, 4))) == 2
-    assert info.task_count("domain_il") == 12
-    assert info.task_count("domain_il", domain="site") is None
-    assert info.task_count("by_ward") is None
-
-
 @pytest.mark.parametrize(
     ("scenario", "options", "sentence"),
     [
@@ -140,17 +131,6 @@ def test_the_number_of_tasks_without_the_data() -> None:
 def test_options_that_the_data_do_not_go_with(scenario: str, options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         build_scenario(tiny_frames("class_il"), scenario, **options)
-
-
-def test_frames_of_all_leads_are_no_domains_by_lead() -> None:
-    with pytest.raises(UsageError, match=r"domain_il by lead takes instances of one lead.* expected leads='single'"):
-        build_scenario(tiny_frames("domain_il", channels=3), "domain_il")
-
-
-def test_an_odd_number_of_classes_asks_for_groups() -> None:
-    for scenario in ("class_il", "class_il_union"):
-        with pytest.raises(UsageError, match=f"{scenario} needs an even number of classes .* task_classes"):
-            build_scenario(tiny_frames("class_il", tasks=1, group=3), scenario)
 
 
 # --- user-defined scenarios -------------------------------------------------------------------------------------------
@@ -195,9 +175,3 @@ def test_what_a_function_of_ones_own_may_not_return(function: Any, sentence: str
     with pytest.raises(UsageError, match=sentence) as raised:
         build_scenario(tiny_frames("class_il"), "mine", function=function)
     assert "\n" not in str(raised.value)
-
-
-def test_every_built_in_scenario_can_be_built_by_its_name() -> None:
-    for name in SCENARIOS:
-        if name not in SCENARIOS.added:
-            assert build_scenario(tiny_frames(name), name).name == name

@@ -54,19 +54,6 @@ def test_domain_il_has_one_task_per_lead_with_the_same_recordings(synthetic: Fra
     assert all(np.array_equal(task.train.targets, first) for task in scenario.tasks)
 
 
-def test_leads_without_a_usual_place_come_last(synthetic: FrameSet) -> None:
-    names = ("V7", "MLII", *synthetic.lead_names[2:])
-    scenario = build_scenario(replace(synthetic, lead_names=names), "domain_il")
-    assert [task.name for task in scenario.tasks][-2:] == ["Lead V7", "Lead MLII"]
-
-
-def test_the_catalogue_knows_how_many_tasks_a_scenario_has(synthetic: FrameSet, mitbih_frames: FrameSet) -> None:
-    for frames in (synthetic, mitbih_frames):
-        info = DATASETS[frames.name]
-        for scenario in info.scenarios:
-            assert info.task_count(scenario) == len(build_scenario(frames, scenario).tasks)
-
-
 @pytest.mark.parametrize("name", DATASETS)
 def test_the_catalogue_has_the_classes_and_leads_of_the_declaration(name: str) -> None:
     info, common = DATASETS[name], DataSet(name).common

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.prepared.prepared_split import frame_index
-from clops_sweep.data.preparing.prepare import data_hash, open_frames
 from clops_sweep.data.splits.known_splits import KNOWN_SPLITS, known_split
 from clops_sweep.data.splits.split_program import FRACTIONS, balanced_split, uncovered_classes
 
@@ -32,12 +27,6 @@ assert not {"scipy", "pandas"} & set(sys.modules)
 assert hashed == frames.data_hash
 print(frames.data_hash, end="")
 """
-
-
-def _elsewhere(root: Path, seed: int, seconds: float) -> str:
-    """Open a split in a new process with limited processor seconds and 50 MB, and return its data hash."""
-    command = [sys.executable, "-c", ELSEWHERE, str(root), str(seed), str(seconds)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def test_every_known_split_has_all_patients_and_is_another() -> None:
@@ -69,17 +58,3 @@ def test_known_splits_are_as_good_as_the_solvers(mitbih: PreparedSet) -> None:
     # another release of the solver may find another split, but not a much better one
     solved = _deviation(counts, balanced_split(counts, 3))
     assert max(_deviation(counts, split) for split in known if split is not None) < solved + 0.02
-
-
-def test_a_new_seed_of_the_real_data_is_quick_and_light(mitbih: PreparedSet) -> None:
-    root = mitbih.folder.parent
-    assert _elsewhere(root, 29, seconds=0.5) == data_hash("mitbih", prepared_root=root, split_seed=29)
-    assert not (mitbih.folder / "splits" / "29.npy").exists()
-
-
-def test_a_split_that_was_solved_is_quick_and_light_from_then_on(small_mitbih: PreparedSet) -> None:
-    root = small_mitbih.folder.parent
-    counts = frame_index(small_mitbih).counts_per_patient(8)
-    frames = open_frames("mitbih", prepared_root=root, split_seed=1)
-    assert np.array_equal(frames.split, balanced_split(counts, 1)[frames.patients])
-    assert _elsewhere(root, 1, seconds=0.5) == frames.data_hash

@@ -38,7 +38,6 @@ from tests.helpers.s3_server import CREDENTIALS, serving_s3
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 RUNS = 24
-ONE_RUN = "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace(name='one', base=RunConfig())\n"
 BUCKET = "experiments"
 
 
@@ -252,50 +251,3 @@ def test_every_command_reads_results_in_an_object_store(
         assert (done.returncode, done.stderr) == (0, "")
         assert said in done.stdout
     assert (tmp_path / "report" / "space" / "index.html").is_file()
-
-
-def test_what_may_not_be_read_is_not_taken_for_damaged(story: Story, results: str, clops_sweep: Command) -> None:
-    run_id = next(iter(RunStore(results).statuses()))
-    done = clops_sweep("show", run_id, "--results", results, AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "cannot be read (" in done.stderr
-    assert "ACCESS_DENIED" in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({f"/{BUCKET}/": "/nothing/"}, "there is no bucket 'nothing'"),
-        ({"127.0.0.1": "127.0.0.2"}, "Could not connect to server"),
-        ({"&region=us-east-1": "&colour=red"}, "Unexpected query parameter in S3 URI: 'colour'"),
-        ({f"/{BUCKET}/results": "/"}, "names no folder; expected something like s3://bucket/folder"),
-    ],
-    ids=["no bucket", "no server", "no such parameter", "no folder"],
-)
-def test_an_object_store_that_cannot_be_used_is_refused_before_anything_starts(
-    results: str, clops_sweep: Command, tmp_path: Path, changes: dict[str, str], sentence: str
-) -> None:
-    for old, new in changes.items():
-        results = results.replace(old, new)
-    (tmp_path / "space.py").write_text(ONE_RUN)
-    done = clops_sweep("space.py", "--results", results)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert sentence in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-def test_missing_credentials_are_told_before_anything_starts(
-    results: str, clops_sweep: Command, tmp_path: Path
-) -> None:
-    (tmp_path / "space.py").write_text(ONE_RUN)
-    done = clops_sweep("space.py", "--results", results, AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "ACCESS_DENIED" in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-def test_a_password_in_the_address_of_a_store_is_not_printed(results: str, clops_sweep: Command) -> None:
-    done = clops_sweep("status", "--results", results.replace("s3://", "s3://somebody:secret@"))
-    assert done.returncode == 0
-    assert "secret" not in done.stdout + done.stderr

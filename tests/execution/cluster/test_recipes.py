@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -158,34 +157,6 @@ def test_a_job_on_two_nodes_takes_its_cpus_and_gpus_and_a_port_that_is_free(
     other.communicate()
     configs = [request.config for request in all_requests(load_spaces(tmp_path / "space.py"))]
     assert_same(tmp_path / "results", runs_alone(configs, prepared_root))
-
-
-@pytest.mark.nightly
-def test_two_jobs_share_their_nodes_and_one_that_is_signalled_is_requeued(
-    write: Write, environment: dict[str, str], machines: list[Machine], prepared_root: Path, tmp_path: Path
-) -> None:
-    write("--slurm", nodes="2", cpus_per_task="1")
-    jobs = []
-    with contextlib.ExitStack() as at_the_end:
-        for name, number in (("a", 7_000_002), ("b", 7_010_002)):  # the same port by their ids
-            folder = tmp_path / name
-            folder.mkdir()
-            (folder / "space.py").write_text(SPACE.format(folder=str(folder), runs=2, waits=False))
-            shutil.copy(tmp_path / "job.sh", folder)
-            jobs.append(_job_on_machines(folder, environment, machines, number, "bin"))
-            at_the_end.callback(jobs[-1].close)
-            wait_for(lambda folder=folder: list(folder.glob("*-0")), "a run that begins", seconds=400)
-        first, second = jobs
-        os.kill(batch_shell(second.state, second.number), signal.SIGUSR1)
-        wait_for(lambda: second.printed().count("runs to do") == 2, "the second launch", seconds=400)
-        for name in ("a", "b"):
-            (tmp_path / name / "fast").touch()
-        assert (first.ended(), second.ended()) == ("0:0", "0:0"), first.printed() + second.printed()
-        wait_for(lambda: not tagged(first.tag) and not tagged(second.tag), "the end of all processes of the jobs")
-    assert second.printed().count("stopping: running trials are being checkpointed") == 1
-    configs = [request.config for request in all_requests(load_spaces(tmp_path / "a" / "space.py"))]
-    for name in ("a", "b"):
-        assert_same(tmp_path / name / "results", runs_alone(configs, prepared_root))
 
 
 OTHER_JOB = """

@@ -16,7 +16,7 @@ import pytest
 
 from clops_sweep import RunConfig
 from clops_sweep.execution.display.best_cell import BestCell
-from clops_sweep.execution.display.display_lines import called, duration, ended, fitted, resumed
+from clops_sweep.execution.display.display_lines import ended
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import (
@@ -82,16 +82,6 @@ def test_how_a_job_has_ended(of: Job, report: Finished | FoundFinished | Failed 
     assert ended(of, report, "clops-sweep status") == line
 
 
-def test_what_jobs_are_called() -> None:
-    several = Job(
-        (RunConfig(mc_samples=5), RunConfig(mc_samples=9)), ("a", "b"), names=("mc_samples 5", "mc_samples 9")
-    )
-    assert called(several) == "mc_samples 5, seed 0 and 1 more"
-    assert called(Job((RunConfig(strategy="gem"),), ("a",))) == "gem, seed 0"
-    line = "resumed   Random storage, seed 3: at task 2/6, epoch 1/40, from its checkpoint"
-    assert resumed(job(3), Resumed(2, 6, 1, 40)) == line
-
-
 LUCKY, STEADY, OTHER = (RunConfig(strategy=it) for it in ("er", "finetune", "joint"))
 
 
@@ -108,49 +98,10 @@ def test_the_best_cell_is_the_one_with_the_best_mean_over_its_seeds() -> None:
     assert str(best) == f"AUC 0.825, BWT +0.050 (steady, n = 2); {union}"
 
 
-def test_the_best_cell_is_the_one_with_the_best_mean_over_patient_splits() -> None:
-    """A cell that is best on one split and worst on the others is not the best, whatever methods are called."""
-    best = BestCell()
-    for split, (lucky, steady) in enumerate([(0.95, 0.8), (0.5, 0.8), (0.5, 0.8)]):
-        names = f"split_seed {split}, lucky", f"split_seed {split}, steady, split_seed 7"
-        best.add(names, [it.replace(split_seed=split) for it in (LUCKY, STEADY)], {"auc": (lucky, steady)})
-    assert str(best) == "AUC 0.800 (steady, split_seed 7, n = 3)"
-    for fold in (1, 2, 3):
-        best.add((f"lucky, split fold:{fold}/5",), (LUCKY.replace(split=f"fold:{fold}/5"),), {"auc": (1.5,)})
-    assert str(best) == f"AUC {(0.95 + 0.5 + 0.5 + 3 * 1.5) / 6:.3f} (lucky, n = 6)"
-    alone = BestCell()
-    splits = [LUCKY, LUCKY.replace(split_seed=1)]
-    alone.add(("split_seed 0", "split_seed 1"), splits, {"auc": (0.5, 0.7)})
-    assert str(alone) == "AUC 0.600 (all runs, n = 2)"
-
-
 NAMES = [
     "storage_fraction 0.1, acquisition_fraction 0.25, CLOPS",
     "storage_fraction 0.1, acquisition_fraction 0.5, Random storage and acquisition",
 ]
-
-
-@pytest.mark.parametrize(
-    ("names", "width", "shown"),
-    [
-        (NAMES, 80, NAMES),
-        (NAMES, 50, ["0.1, 0.25, CLOPS", "0.1, 0.5, Random storage and acquisition"]),
-        (NAMES, 20, ["0.25, CLOPS", "0.5, Random storage and acquisition"]),  # 0.1 is that of both
-        (NAMES[:1], 5, ["0.1, 0.25, CLOPS"]),
-        ([NAMES[0]] * 2, 5, ["0.1, 0.25, CLOPS"] * 2),
-        (["trial 3: learning_rate 0.00012, er_ace"], 30, ["trial 3: 0.00012, er_ace"]),
-        (["how much: Random storage"], 10, ["how much: Random storage"]),
-        ([], 10, []),
-    ],
-)
-def test_names_lose_last_what_tells_them_apart(names: list[str], width: int, shown: list[str]) -> None:
-    assert fitted(names, width) == shown
-
-
-def test_durations() -> None:
-    assert [duration(it) for it in (-3, 0.2, 59.4, 60, 3599, 3600, 90_000)] == [
-        *("1 s", "1 s", "59 s", "1 min 00 s", "59 min 59 s", "1 h 00 min", "25 h 00 min")
-    ]
 
 
 def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
@@ -219,35 +170,6 @@ with SweepDisplay() as display:
     display.stopping()
     time.sleep(0.4)
 print("interrupted; resume with: ...")
-"""
-BESIDE_REFRESHES = """
-import sys
-import threading
-from pathlib import Path
-from clops_sweep import RunConfig
-from clops_sweep.execution.display.live import SweepDisplay
-from clops_sweep.execution.jobs import Job
-from clops_sweep.execution.reports import FoundFinished
-
-def refresh():
-    while not done.is_set():
-        display.refresh()
-
-sys.setswitchinterval(1e-6)
-done = threading.Event()
-with SweepDisplay() as display:
-    display.begin([RunConfig()] * 500, Path.cwd() / "log")
-    thread = threading.Thread(target=refresh)
-    thread.start()
-    for i in range(100):
-        job = Job((RunConfig(),), (str(i // 10),))
-        if i % 10 < 5:
-            display.started(job)
-        else:
-            display.report(job, FoundFinished())
-        display.warn(f"a word of warning, and it is number {i} of a hundred")
-    done.set()
-    thread.join()
 """
 COLUMNS = 60
 
@@ -319,9 +241,3 @@ def test_a_terminal_shows_where_everything_is_and_keeps_nothing_of_it(terminal: 
         "stopping: running trials are being checkpointed (Ctrl-C again stops at once) "
         "best: AUC 0.700, BWT +0.100 (CLOPS, n = 4) interrupted; resume with: ..."
     )
-
-
-def test_what_is_printed_while_the_display_is_refreshed_stays(terminal: Callable[[str], str]) -> None:
-    kept = " ".join(screens(terminal(BESIDE_REFRESHES))[-1].split())
-    said = (f"a word of warning, and it is number {i} of a hundred" for i in range(100))
-    assert kept == " ".join(["500 runs to do log: log", *said])

@@ -111,17 +111,6 @@ def test_long_runs_are_not_left_to_the_end(store: RunStore) -> None:
     assert worked.end < 45.0  # 40 s at least; 55 s in the order of the plan
 
 
-def test_runs_that_take_longer_than_was_thought_are_handed_to_others(store: RunStore) -> None:
-    runs = [lockstep(number) for number in range(400)]
-    feed, _ = feed_of(runs, store)
-    worked = work(feed, 4, lambda job: 0.5 if job.configs[0].seed < 100 else 50.0)
-    done = [run_id for job in worked.jobs for run_id in job.run_ids]
-    assert set(done) == {f"{number:024x}" for number in range(400)}
-    assert len(done) > 400  # some were in a job whose worker returned them
-    assert sum(worked.busy) == 100 * 0.5 + 300 * 50.0  # and nobody computed them twice
-    assert sum(worked.busy) > 0.97 * 4 * worked.end
-
-
 def test_stacks_stay_together_and_no_more_jobs_are_out_than_there_are_places(store: RunStore) -> None:
     feed, _ = feed_of([lockstep(number, runs=5) for number in range(40)], store)
     (first, second) = feed.next_job(2), feed.next_job(2)

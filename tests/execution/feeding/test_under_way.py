@@ -9,7 +9,7 @@ import pytest
 from clops_sweep import RunConfig
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
-from clops_sweep.execution.reports import Finished, Paused, Report, Resumed, Running, WorkerDied
+from clops_sweep.execution.reports import Resumed, Running
 from clops_sweep.store.launches import UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
 
@@ -45,20 +45,3 @@ def test_a_resumed_run_is_timed_from_its_checkpoint(tmp_path: Path) -> None:
     assert told(under_way, store)[0].epoch == 4
     under_way.report(JOB, Running(2, 2, 5, 10), 53.0)
     assert told(under_way, store)[0].ends_at == pytest.approx(53 + 5 * 3)
-
-
-@pytest.mark.parametrize("report", [Finished({}), Paused({}), WorkerDied("killed")])
-def test_a_job_that_is_over_is_told_no_more(report: Report | WorkerDied, tmp_path: Path) -> None:
-    store = RunStore(tmp_path)
-    under_way = RunsUnderWay(store, ())
-    under_way.started(JOB)
-    under_way.report(JOB, report)
-    assert told(under_way, store) == ()
-
-
-def test_the_file_is_there_as_long_as_the_sweep(tmp_path: Path) -> None:
-    store = RunStore(tmp_path)
-    folder = Path(store.work_folder, "launches")
-    with RunsUnderWay(store, ()) as under_way:
-        under_way.started(JOB)
-    assert list(folder.iterdir()) == []

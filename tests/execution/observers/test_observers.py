@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from clops_sweep import EpochEnd, RunConfig, RunEnd, TaskEnd
-from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.errors import UsageError
 from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.jobs import Job
@@ -24,7 +22,6 @@ from clops_sweep.execution.observers.requested import check_observers, requested
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.reports import Failed, WorkerDied
 from clops_sweep.experiment.events import Event, Place
-from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.decorators import observer
 from clops_sweep.experiment.plugins.registry import OBSERVERS
 from clops_sweep.experiment.spaces.search_space import load_spaces
@@ -121,16 +118,6 @@ def test_a_launch_passes_no_event_of_a_run_twice(made: Made, notes: list[str]) -
     assert notes == []
 
 
-def test_a_run_that_failed_may_still_finish(made: Made) -> None:
-    recorder, observers = Recorder("recorder"), made("recorder")
-    end = events_of()[-1]
-    failed = RunEnd(RUN, end.config, "failed", {}, "ValueError: out of order")
-    for event in (failed, failed, end, failed, end):
-        observers.tell([event])
-    observers.close(SECONDS)
-    assert recorder.events == [failed, end]
-
-
 @pytest.mark.parametrize("timed_out", [False, True])
 def test_a_run_whose_worker_has_died_for_good_has_an_end(timed_out: bool, tmp_path: Path) -> None:
     store, config = RunStore(tmp_path / "results"), RunConfig()
@@ -140,23 +127,6 @@ def test_a_run_whose_worker_has_died_for_good_has_an_end(timed_out: bool, tmp_pa
     retries = Retries(store, 0, lambda config: "generated0001", {}, events.extend)
     assert retries.after_death(job, WorkerDied("it hangs", timed_out)) == Failed(job.run_ids)
     assert events == [RunEnd(job.run_ids[0], config, "failed", {}, "it hangs")]
-
-
-def test_a_class_is_made_once_in_the_thread_with_target_and_folder(made: Made, tmp_path: Path) -> None:
-    found: list[tuple[Any, ...]] = []
-
-    @observer("made")
-    class OfTarget:
-        def __init__(self, target: str | None, folder: str) -> None:
-            found.append((target, folder, threading.current_thread().name))
-
-        def __call__(self, event: Event) -> None: ...
-
-    observers = made("made:some:where")
-    assert found == []
-    observers.tell(events_of())
-    observers.close(SECONDS)
-    assert found == [("some:where", str(tmp_path / "results" / ".work" / "made"), "observers")]
 
 
 def test_an_observer_that_misbehaves_is_reported_once_and_harms_no_other(made: Made, notes: list[str]) -> None:
@@ -336,34 +306,6 @@ def _history(file: Path) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.nightly
-def test_the_example_runs_and_changes_no_number(attach: Launch, prepared_root: Path, tmp_path: Path) -> None:
-    assert len(EXAMPLE.splitlines()) <= 30
-    raising = (
-        "\n\n@observer('raises')\ndef raises(event):\n    print('a line of its own')\n    raise OSError('no room')\n"
-    )
-    (tmp_path / "my_sweep.py").write_text(EXAMPLE + raising)
-    sweep = attach("my_sweep.py", "--no-report", "--observe", "progress_file", "--observe", "raises")
-    assert sweep.wait() == 0, sweep.output + sweep.errors
-    said = "observer 'raises' raises OSError: no room; runs go on, and so do its later events"
-    assert sweep.output.count(said) == 1
-    lines = (tmp_path / "progress.txt").read_text().splitlines()
-    runs = pd.read_parquet(tmp_path / "results" / "runs")
-    assert len(lines) == 2 * (6 * 2 + 6 + 1)
-    for run_id, seed, bwt in zip(runs["run_id"], runs["seed"], runs["bwt"], strict=True):
-        own = [line.removeprefix(f"{run_id} seed {seed} ") for line in lines if line.startswith(run_id)]
-        assert own[0].startswith("epoch 1 (task 1/6): AUC ")
-        assert own[2].startswith("after task 0-1: test AUC ")
-        assert own[-1] == f"finished: BWT {bwt:+.3f}"
-    (space,) = load_spaces(tmp_path / "my_sweep.py")
-    alone = ContinualRun(space.base.replace(seed=0), open_frames("synthetic", prepared_root=prepared_root)).run()
-    assert alone.runs[list(METRICS)].equals(runs.loc[runs["seed"] == 0, list(METRICS)].reset_index(drop=True))
-    (log,) = (tmp_path / "results" / ".work" / "logs").glob("*.log")
-    assert "a line of its own" in log.read_text()
-    assert "a line of its own" not in sweep.output + sweep.errors
-    assert not list((tmp_path / "results" / ".work" / "checkpoints").glob("*"))
-
-
 OF_TWO_LAUNCHES = """
 import os
 from pathlib import Path
@@ -422,36 +364,6 @@ def test_the_contract_suite_passes_the_example_and_names_what_is_wrong(tmp_path:
         ContractViolation, match=r"^observer 'observer_under_test' raises AttributeError: 'RunEnd' object"
     ):
         check_observer(lambda event: event.place)
-
-
-@pytest.mark.parametrize(
-    ("texts", "sentence"),
-    [
-        (
-            ["tensorbord"],
-            "--observe 'tensorbord': no such observer (did you mean 'tensorboard'?)",
-        ),
-        (["mine:"], "--observe 'mine:': nothing follows the colon; expected mine:TARGET"),
-        (["mine:there"], "--observe 'mine:there': a function takes no target; expected mine, or a class"),
-        (["mine", "mine"], "--observe mine is given twice; expected once"),
-        ("mine", "observe = 'mine': expected a list of names, such as ['mine']"),
-        (["mlflow"], "--observe mlflow needs the package mlflow: pip install mlflow"),
-    ],
-)
-def test_what_cannot_be_asked_for(monkeypatch: pytest.MonkeyPatch, texts: Any, sentence: str) -> None:
-    observer("mine")(lambda event: None)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}"):
-        check_observers(texts)
-
-
-def test_mlflow_must_be_told_where_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    with pytest.raises(
-        UsageError, match=r"^--observe mlflow: expected where to, as in mlflow:http://HOST:5000, or MLF"
-    ):
-        check_observers(["mlflow"])
 
 
 def test_what_is_no_observer_is_refused_where_it_is_declared(clops_sweep: Command, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -53,31 +52,6 @@ def test_a_folder_is_removed_once_its_process_is_gone_and_not_before(tmp_path: P
         remove_left_behind(tmp_path)
         assert ours.is_dir()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_else_is_removed_and_no_link_is_followed(tmp_path: Path) -> None:
-    precious, base = tmp_path / "precious", tmp_path / "base"
-    kept = [precious, base / "clops-without-a-lock", base / "other"]
-    if os.getuid() == 0:
-        kept.append(base / "clops-of-another-user")
-    left = base / "clops-left"
-    for folder in (*kept, left):
-        folder.mkdir(parents=True)
-        (folder / "file").touch()
-        if folder.name != "clops-without-a-lock":
-            (folder / "lock").touch()
-    if os.getuid() == 0:
-        os.chown(base / "clops-of-another-user", 12345, 12345)
-    (left / "inside").symlink_to(precious)
-    (base / "clops-link").symlink_to(precious)  # where one of ours might be expected
-    linked = base / "clops-linked-lock"
-    linked.mkdir()
-    (linked / "lock").symlink_to(precious / "lock")
-    remove_left_behind(base)
-    assert not left.exists()
-    assert all((folder / "file").exists() for folder in kept)
-    assert (base / "clops-link").is_symlink()
-    assert linked.is_dir()
 
 
 @pytest.mark.nightly

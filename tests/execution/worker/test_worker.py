@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -16,7 +15,6 @@ import torch
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.errors import UsageError
 from clops_sweep.execution.reports import Failed, Finished, Paused, Report, Resumed, Running, Unrecorded
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.registry import STRATEGIES
@@ -265,15 +263,6 @@ def test_a_damaged_checkpoint_means_a_fresh_start(actor: Actor, alone: Tables) -
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
 
 
-def test_a_checkpoint_of_another_version_means_a_fresh_start(actor: Actor, alone: Tables) -> None:
-    actor.forget_results()
-    actor.checkpoints.mkdir(parents=True, exist_ok=True)
-    torch.save({"task": 1, "epoch": 0, "weights": torch.zeros(3)}, actor.checkpoints / f"{actor.ids[0][0]}.pt")
-    actor.take_up(0)
-    assert isinstance(actor.train(), Finished)
-    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
-
-
 def test_a_store_that_has_gone_is_not_made_anew_and_the_run_has_not_failed(actor: Actor, tmp_path: Path) -> None:
     actor.forget_results()
     actor.take_up(3)
@@ -323,23 +312,6 @@ def test_the_checkpoint_of_another_run_is_not_used(actor: Actor, other_actor: Ac
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
 
 
-def test_a_trial_that_no_machine_can_hold_is_refused(cluster: Any) -> None:
-    from clops_sweep.execution.cluster.start import check_fits
-    from clops_sweep.execution.jobs import Resources
-
-    check_fits(Resources(cpus_per_trial=2, gpus_per_trial=1))
-    with pytest.raises(UsageError, match=r"^--cpus-per-trial 3: no machine of this cluster has more than 2 CPUs$"):
-        check_fits(Resources(cpus_per_trial=3))
-    warnings: list[str] = []
-    check_fits(Resources(cpus_per_trial=3, address="auto"), warnings.append)
-    assert warnings == [
-        "--cpus-per-trial 3: no machine of this cluster has more than 2 CPUs; waiting for one that has",
-        "the cluster's GPUs (1) stay idle; --device gpu uses them",
-    ]
-    check_fits(Resources(gpus_per_trial=0.5, address="auto"), warnings.append)
-    assert len(warnings) == 2
-
-
 def test_a_lockstep_that_is_too_large_is_halved_when_it_is_to_pause_as_well(
     other_actor: Actor, frames: FrameSet
 ) -> None:
@@ -366,38 +338,3 @@ def test_a_worker_with_a_gpu_that_pytorch_cannot_use_does_not_quietly_compute_on
     actor.die()
     (error,) = RunStore(tmp_path).read("runs")["error"]
     assert f"this worker has a GPU, and PyTorch {torch.__version__} on its machine cannot use it" in error
-
-
-def test_as_many_trials_at_a_time_as_there_are_shares_of_a_gpu(cluster: Any) -> None:
-    from clops_sweep.execution.cluster.start import places
-    from clops_sweep.execution.jobs import Resources
-
-    assert places(Resources()) == 2
-    assert places(Resources(gpus_per_trial=1)) == 1
-    assert places(Resources(cpus_per_trial=0.25, gpus_per_trial=0.25)) == 4
-    assert places(Resources(cpus_per_trial=0.5, gpus_per_trial=0.1)) == 4
-
-
-def test_a_node_that_does_not_see_the_results_leaves_its_runs_pending(frames: FrameSet, tmp_path: Path) -> None:
-    from clops_sweep.execution.jobs import Job, Workplace
-    from clops_sweep.execution.worker.job_runner import JobRunner
-
-    store = RunStore(tmp_path / "results")
-    store.open_for_writing()
-    runner = JobRunner(
-        Workplace(
-            frames={BASE.data_key: frames},
-            data_hashes={BASE.data_key: frames.data_hash},
-            store_uri=str(tmp_path / "results"),
-            software={},
-            plugins={},
-            max_retries=0,
-            checkpoint_every=0,
-            witness=str(tmp_path / "of another node"),
-        )
-    )
-    runner.assign(Job((BASE,), (BASE.run_id(frames.data_hash),)))
-    ((_, report),) = runner.step()
-    host = socket.gethostname()
-    assert report == Unrecorded(f"results {tmp_path}/results: not seen by {host}, a node of the cluster")
-    assert store.statuses() == {}

@@ -6,11 +6,9 @@ import enum
 import json
 import math
 import pickle
-import re
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -35,13 +33,10 @@ from clops_sweep import (
     strategy,
 )
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import RECORDED, RESULTS, config_from_row, config_row
+from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.experiment.plugins.options import OPTIONS
-from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, BUILT_IN, REGISTRIES, STRATEGIES
-from clops_sweep.experiment.spaces.where import Where
+from clops_sweep.experiment.plugins.registry import REGISTRIES, STRATEGIES
 from clops_sweep.learning.strategies.base import LockstepStrategy
-from clops_sweep.store.tables import RUNS
-from clops_sweep.testing import check_acquisition_function
 
 
 def small(channels: int, samples: int, outputs: int, *, width: int) -> None:
@@ -132,40 +127,6 @@ def test_that_of_a_function_matters_where_the_strategy_uses_the_function() -> No
     assert config(strategy="acquires").options == {"acquisition": "mine", "temperature": 1.0}
 
 
-def test_plug_ins_that_list_one_name_share_one_option() -> None:
-    network("wide", options=["width"])(small)
-    strategy("shares", options={"strength": FloatOption(100.0, gt=0, log=True)})(Mine)
-    assert REGISTRIES["network"].options("wide")["width"] is OPTIONS["width"]
-    assert OPTIONS.owners("width") == {"network 'small'", "network 'wide'"}
-    assert OPTIONS.owners("strength") == {"strategy 'my_strategy'", "strategy 'shares'"}
-    base = mine(width=32, strength=7)
-    other = base.replace(network="wide", strategy="shares")
-    assert other.options == {"width": 32, "strength": 7.0}
-    REGISTRIES["network"].forget("small")
-    assert (other.options, OPTIONS["width"].default) == ({"width": 32, "strength": 7.0}, 16)
-    network("small", options=["width"])(small)
-
-
-def _raises(config: RunConfig) -> float:
-    raise KeyError("no such thing")
-
-
-@pytest.mark.parametrize(
-    ("default", "sentence"),
-    [
-        (_raises, "option 'rate': default raises KeyError: 'no such thing'"),
-        (lambda config: -1.0, r"option 'rate': default returns -1\.0: expected a number, more than 0"),
-        (lambda config: None, "option 'rate': default returns None: expected a number, not NoneType"),
-        (lambda config: config.seed, "option 'rate': default raises AttributeError: .*'seed'"),
-    ],
-)
-def test_a_default_that_fails_is_one_sentence(default: Callable[[Any], Any], sentence: str) -> None:
-    strategy("rated", options={"rate": FloatOption(default, gt=0)})(Mine)
-    with pytest.raises(UsageError, match=f"^{sentence}$"):
-        RunConfig(strategy="rated")
-    assert RunConfig(strategy="rated", rate=2).options == {"rate": 2.0}
-
-
 class _Memory(enum.StrEnum):
     RING = "ring"
 
@@ -206,17 +167,6 @@ def test_a_default_and_an_equal_value_are_one_run(case: tuple[Callable[[Any], An
         REGISTRIES["strategy"].forget("with_an_option")
 
 
-@pytest.mark.parametrize("option", [FloatOption(1, gt=0), IntOption(1)], ids=["float", "int"])
-@pytest.mark.parametrize(
-    "value",
-    [10**400, -(10**400), Fraction(10**400, 3), Fraction(1, 10**400)],
-    ids=["huge", "negative", "huge_fraction", "tiny_fraction"],
-)
-def test_a_number_that_no_float_holds_is_refused(option: Any, value: Any) -> None:
-    with pytest.raises(ValueError, match="expected a "):
-        option.checked(value)
-
-
 def test_a_default_that_changes_changes_the_runs() -> None:
     before = mine().identity
     network("small", options={"width": IntOption(8, ge=1)})(small)
@@ -253,18 +203,6 @@ def test_it_is_an_axis_a_variant_and_a_setting() -> None:
         space.overridden({"width": 4})
 
 
-def test_conditions_look_at_it_and_fail_where_a_run_has_none() -> None:
-    configs = [mine(width=4), mine(width=8), RunConfig()]
-    for condition, expected in {
-        "width > 4": [False, True, False],
-        "width != 4": [False, True, True],
-        "not online": [True, True, True],
-        "memory == 'reservoir'": [True, True, False],
-        "width * 2 == 8": [True, False, False],
-    }.items():
-        assert [Where(condition)(config) for config in configs] == expected, condition
-
-
 def test_the_default_distribution_follows_from_the_declaration() -> None:
     search = OptunaSearch(dict.fromkeys(("width", "strength", "online", "memory")), n_trials=3)
     assert search.distributions == {
@@ -291,16 +229,6 @@ def test_the_default_distribution_follows_from_the_declaration() -> None:
 )
 def test_ranges(option: Any, distribution: object) -> None:
     assert option.distribution() == distribution
-
-
-def test_without_bounds_a_search_needs_a_distribution() -> None:
-    network("small", options={"width": IntOption(16, ge=1)})(small)
-    with pytest.raises(
-        UsageError, match="parameter 'width': it is declared without a bound on each side; expected a dis"
-    ):
-        OptunaSearch({"width": None}, n_trials=3)
-    with pytest.raises(UsageError, match="parameter 'mc_samples'"):
-        OptunaSearch({"mc_samples": None}, n_trials=3)
 
 
 @pytest.mark.parametrize(
@@ -387,35 +315,3 @@ def test_bad_declarations(declare: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         declare()
     assert "another" not in REGISTRIES["strategy"]
-
-
-def test_the_same_file_may_be_executed_again() -> None:
-    def deep(channels: int, samples: int, outputs: int, *, width: int, depth: int) -> None:
-        """Never made here."""
-
-    network("small", options={"width": IntOption(4, ge=1), "depth": IntOption(2, ge=1)})(deep)
-    assert mine().options.keys() >= {"width", "depth"}
-    network("small")(lambda channels, samples, outputs: None)
-    assert not {"width", "depth"} & set(OPTIONS)
-    with pytest.raises(UsageError, match="unknown key 'width'"):
-        mine(width=3)
-
-
-def test_names_of_columns_are_those_of_the_table() -> None:
-    assert {*RunConfig.model_fields, *BUILT_IN, *RESULTS, *RECORDED} == set(RUNS.names)
-
-
-def test_what_stands_in_for_a_plugin_has_its_options() -> None:
-    with ACQUISITION_FUNCTIONS.temporarily("under_test", score):
-        assert RunConfig(acquisition="under_test").options_of("acquisition") == {"temperature": 1.0}
-    assert OPTIONS["temperature"] == FloatOption(1.0, gt=0, log=True)
-
-
-def test_the_example_of_the_documentation() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "own_method.md").read_text()
-    (example,) = (
-        it for it in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S) if "@acquisition_function" in it
-    )
-    exec(example, {})
-    assert RunConfig(acquisition="least_confident", power=2).options["power"] == 2.0
-    check_acquisition_function(ACQUISITION_FUNCTIONS["least_confident"])

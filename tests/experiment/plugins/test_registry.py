@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +14,6 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import (
     ACQUISITION_FUNCTIONS,
     REGISTRIES,
-    STORAGE_FUNCTIONS,
     STRATEGIES,
 )
 from clops_sweep.experiment.spaces.local_modules import importable
@@ -77,29 +74,6 @@ def test_what_is_no_plug_in_is_refused_when_it_is_registered(
     assert not any(registry.added for registry in REGISTRIES.values())
 
 
-def test_a_decorator_without_its_brackets_is_refused() -> None:
-    with pytest.raises(UsageError) as refused:
-
-        @acquisition_function  # type: ignore[arg-type]
-        def mine(context: object, rows: object) -> None: ...
-
-    assert str(refused.value) == (
-        'acquisition mine(): expected the name that configs call it by, as in @acquisition_function("mine")'
-    )
-
-
-@pytest.mark.parametrize(
-    ("lockstep", "sentence"),
-    [
-        ("acquisition", "lockstep = 'acquisition': expected a list of options"),
-        (["acquisition", "batch_size"], "lockstep: 'batch_size' is not an option; expected some of own_strength"),
-    ],
-)
-def test_a_lockstep_is_a_list_of_options(lockstep: Any, sentence: str) -> None:
-    with pytest.raises(UsageError, match=f"^{sentence}"):
-        strategy("mine", lockstep=lockstep, options={"own_strength": FloatOption(1.0)})(FineTuning)
-
-
 def test_a_strategy_says_in_which_options_runs_in_lockstep_may_differ() -> None:
     options = ["acquisition", "storage_order", {"own_strength": FloatOption(1.0), "own_size": IntOption(1)}]
     strategy("mine", lockstep=["acquisition", "own_strength"], options=options)(FineTuning)
@@ -111,26 +85,6 @@ def test_a_strategy_says_in_which_options_runs_in_lockstep_may_differ() -> None:
     other = RunConfig(strategy="other")
     assert lockstep_key(other) != lockstep_key(other.replace(acquisition="entropy"))
     STRATEGIES.forget("mine")
-
-
-def test_what_makes_a_strategy_may_stand_for_its_class() -> None:
-    def make(training: Any) -> FineTuning:
-        return FineTuning(training)
-
-    make.joint = False  # type: ignore[attr-defined]
-    assert strategy("made")(make) is make
-    assert strategy("mine")(FineTuning) is FineTuning
-    assert dict(STRATEGIES.added).keys() == {"made", "mine"}
-
-
-def test_anything_that_can_be_called_is_a_function() -> None:
-    class Scores:
-        def __call__(self, *arguments: object) -> None: ...
-
-    storage_function("mine")(Scores())
-    acquisition_function("mine")(Scores())
-    assert "mine" in STORAGE_FUNCTIONS
-    assert "mine" in ACQUISITION_FUNCTIONS
 
 
 SPACE = """
@@ -174,32 +128,3 @@ def test_each_file_imports_what_lies_beside_itself(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="raises ValueError in line 2: changed"):
         load_spaces(files[0])
     assert sys.path == [*path, str(tmp_path / "a")]
-
-
-def test_a_module_of_the_same_name_that_this_process_has_imported_is_not_taken_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = _folder(tmp_path / "a", 3)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "helpers.py").write_text("NUMBER = 8\n")
-    monkeypatch.syspath_prepend(tmp_path / "mine")
-    mine = importlib.import_module("helpers")
-    try:
-        load_spaces(file)
-        assert sys.modules["helpers"] is mine
-        assert ACQUISITION_FUNCTIONS["n3"](None, None) == (3, "www", 3, 3)
-    finally:
-        del sys.modules["helpers"]
-
-
-def test_a_file_whose_exception_cannot_be_printed_is_refused_all_the_same(tmp_path: Path) -> None:
-    (tmp_path / "space.py").write_text(
-        "class Mute(Exception):\n    def __str__(self):\n        raise ValueError\n\nraise Mute\n"
-    )
-    with pytest.raises(UsageError, match=r"raises Mute in line 5: \(it cannot be printed\)$"):
-        load_spaces(tmp_path / "space.py")
-    (tmp_path / "space.py").write_text("raise ValueError('\\udc80' + 10**6 * 'x')\n")
-    with pytest.raises(UsageError) as refused:
-        load_spaces(tmp_path / "space.py")
-    assert str(refused.value).encode()
-    assert len(str(refused.value)) < 1000

@@ -9,7 +9,7 @@ import pytest
 
 from clops_sweep import Claim, Contrast, Side, UsageError
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.spaces.claims import check_claims, claims_as_json, has
+from clops_sweep.experiment.spaces.claims import check_claims, claims_as_json
 from clops_sweep.experiment.spaces.search_space import load_file
 
 ER, FINETUNE = Side("ER", {"strategy": "er"}), Side("fine-tuning", {"strategy": "finetune"})
@@ -34,11 +34,6 @@ GOOD = Claim("good", "ER is above fine-tuning", Contrast(ER, FINETUNE))
 def test_bad_claims_are_refused(claims: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         check_claims(claims, CONFIGS)
-
-
-def test_a_side_has_what_it_names() -> None:
-    assert has(RunConfig(task_order=(1, 0, 2)), {"task_order": [1, 0, 2]})
-    assert not has(RunConfig(strategy="finetune"), {"storage_fraction": 0.25})  # an option that it does not use
 
 
 def test_what_a_seal_hashes_is_everything_that_a_claim_says() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from clops_sweep import IntOption, RunConfig, SearchSpace, acquisition_function, network, strategy
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, FloatOption
-from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, BUILT_IN, REGISTRIES, SCENARIOS, STRATEGIES
+from clops_sweep.experiment.plugins.options import OF_SCENARIOS, FloatOption
+from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, REGISTRIES, SCENARIOS, STRATEGIES
 from clops_sweep.learning.strategies.base import LockstepStrategy
 
 
@@ -176,53 +176,3 @@ def test_an_identity_is_what_its_definition_says(arguments: dict[str, Any]) -> N
         return
     for request in space.requests():
         assert request.config.identity == plainly(request.config)
-
-
-class Watched(dict[str, Any]):
-    """A config's values that remember which of them were asked for."""
-
-    def __init__(self, config: RunConfig) -> None:
-        super().__init__(config.model_dump())
-        self.__pydantic_extra__ = dict(config.options)
-        self.asked: set[str] = set()
-
-    def __getitem__(self, name: str) -> Any:
-        self.asked.add(name)
-        return super().__getitem__(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        self.asked.add(name)
-        return super().get(name, default)
-
-    def __getattr__(self, name: str) -> Any:
-        return self[name]
-
-
-@pytest.mark.parametrize("scenario", ["time_il", "domain_il"])
-def test_no_check_of_several_fields_and_no_default_looks_at_a_seed(scenario: Any) -> None:
-    values = Watched(RunConfig(dataset="ptbxl", scenario=scenario, task_order=(1, 0)))
-    RunConfig._check_scenario(values)  # type: ignore[arg-type]
-    for info in RunConfig.model_fields.values():
-        if info.default_factory is not None:
-            info.default_factory(values)  # type: ignore[call-arg]
-    for name in BUILT_IN:
-        if callable(OPTIONS[name].default):
-            OPTIONS[name].default(values)
-    assert values.asked >= {"dataset", "scenario", "normalize", "domain"}
-    assert not values.asked & {"seed", "weight_seed"}
-
-
-def test_a_cell_is_checked_once_however_many_seeds_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    base, checked = RunConfig(), []
-    plain = RunConfig._fill
-
-    def counted(self: RunConfig, values: Mapping[str, Any]) -> None:
-        checked.append(values)
-        plain(self, values)
-
-    monkeypatch.setattr(RunConfig, "_fill", counted)
-    fractions = [(place + 1) / 10 for place in range(10)]
-    axes = {"storage_fraction": fractions, "acquisition_fraction": fractions, "storage_order": ["top", "bottom"]}
-    space = SearchSpace("s", base, axes, seeds=range(5))
-    assert len(list(space.requests())) == 1000
-    assert len(checked) == 200

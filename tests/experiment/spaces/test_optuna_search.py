@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,10 +14,8 @@ from clops_sweep import (
     OptunaSearch,
     RunConfig,
     SearchSpace,
-    SuccessiveHalving,
 )
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.spaces.search_space import load_spaces
 
 FRACTION = {"storage_fraction": FloatDistribution(0.1, 1.0)}
 
@@ -134,19 +129,6 @@ def test_searches_that_make_no_sense(arguments: dict[str, Any], sentence: str) -
     _refused(sentence, **arguments)
 
 
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: SuccessiveHalving(min_resource=0), "expected a whole number, at least 1"),
-        (lambda: SuccessiveHalving(reduction_factor=1), "expected a whole number, at least 2"),
-    ],
-)
-def test_prunings_that_are_none(make: Any, sentence: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        make()
-    assert str(raised.value).endswith(sentence)
-
-
 def test_parameters_are_ranges_of_numbers_or_choices() -> None:
     from optuna import distributions as optunas
 
@@ -187,39 +169,6 @@ def test_a_choice_becomes_config_fields() -> None:
     assert {(str(c["task_order"]), c["storage"]) for c in corners} == {
         (order, storage) for order in ("[1, 0, 2]", "sequential") for storage in ("by beta", "random")
     }
-
-
-def test_very_many_combinations_are_checked_one_category_at_a_time() -> None:
-    many = {name: list(range(1, 61)) for name in ("mc_samples", "acquire_every", "batch_size")}
-    corners = list(OptunaSearch(parameters=many, n_trials=1).corners())
-    assert len(corners) < 200
-    for name, values in many.items():
-        assert {corner[name] for corner in corners} == set(values)
-    _refused("search space 'it': batch_size = 0: ", parameters=many | {"batch_size": [*range(1, 60), 0]})
-
-
-def test_a_search_asks_for_no_run_before_it_is_run() -> None:
-    space = SearchSpace(name="it", base=RunConfig(), search=OptunaSearch(parameters=FRACTION, n_trials=3))
-    assert list(space.requests()) == []
-    changed = space.overridden({"dataset": "mitbih"}).with_seeds(2)
-    assert (changed.base.dataset, list(changed.seeds), changed.search) == ("mitbih", [0, 1], space.search)
-    with pytest.raises(UsageError, match="searches over 'storage_fraction' itself; change its distribution instead"):
-        space.overridden({"storage_fraction": 0.5})
-
-
-def test_a_search_is_written_down_without_torch_ray_or_a_database(tmp_path: Path) -> None:
-    (tmp_path / "space.py").write_text(
-        "from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace\n"
-        "SEARCH = OptunaSearch(parameters={'learning_rate': FloatDistribution(1e-5, 1e-2, log=True)}, n_trials=3)\n"
-        "SPACE = SearchSpace(name='it', base=RunConfig(), search=SEARCH)\n"
-    )
-    assert load_spaces(tmp_path / "space.py")[0].search is not None
-    code = (
-        "import sys; from pathlib import Path; from clops_sweep.experiment.spaces.search_space import load_spaces; "
-        "load_spaces(Path(sys.argv[1])); print(sorted(set(sys.modules) & {'torch', 'ray', 'sqlalchemy'}))"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "space.py")]
-    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "[]\n"
 
 
 def test_a_search_optimises_the_first_headline_metric_of_its_scenario_unless_it_says_otherwise() -> None:

@@ -27,22 +27,6 @@ def test_a_run_is_called_by_the_names_of_variants_and_by_fields_with_their_value
     ]
 
 
-def test_a_value_of_none_is_left_out() -> None:
-    space = SearchSpace("s", RunConfig(), {"early_stopping": [None, 3], "batch_size": [8, 16]}, seeds=[0])
-    assert names(space) == [
-        "batch_size 8",
-        "batch_size 16",
-        "early_stopping 3, batch_size 8",
-        "early_stopping 3, batch_size 16",
-    ]
-
-
-def test_axes_on_which_the_runs_do_not_differ_are_left_out() -> None:
-    assert names(GRID, storage_fraction=0.1) == ["CLOPS", "Random storage"]
-    assert names(GRID, storage_fraction=0.1, storage_order="top") == ["grid"]
-    assert names(SearchSpace("alone", RunConfig(), {"mc_samples": [5]}, seeds=range(3))) == ["alone"]
-
-
 def test_runs_of_several_spaces_are_called_by_their_space_too() -> None:
     strategies = SearchSpace("baselines", RunConfig(), {"strategy": ["finetune", "gem"]}, seeds=[0])
     plain = SearchSpace("mir", RunConfig(strategy="mir"), seeds=[0])

@@ -1,21 +1,17 @@
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
-import traceback
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces, names_in
+from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 
 ROOT = Path(__file__).parents[3]
 
@@ -46,22 +42,6 @@ def test_seeds_vary_slowest_and_the_last_axis_fastest() -> None:
     ]
 
 
-@given(
-    st.lists(st.sampled_from([0.1, 0.25, 0.5, 1.0]), min_size=1, unique=True),
-    st.lists(st.integers(1, 50), min_size=1, max_size=3, unique=True),
-    st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=3, unique=True),
-)
-def test_every_combination_comes_once_in_the_order_of_the_product(
-    fractions: list[float], samples: list[int], seeds: list[int]
-) -> None:
-    space = SearchSpace(
-        name="product", base=RunConfig(), axes={"storage_fraction": fractions, "mc_samples": samples}, seeds=seeds
-    )
-    assert _values(space, "seed", "storage_fraction", "mc_samples") == list(
-        itertools.product(seeds, fractions, samples)
-    )
-
-
 def test_a_named_variant_sets_several_keys() -> None:
     space = SearchSpace(
         name="variants",
@@ -71,24 +51,6 @@ def test_a_named_variant_sets_several_keys() -> None:
     )
     assert _values(space, "storage_order", "acquisition") == [("bottom", "bald_mcd"), ("random", "random")]
     assert [request.labels for request in space.requests()] == [{"variant": "CLOPS"}, {"variant": "Random"}]
-
-
-def test_a_variant_that_changes_the_data_set_takes_that_set_s_defaults() -> None:
-    space = SearchSpace(
-        name="data",
-        base=RunConfig(),
-        axes={"data": {"generated": {}, "real": {"dataset": "mitbih"}}},
-        seeds=[0],
-    )
-    assert _values(space, "dataset", "epochs_per_task", "learning_rate") == [
-        ("synthetic", 20, 1e-3),
-        ("mitbih", 40, 1e-4),
-    ]
-
-
-def test_without_axes_there_is_one_cell() -> None:
-    space = SearchSpace(name="one", base=RunConfig(batch_size=8))
-    assert _values(space, "seed", "batch_size") == [(seed, 8) for seed in range(5)]
 
 
 def test_the_filter_keeps_what_it_returns_true_for() -> None:
@@ -194,11 +156,6 @@ def test_overriding_refuses_what_it_cannot_do(settings: dict[str, Any], sentence
     assert str(raised.value).startswith(sentence)
 
 
-def test_seeds_by_number() -> None:
-    space = SearchSpace(name="it", base=RunConfig(), seeds=[5, 6, 7])
-    assert _values(space.with_seeds(2), "seed") == [(0,), (1,)]
-
-
 # --- files ------------------------------------------------------------------------------------------------------------
 
 HEAD = "from clops_sweep import RunConfig, SearchSpace\n"
@@ -235,25 +192,6 @@ def test_a_wrong_file_is_refused_in_one_sentence(tmp_path: Path, content: str, s
         load_spaces(path)
     assert str(raised.value).startswith(sentence.format(path=path))
     assert "\n" not in str(raised.value)
-
-
-def test_a_traceback_shows_the_line_of_the_file_in_another_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A worker runs in a folder of its own."""
-    (tmp_path / "space.py").write_text("def own():\n    return 1 / 0  # of the file\n")
-    monkeypatch.chdir(tmp_path)
-    own = names_in(Path("space.py"))["own"]
-    (tmp_path / "other").mkdir()
-    monkeypatch.chdir(tmp_path / "other")
-    with pytest.raises(ZeroDivisionError) as raised:
-        own()
-    assert "return 1 / 0  # of the file" in "".join(traceback.format_exception(raised.value))
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such search-space file"):
-        load_spaces(tmp_path / "space.py")
 
 
 SHIPPED = sorted(ROOT.glob("search_spaces/[!_]*.py"))
@@ -322,7 +260,3 @@ def test_floats_of_a_grid_are_those_that_a_reader_would_write(name: str, values:
     assert len({frozenset(it.config.identity for it in space.requests()) for space in (computed, written, named)}) == 1
     with pytest.raises(UsageError, match="a value twice"):
         SearchSpace("s", RunConfig(strategy="replay"), {name: [*values, plain[-1]]})
-
-
-def test_a_float_of_single_precision_is_its_shortest_decimal() -> None:
-    assert RunConfig(learning_rate=np.float32(0.001)) == RunConfig(learning_rate=0.001)

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
-from clops_sweep.experiment.spaces.selection import Selection
 
 FOLDER = Path(__file__).parents[3] / "search_spaces"
 RUNS = {  # cells times five seeds
@@ -63,28 +61,3 @@ def test_the_paper_at_once_is_the_union_and_shares_runs() -> None:
     apart = {request.config for name in RUNS for request in all_requests(load_spaces(FOLDER / f"{name}.py"))}
     assert {request.config for request in everything} == apart
     assert len(apart) < len(everything)
-
-
-@pytest.mark.parametrize(
-    ("name", "dataset", "left_out"),
-    [
-        ("weighted_replay", "mitbih", ["weighted_replay_time_il", "weighted_replay_domain_il"]),
-        ("weighted_replay", "ptbxl", ["weighted_replay_class_il"]),
-        ("weighted_replay", "synthetic", []),
-        ("paper", "mitbih", None),
-    ],
-)
-def test_a_stand_in_takes_the_spaces_that_it_has_what_is_needed_for(
-    name: str, dataset: str, left_out: list[str] | None
-) -> None:
-    file = FOLDER / f"{name}.py"
-    asked = Selection.of_files([file], settings={"dataset": dataset})
-    assert left_out is None or [space.name for space in asked.left_out] == left_out
-    assert {config.dataset for config in asked.configs} == {dataset}
-    assert len(asked.spaces) + len(asked.left_out) == len(load_spaces(file))
-
-
-def test_a_space_that_a_data_set_has_nothing_for_is_refused() -> None:
-    asked = Selection.of_files([FOLDER / "baselines_time_il.py"], settings={"dataset": "mitbih"})
-    with pytest.raises(UsageError, match="scenario 'time_il' does not go with dataset 'mitbih', which has class_il"):
-        list(asked.spaces)

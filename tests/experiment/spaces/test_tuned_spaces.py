@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,16 +87,6 @@ def test_every_method_of_optuna_has_a_study_with_as_many_trials() -> None:
     assert (tuned.name, tuned.base.first_tasks) == ("it_selection", 1)
 
 
-def test_options_change_both_phases() -> None:
-    space = grid(tune_on=TuneOn(tasks=1)).overridden({"epochs_per_task": 3}).with_seeds(1)
-    reported = space.reported({"er": {}, "plain": {}})
-    (study,) = space.phases
-    assert (study.base.epochs_per_task, [it["seed"] for it in study.replicates()]) == (3, [0])
-    assert {(it.config.epochs_per_task, it.config.seed) for it in reported.requests()} == {(3, 0)}
-    with pytest.raises(UsageError, match="'replay_ratio'"):
-        space.overridden({"replay_ratio": 1})
-
-
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
@@ -161,16 +149,3 @@ def test_no_search_chooses_on_what_it_reports() -> None:
     for column in (*METRICS, "seconds", "parameters"):
         if "auc_seen" not in column:
             assert optuna(parameters=RATE, n_trials=2, objectives={column: "minimize"}).objectives
-
-
-def test_the_examples_of_the_page_are_tuned_spaces() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "searches.md").read_text()
-    spaces = []
-    for block in re.findall(r"```python\n(.*?)```", page.partition("## Honest tuning")[2], re.DOTALL):
-        names: dict[str, Any] = {}
-        exec(block, names)
-        spaces.append(names["SPACE"])
-    assert [[phase.name for phase in space.phases] for space in spaces] == [
-        [f"compared_selection_{method}" for method in ("er", "ewc", "finetune")],
-        ["tuned_selection_ER"],
-    ]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from clops_sweep import ContinualRun, IntOption, RunConfig, Strategy, augmentation, native
+from clops_sweep import ContinualRun, IntOption, Strategy, augmentation, native
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import AUGMENTATIONS, STRATEGIES
 from clops_sweep.learning.augmentation.built_in import jitter, lead_dropout, scaling, time_warp
@@ -129,31 +127,3 @@ def test_a_loss_sees_the_frames_that_fine_tuning_sees() -> None:
     with STRATEGIES.temporarily("plain", Plain):
         mine, built_in = _run("plain", augment="time_warp"), _run("finetune", augment="time_warp")
     assert result_difference(mine, built_in, ignore=("run_id", "strategy", "plugins")) is None
-
-
-def test_the_page_runs() -> None:
-    names: dict[str, Any] = {}
-    page = (Path(__file__).parents[3] / "docs" / "training.md").read_text()
-    exec("\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)), names)
-    try:
-        requests = list(names["SPACE"].requests())
-        assert {(it.config.augment, it.config.get("jitter_std")) for it in requests} == {(None, None), ("jitter", 0.1)}
-        for config in (request.config for request in requests):
-            assert ContinualRun(config, tiny_frames(config.scenario)).tasks_trained == 0
-        check_augmentation(names["shift"], whole_runs=False, most_shift=5)
-    finally:
-        AUGMENTATIONS.forget("shift")
-
-
-def test_runs_know_their_augmentation(shift: Any) -> None:
-    plain, shifted = RunConfig(), RunConfig(augment="shift", most_shift=3)
-    assert plain.options.keys() == RunConfig(augment=None).options.keys()
-    assert plain.identity == RunConfig(augment=None).identity
-    assert '"augment":"shift"' in shifted.identity
-    assert '"most_shift":3' in shifted.identity
-    with pytest.raises(UsageError, match=r"augment = 'jiter': not known \(did you mean 'jitter'\?\)"):
-        RunConfig(augment="jiter")
-    with pytest.raises(UsageError, match="most_shift = 3: not used by"):
-        RunConfig(augment="jitter", most_shift=3)
-    with pytest.raises(UsageError, match=r"augment 'bad': expected a function \(frames, rng\)"):
-        augmentation("bad")(lambda frames: frames)

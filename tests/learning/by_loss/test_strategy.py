@@ -278,12 +278,6 @@ def test_a_pass_of_an_earlier_step_is_refused(own: Any, monkeypatch: pytest.Monk
         own(loss).advance()
 
 
-@pytest.mark.skipif(not native.available(), reason="the native kernels are not built")
-def test_native_kernels_know_no_gradient_by_the_frames(own: Any) -> None:
-    with pytest.raises(UsageError, match="frames that require a gradient, which the native kernels do not compute"):
-        own(lambda self, batch: self.model(batch.x.requires_grad_()).mean()).advance()
-
-
 STATES: dict[str, tuple[Any, str]] = {
     "an object": (object, "self.kept is object, which a checkpoint cannot hold"),
     "a function": (lambda: [{"a": len}], r"self.kept\[0\]\['a'\] is builtin_function_or_method"),
@@ -318,16 +312,6 @@ def test_state_that_cannot_be_kept_is_refused_after_the_first_step(name: str, ow
     with pytest.raises(UsageError, match=f"^strategy 'own': {sentence}"):
         own(loss, setup=lambda self: None).advance()
     assert len(steps) == 1
-
-
-def test_no_task_has_begun_before_the_first(own: Any) -> None:
-    with pytest.raises(UsageError, match="task 0 has not begun"):
-        own(setup=lambda self: self.instances(0))
-
-
-def test_a_memory_has_no_attributes_that_a_checkpoint_would_lose(own: Any) -> None:
-    with pytest.raises(AttributeError):
-        own(setup=lambda self: setattr(Reservoir(3), "kept", 1))
 
 
 def test_values_come_back_as_they_were(own: Any) -> None:
@@ -369,11 +353,6 @@ def test_live_parameters_and_graphs_are_refused(own: Any) -> None:
     run = own(keeps_a_graph, setup=lambda self: None, end=lambda self, task: None)
     with pytest.raises(UsageError, match=r"self.kept depends on a pass; detach what is kept"):
         run.advance()
-
-
-def test_class_weights_have_to_be_given(own: Any) -> None:
-    with pytest.raises(UsageError, match=r"criterion needs weights=batch.weights"):
-        own(lambda self, batch: self.criterion(self.model(batch.x), batch.y), class_weights="balanced").advance()
 
 
 def test_a_loss_is_computed_one_run_at_a_time(own: Any) -> None:

@@ -15,7 +15,7 @@ from torch import nn
 from clops_sweep import RunConfig, UsageError, encoder
 from clops_sweep.experiment.plugins.declarations import EncoderInput
 from clops_sweep.learning.encoders.adapting import Signals, adapter
-from clops_sweep.learning.encoders.computing import computing, made_encoder
+from clops_sweep.learning.encoders.computing import computing
 from clops_sweep.testing import tiny_frames
 from tests.learning.encoders.place import FILE, Place, config, trained
 
@@ -52,47 +52,11 @@ def test_weights_that_cannot_be_used_are_named(place: Place, tmp_path: Path, mon
     assert f"weights plain.pth: there is no such file; looked for {weights}" in refused(place)
 
 
-def test_weights_are_looked_for_below_the_data_root_first(place: Place) -> None:
-    from clops_sweep.learning.encoders.encoders import Encoders
-
-    root = place.folder / "data"
-    root.mkdir()
-    found = [Encoders(place.store.models.read, root).identity("plain")]
-    torch.save(nn.Linear(1, 1).state_dict(), root / "plain.pth")
-    found.append(Encoders(place.store.models.read, root).identity("plain"))
-    assert found[0] != found[1]
-    place.declare(FILE.replace('"plain.pth"', f'"{place.folder / "plain.pth"}"'))
-    assert found[0] == Encoders(place.store.models.read, root).identity("plain")
-
-
 def test_data_that_do_not_fit_are_refused(place: Place) -> None:
     assert "takes 2 channels, and frames of 'small' have 1" in refused(place, leads="single")
     place.declare(FILE.replace("samples=128)", 'samples=128, trained_on=["small"])'))
     assert "dataset 'small': encoder 'plain' was trained on its people" in refused(place)
     assert place.frames(config("plain", dataset="other")).encoded is not None
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"augment": "jitter"}, "augment = 'jitter' changes signals"),
-        ({"strategy": "clops", "acquisition": "bald_mcp"}, "acquisition = 'bald_mcp' perturbs signals"),
-        ({"encoder": "plane"}, "did you mean 'plain'"),
-        ({"encoder": "run:12"}, "expected run:RUN_ID with the 24 digits of a run id"),
-    ],
-)
-def test_a_config_that_makes_no_sense_is_refused(place: Place, changes: dict[str, Any], says: str) -> None:
-    del place
-    with pytest.raises(UsageError) as error:
-        config(**({"encoder": "plain"} | changes))
-    assert says in str(error.value)
-
-
-def test_the_papers_network_takes_no_features(place: Place) -> None:
-    from clops_sweep import ContinualRun
-
-    with pytest.raises(UsageError, match="set network = 'linear', 'mlp' or one of your own"):
-        ContinualRun(config("plain", network="clops_cnn"), place.frames(config("plain")))
 
 
 def test_declarations_are_checked() -> None:
@@ -186,27 +150,6 @@ def test_a_module_that_is_no_encoder_is_refused(fault: str, says: str) -> None:
         list(computing("bad", Bad(fault), takes, frames).batches)
     assert str(error.value).startswith("encoder 'bad': ")
     assert says in str(error.value)
-
-
-def test_what_makes_no_module_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"returned Tensor; expected a torch\.nn\.Module"):
-        made_encoder("e", lambda weights: torch.zeros(1), None)
-    with pytest.raises(UsageError, match=r"encoder 'e': raises when it is made \(ZeroDivisionError"):
-        made_encoder("e", lambda weights: 1 / 0, None)
-    for module in (nn.LazyLinear(3), nn.Linear(3, 3, device="meta")):
-        with pytest.raises(UsageError, match="encoder 'e': has a lazy layer or one on the device meta"):
-            made_encoder("e", lambda weights, it=module: it, None)
-    scripted = torch.jit.ScriptModule()
-    with pytest.raises(UsageError, match="encoder 'e': returned a scripted module"):
-        made_encoder("e", lambda weights: scripted, None)
-
-
-def test_an_encoder_drawn_at_random_is_always_the_same() -> None:
-    one, other = (made_encoder("e", lambda weights: nn.Linear(3, 3), None) for _ in range(2))
-    torch.rand(3)
-    assert torch.equal(one.weight, other.weight)
-    assert not one.weight.requires_grad
-    assert not one.training
 
 
 def test_existing_runs_keep_their_ids() -> None:

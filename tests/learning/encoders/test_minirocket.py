@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 
-from clops_sweep import ContinualRun
-from clops_sweep.errors import UsageError
 from clops_sweep.learning.encoders.minirocket import MiniRocket
 from tests.learning.encoders.place import FILE, Place, config
 
@@ -61,31 +57,3 @@ def means(weights, signals):
         seen.append(frames.data_hash)
     assert len(set(seen)) == 2
     assert len(list((place.prepared / "small" / "features").iterdir())) == 2
-
-
-def test_a_run_uses_it_without_a_file(place: Place) -> None:
-    of = config("minirocket", scenario="class_il_union", strategy="ncm")
-    row = ContinualRun(of, place.frames(of)).run().runs.iloc[0]
-    assert row["stores"] == "statistics"
-    assert row["test_auc"] > 0.8
-
-
-@pytest.mark.parametrize(
-    ("declared", "sentence"),
-    [
-        ("def few(weights):", "expected a function (weights, signals) that makes a torch.nn.Module"),
-        ("def few(weights, signals):", "encoder 'few': raises when it is made"),
-    ],
-)
-def test_what_cannot_be_fitted_is_refused(place: Place, declared: str, sentence: str) -> None:
-    def used() -> None:
-        place.declare(f"{FILE}\n@encoder('few', channels=None, fit=True)\n{declared}\n    raise ValueError('no')\n")
-        place.frames(config("few"))
-
-    with pytest.raises(UsageError, match=re.escape(sentence)):
-        used()
-
-
-def test_a_fitted_encoder_is_not_trained_further(place: Place) -> None:
-    with pytest.raises(UsageError, match="is fitted to training frames before the run; lora_rank needs another"):
-        place.frames(config("minirocket", lora_rank=2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from clops_sweep import ContinualRun, UsageError
@@ -59,18 +58,6 @@ def test_equal_signals_and_declared_people_of_other_data_sets_are_not_evaluated(
         ContinualRun(of, others.frames(of, early))
 
 
-def test_people_are_compared_whichever_data_set_is_declared_first(others: Place) -> None:
-    run_id, *_ = pretrained(others, dataset="again")
-    refused(others, f"run:{run_id}", "small")
-
-
-def test_what_the_first_of_a_chain_has_seen_is_known_to_the_last(others: Place) -> None:
-    first, *_ = pretrained(others)
-    second, *_ = kept(others, config(f"run:{first}", dataset="third", network="mlp", mlp_width=4))
-    for dataset in ("small", "renamed", "again", "third"):
-        refused(others, f"run:{second}", dataset)
-
-
 @pytest.mark.parametrize("dataset", ["renamed", "again"])
 def test_data_sets_that_a_declared_encoder_was_trained_on_are_known_to_the_last(others: Place, dataset: str) -> None:
     others.declare(FILE.replace("samples=128)", f'samples=128, trained_on=["{dataset}"])') + OTHERS)
@@ -79,13 +66,3 @@ def test_data_sets_that_a_declared_encoder_was_trained_on_are_known_to_the_last(
     for encoder in ("plain", f"run:{first}", f"run:{second}"):
         with pytest.raises(UsageError, match=f"dataset '{dataset}': encoder '{encoder}' was trained on its people"):
             others.frames(config(encoder, dataset=dataset))
-
-
-def test_signals_are_those_below_the_features(others: Place) -> None:
-    frames, signals = others.frames(config("plain")), others.frames(config(None))
-    assert frames.encoded is not None
-    (file,) = others.prepared.rglob("signals.npy")
-    assert len(np.unique(frames.encoded.digests)) == 2 * len(signals)
-    file.unlink()  # as in a folder of an earlier version
-    np.testing.assert_array_equal(others.frames(config("plain")).encoded.digests, frames.encoded.digests)
-    assert file.exists()

@@ -13,7 +13,6 @@ from safetensors.torch import load
 
 from clops_sweep import ContinualRun, FrameSet, RunConfig, UsageError, load_model
 from clops_sweep.cli.commands import command
-from clops_sweep.data.scenarios.leaks import person_hash
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning.models.model_facts import facts_in
@@ -21,7 +20,7 @@ from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.networks.head import features_of, head_of
 from clops_sweep.learning.result import RunResult
 from tests.learning.encoders.place import FILE, Place, config
-from tests.learning.models.test_trained_model import forged, with_all_kinds_of_tensors
+from tests.learning.models.test_trained_model import with_all_kinds_of_tensors
 
 
 def kept(place: Place, of: RunConfig, frames: FrameSet | None = None) -> tuple[str, bytes, RunResult]:
@@ -59,17 +58,6 @@ def test_they_are_those_of_the_network_that_was_evaluated(place: Place) -> None:
     np.testing.assert_allclose(logits, rows.filter(regex="^logit_").to_numpy(), rtol=0, atol=1e-5)
 
 
-def test_signals_are_resampled_padded_and_cropped_alone(place: Place) -> None:
-    run_id, *_ = pretrained(place)
-    place.declare(FILE.replace("Recordings(x, 32,", "Recordings(x[:, :, :100], 16,").replace('"small"', '"slow"'))
-    frames = place.frames(config(f"run:{run_id}", dataset="slow"))
-    assert frames.samples == 5
-    with pytest.raises(UsageError, match="takes the channels I, II, and frames of 'slow' have 1"):
-        place.frames(config(f"run:{run_id}", dataset="slow", leads="single"))
-    with pytest.raises(UsageError, match="set normalize = 'none'"):
-        place.frames(config(f"run:{run_id}", dataset="slow", normalize="zscore"))
-
-
 def test_people_that_it_has_seen_are_not_evaluated(place: Place) -> None:
     run_id, *_ = pretrained(place)
     of = config(f"run:{run_id}")
@@ -78,22 +66,6 @@ def test_people_that_it_has_seen_are_not_evaluated(place: Place) -> None:
         ContinualRun(of, frames)
     elsewhere = config(f"run:{run_id}", dataset="other")
     ContinualRun(elsewhere, place.frames(elsewhere)).run()
-
-
-def test_people_are_those_of_all_encoders_below(place: Place) -> None:
-    first, content, _ = pretrained(place)
-    second, above, _ = kept(place, config(f"run:{first}", dataset="other", network="mlp", mlp_width=4))
-    encoders = place.data().encoders
-    assert encoders is not None
-    assert encoders.seen(f"run:{second}").people == {*facts_in(content).people, *facts_in(above).people}
-    of_other = {person_hash("other", str(person)) for person in range(16)}
-    assert set(facts_in(above).people) < of_other
-    for dataset in ("small", "other"):
-        of = config(f"run:{second}", dataset=dataset)
-        frames = place.frames(of)
-        assert frames.samples == 4
-        with pytest.raises(UsageError, match="was seen by encoder"):
-            ContinualRun(of, frames)
 
 
 @pytest.mark.parametrize("encoder", ["plain", "tokens", "stored"])
@@ -114,40 +86,6 @@ def test_a_loaded_model_predicts_from_signals_what_its_run_predicted(place: Plac
     assert not model.training
     assert set(load(content)) == set(NETWORKS["mlp"](*facts.shape, 1, mlp_width=256).state_dict())  # only the head
     assert run_id == facts.run_id
-
-
-def test_a_model_is_loaded_with_the_encoder_that_it_was_trained_with(place: Place) -> None:
-    run_id, *_ = kept(place, config("plain"))
-    (place.folder / "results" / "runs").mkdir(parents=True, exist_ok=True)
-    read = place.data().encoders
-    content = place.store.models.read(run_id)
-    weights = place.folder / "plain.pth"
-    before = weights.read_bytes()
-    weights.write_bytes(before + b"\0")
-    with pytest.raises(UsageError, match="weights or declaration of encoder 'plain' changed after the run"):
-        model_from(content, read.of_model)  # type: ignore[union-attr]
-    weights.write_bytes(before)
-    assert model_from(content, read.of_model).input_shape == (2, 128)  # type: ignore[union-attr]
-
-
-def test_frames_are_adapted_to_the_encoder_below_a_stored_run(place: Place) -> None:
-    first, *_ = kept(place, config("tokens", network="mlp", mlp_width=3))  # it takes one channel, padded
-    assert place.frames(config(f"run:{first}", dataset="other")).samples == 3
-
-
-def test_a_run_without_a_model_or_a_head_is_named(place: Place) -> None:
-    with pytest.raises(UsageError, match=f"run {'a' * 24}: no model is stored; run it again with --keep models"):
-        place.frames(config(f"run:{'a' * 24}"))
-
-    def headless(channels: int, samples: int, outputs: int) -> torch.nn.Module:
-        return torch.nn.Sequential(torch.nn.Conv1d(channels, outputs, samples), torch.nn.Flatten())
-
-    with NETWORKS.temporarily("headless", headless):
-        run_id, *_ = kept(place, config(None, network="headless"))
-        with pytest.raises(UsageError, match=r"network 'headless' has no last nn\.Linear"):
-            place.frames(config(f"run:{run_id}", dataset="other"))
-    with pytest.raises(UsageError, match="its network 'headless' is not declared"):
-        place.frames(config(f"run:{run_id}", dataset="other"))
 
 
 def test_a_model_that_changed_is_refused(place: Place) -> None:
@@ -186,20 +124,3 @@ def test_a_launch_refuses_a_leak_and_a_plan_names_what_is_not_computed(place: Pl
     done = said(place, "launch", str(space))
     assert f"was seen by encoder 'run:{run_id}' before training" in str(done.exception)
     assert not (place.folder / "results" / "runs").exists()
-
-
-def test_figures_show_the_signals_that_features_came_from(place: Place) -> None:
-    of = config("plain")
-    frames = place.frames(of)
-    (shown,) = place.data().of_prepared([of.data_key])
-    assert (shown.data_hash, shown.samples, shown.unit) == (frames.data_hash, 128, "mV")
-    (place.folder / "plain.pth").unlink()
-    assert place.data().of_prepared([of.data_key]) == []
-
-
-def test_a_stored_encoder_that_takes_its_own_features_is_refused(place: Place) -> None:
-    run_id, content, _ = pretrained(place)
-    own = forged(content, encoder=f"run:{run_id}", encoder_hash="", features=[1, 5])
-    place.store.models.write(run_id, {2: own}, "last")
-    with pytest.raises(UsageError, match=f"encoder 'run:{run_id}': its stored models take features of each other"):
-        place.frames(config(f"run:{run_id}", dataset="other"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -11,14 +9,14 @@ import torch.nn.functional as F
 from safetensors.torch import load
 from torch import nn
 
-from clops_sweep import ContinualRun, RunConfig, UsageError
+from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning.models.trained_model import model_from
-from clops_sweep.learning.networks.on_features import TunedEncoder, network_options
+from clops_sweep.learning.networks.on_features import network_options
 from clops_sweep.learning.networks.run_module import made, trained
-from tests.learning.encoders.place import FILE, Place, config
+from tests.learning.encoders.place import Place, config
 from tests.learning.encoders.place import trained as pretrained
-from tests.learning.encoders.test_stored_encoders import kept, said
+from tests.learning.encoders.test_stored_encoders import kept
 
 
 def network_of(place: Place, of: RunConfig) -> tuple[nn.Module, np.ndarray]:
@@ -100,50 +98,8 @@ def test_rank_and_weights_are_part_of_the_identity_and_zero_changes_nothing(plac
     assert run_id(plain.replace(lora_rank=1)) not in ids
 
 
-def test_a_worker_makes_the_encoder_that_was_launched_or_none(place: Place) -> None:
-    frames = place.frames(config("plain", lora_rank=1))
-    module = pickle.loads(pickle.dumps(frames)).encoded.module
-    assert torch.equal(module().conv.weight, pretrained(2).conv.weight)
-    place.weights.write_bytes(place.weights.read_bytes() + b"\0")
-    with pytest.raises(UsageError, match="encoder 'plain': its code, weights or declaration changed after the launch"):
-        module()
-
-
-def test_what_needs_fixed_features_or_signals_is_refused(place: Place) -> None:
-    for strategy in ("ncm", "slda", "ranpac", "acil", "ts_acl"):
-        with pytest.raises(UsageError, match=f"lora_rank = 2: strategy '{strategy}' needs features that stay"):
-            config("plain", strategy=strategy, scenario="class_il_union", lora_rank=2)
-    with pytest.raises(UsageError, match="lora_rank = 2: adapts an encoder"):
-        config(None, lora_rank=2)
-    with pytest.raises(UsageError, match="encoder 'flat'"):
-        made("linear", NETWORKS["linear"], 0, (1, 8), 4, {"encoder": TunedEncoder("flat", nn.Flatten, "", 2)})
-    with pytest.raises(UsageError, match="lora_rank = -1"):
-        config("plain", lora_rank=-1)
-    tuned, cached = config("plain", lora_rank=2), config("plain")
-    with pytest.raises(UsageError, match="lora_rank = 2: the frames are features of encoder 'plain'; open them with "):
-        ContinualRun(tuned, place.frames(cached))
-    with pytest.raises(UsageError, match="encoder = 'plain': the frames are adapted to encoder 'plain'"):
-        ContinualRun(cached, place.frames(tuned))
-    with pytest.raises(UsageError, match="those of encoder 'plain' are features; set network"):
-        ContinualRun(config("plain", lora_rank=2, network="clops_cnn"), place.frames(tuned))
-    tuned.replace(augment="jitter")  # it reads frames in every step
-
-
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace
 BASE = RunConfig(dataset="small", network="linear", epochs_per_task=1, leads="all", encoder="plain")
 SPACE = SearchSpace("tuned", BASE, {"lora_rank": [0, 2], "batch_size": [8, 16]}, seeds=[0])
 """
-
-
-def test_a_launch_says_what_it_trains_on_and_tries_the_encoder_first(place: Place) -> None:
-    space = place.folder / "tuned.py"
-    space.write_text(FILE + SPACE)
-    done = said(place, "launch", str(space), "--no-ray", "--no-report")
-    assert done.exception is None, done.output
-    assert "2 runs train adapters of encoder 'plain' and use frames, not cached features" in done.output
-    assert "4 runs asked for, 4 finished" in done.output
-    space.write_text(
-        FILE.replace("module.load_state_dict", "module.last = torch.nn.Identity(); module.load_state_dict") + SPACE
-    )
-    assert "do not fit its module" in str(said(place, "launch", str(space), "--no-ray").exception)

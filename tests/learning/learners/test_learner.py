@@ -198,17 +198,6 @@ def test_evaluation_and_monte_carlo_passes_leave_no_trace(kind: str, trained: An
     assert difference(before, learner.state()) is None
 
 
-def test_a_training_step_is_the_same_after_monte_carlo_passes(trained: Any) -> None:
-    ends = []
-    for passes in (0, 3):
-        setting = trained()
-        for draw in range(passes):
-            setting.learner.dropout_probabilities(setting.tasks[0].rows, 5, streams.keys(setting.seeds, "mc", draw))
-        setting.learner.train_step(weighted_batch(setting), streams.keys(setting.seeds, "x"))
-        ends.append(setting.learner.state())
-    assert difference(ends[0], ends[1]) is None
-
-
 def test_a_shift_is_added_to_the_parameters_for_one_call(trained: Any, paper_network: Any) -> None:
     setting = trained()
     learner, rows = setting.learner, setting.tasks[0].rows
@@ -238,10 +227,3 @@ def test_steps_in_lockstep_are_those_of_each_run_alone_bit_for_bit(runs: int, tr
         assert torch.equal(together.parameters.by_run(together.parameters.flat)[run], alone.parameters.flat)
         moments = together.parameters.by_run(together.optimizer.second)[run]
         assert torch.equal(moments, alone.optimizer.second)
-
-
-def test_frames_are_scaled_on_the_way(trained: Any) -> None:
-    setting = trained()
-    rows = setting.tasks[2].rows
-    expected = torch.from_numpy(setting.frames.signal(rows[0].numpy()))
-    assert torch.equal(setting.learner.bank.gather(rows)[1], expected)

@@ -149,15 +149,6 @@ def test_these_can_be(network: str, shape: tuple[int, int]) -> None:
     assert can_be_stacked(network, shape, 3, {}, CPU)
 
 
-def test_a_device_decides_what_is_taken(frames: FrameSet) -> None:
-    def made(network: str, together: bool | None, **options: Any) -> tuple[type, str]:
-        learner = make_learner(SEEDS, "binary", 1, 1e-3, FrameBank(frames, CPU), network, options, together=together)
-        return type(learner), learner.backend
-
-    assert made("plain", None) == made("odd", True, how="noise") == (ModuleLearner, "torch")
-    assert made("plain", True) == (StackedLearner, "torch-stacked")
-
-
 WORD = 0xFFFFFFFF
 
 
@@ -382,12 +373,3 @@ def test_whole_runs(strategy: str, frames: FrameSet, monkeypatch: pytest.MonkeyP
     assert result_difference(together, resumed.run()) is None
     without = [each.replace(network="no_dropout", acquisition="entropy") for each in configs[:2]]
     assert_near(runs_at_once(without, frames, monkeypatch).run(), ContinualRun(without, frames).run())
-
-
-def test_runs_that_differ_in_what_they_replay(frames: FrameSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings: list[dict[str, Any]] = [{}, {"acquisition": "entropy", "seed": 3}, {"acquisition": "bald_mcp"}]
-    configs = [tiny_config("class_il", network="plain", **setting) for setting in settings]
-    together = runs_at_once(configs, frames, monkeypatch).run()
-    for config in configs:
-        alone = runs_at_once([config], frames, monkeypatch).run()
-        assert_near(together.of(config.run_id(frames.data_hash)), alone)

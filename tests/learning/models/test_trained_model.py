@@ -12,11 +12,9 @@ from torch import nn
 
 from clops_sweep import ContinualRun, ModelFacts, UsageError, network
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.scenarios.leaks import person_hash
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
-from clops_sweep.learning import losses
 from clops_sweep.learning.learners.backend import make_learner
-from clops_sweep.learning.models.trained_model import facts_in, model_from
+from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -118,13 +116,6 @@ def test_models_predict_what_their_runs_predicted(settings: dict[str, Any]) -> N
         np.testing.assert_allclose(predicted(content, frames, there["instance"].to_numpy()), stored, rtol=0, atol=1e-5)
 
 
-def test_only_the_last_model_is_kept_unless_all_are_asked_for() -> None:
-    _, result, run_id = kept("last")
-    _, every, _ = kept("all")
-    assert result.models[run_id] == {3: every.models[run_id][3]}
-    assert kept(None)[1].models == {}
-
-
 @pytest.mark.parametrize("together", [False, True], ids=["one after another", "lockstep"])
 def test_the_weights_of_runs_in_one_learner_are_their_own(together: bool) -> None:
     from clops_sweep.learning.frame_bank import FrameBank
@@ -157,18 +148,6 @@ def test_resumed_runs_keep_the_same_bytes(which: Any) -> None:
         ContinualRun(config, frames, keep_models=which).restore(plain.state())
 
 
-def test_facts_say_what_a_model_expects() -> None:
-    frames, result, run_id = kept("last", scenario="class_il_union")
-    facts = facts_in(result.models[run_id][3])
-    assert facts.run_id == run_id
-    assert facts.classes == frames.classes
-    assert (facts.channels, facts.samples, facts.normalize) == (("II",), frames.samples, "none")
-    seen = {frames.patient_names[person] for person in frames.patients[frames.split != 2]}
-    assert set(facts.people) == {person_hash("synthetic", person) for person in seen}
-    _, result, run_id = kept("last")
-    assert facts_in(result.models[run_id][3]).classes == ("B|D|F",)
-
-
 def test_frames_are_normalised_as_the_model_expects() -> None:
     frames, result, run_id = kept("last")
     model = model_from(result.models[run_id][3])
@@ -181,14 +160,6 @@ def test_frames_are_normalised_as_the_model_expects() -> None:
     for wrong in (signal[:, :, 1:], signal[0], np.full_like(signal, np.nan)):
         with pytest.raises(UsageError, match="signal has"):
             model.normalized(wrong)
-
-
-def test_probabilities_are_of_the_kind_of_the_scenario() -> None:
-    frames, result, run_id = kept("last", scenario="time_il")
-    model = model_from(result.models[run_id][3])
-    x = torch.from_numpy(frames.signal(slice(0, 5)))[:, None]
-    with torch.no_grad():
-        assert torch.equal(model(x), losses.probabilities("softmax", model.network(x)))
 
 
 @pytest.mark.parametrize(
@@ -238,11 +209,3 @@ def test_forged_facts_are_refused(model: bytes, changes: dict[str, Any]) -> None
     content = forged(model, **changes)
     with pytest.raises(UsageError, match="model of run x: is not a model of clops-sweep"):
         model_from(content, of="model of run x")
-
-
-@pytest.mark.parametrize(
-    "options", [{"projection": "abc"}, {"projection": 10**18}, {"scales": 1}, {"encoder": 5, "own": 1}], ids=str
-)
-def test_forged_options_of_a_network_are_refused(model: bytes, options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="network 'linear': raises when made for "):
-        model_from(forged(model, network="linear", network_options=options))

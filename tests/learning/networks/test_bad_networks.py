@@ -13,10 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from clops_sweep import ContinualRun, RunConfig, network
+from clops_sweep import ContinualRun
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import NETWORKS
-from clops_sweep.learning.networks.module_probe import check_networks, check_stored, probed
+from clops_sweep.learning.networks.module_probe import check_stored, probed
 from clops_sweep.testing import ContractViolation, check_network, tiny_config, tiny_frames
 
 SHAPE, OUTPUTS = (2, 40), 3
@@ -314,14 +314,6 @@ def test_models_that_lack_something_are_refused_before_training(name: str) -> No
         check_network(behind(layer), channels=1)
 
 
-@pytest.mark.parametrize("network", ["clops_cnn", "inception_time", "resnet1d_wang", "mlp", "linear"])
-def test_models_of_built_in_networks_lack_nothing(network: str) -> None:
-    shape = (1, 2500) if network == "clops_cnn" else (2, 200)
-    own = RunConfig(network=network).options_of("network")
-    for replaced in ({}, {"head": "cosine"}, {"projection": 5}, {"projection": 5, "scales": True}):
-        check_stored(network, NETWORKS[network], shape, OUTPUTS, own | replaced)
-
-
 def test_a_good_one_is_not() -> None:
     found = probed("mine", Base, SHAPE, OUTPUTS)
     assert (found.statistics, found.smallest_batch) == (frozenset({"norm"}), 2)
@@ -331,47 +323,3 @@ def test_trying_leaves_the_process_as_it_was() -> None:
     before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # type: ignore[index]  # noqa: NPY002
     probed("another", behind(lambda: nn.Dropout(0.5)), SHAPE, OUTPUTS)
     assert (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == before  # type: ignore[index]  # noqa: NPY002
-
-
-DECLARATIONS: list[tuple[Callable[[], object], str]] = [
-    (lambda: network("clops_cnn")(Base), "network 'clops_cnn' is built in; register yours under another name"),
-    (lambda: network("two words")(Base), "network 'two words': expected a name of letters, digits and underscores"),
-    (lambda: network(Base), r'expected the name that configs call it by, as in @network\("mine"\)'),  # type: ignore[arg-type]
-    (lambda: network("mine")(3), r"expected a function \(channels, samples, outputs\) .*, not something of type int"),  # type: ignore[type-var]
-    (lambda: network("mine")(Base()), "a new one for each run; this is a module itself"),
-    (lambda: network("mine")(lambda channels: Base()), r"cannot be called so \(too many positional"),
-    (lambda: RunConfig(network="resnet"), r"network = 'resnet': not known \(did you mean 'resnet1d_wang'\?\)"),
-    (lambda: RunConfig(network=3), "network = 3: input should be a valid string"),
-]
-
-
-@pytest.mark.parametrize("number", range(len(DECLARATIONS)))
-def test_what_is_no_network_is_refused_when_it_is_declared(number: int) -> None:
-    declare, sentence = DECLARATIONS[number]
-    before = NETWORKS.added
-    with pytest.raises(UsageError, match=sentence):
-        declare()
-    assert NETWORKS.added == before
-
-
-def test_networks_are_tried_on_the_shapes_that_are_asked_of_them() -> None:
-    """Outputs of the scenario, and those of all tasks at once for strategies that train on all."""
-    asked: list[tuple[int, int, int]] = []
-
-    def notes(channels: int, samples: int, outputs: int) -> nn.Module:
-        asked.append((channels, samples, outputs))
-        return Base(channels, samples, outputs)
-
-    with NETWORKS.temporarily("notes", notes):
-        configs = [tiny_config("class_il", network="notes", strategy=name) for name in ("clops", "multitask")]
-        check_networks([*configs, tiny_config("class_il")], {configs[0].data_key: tiny_frames("class_il")})
-    assert set(asked) == {(1, 2500, 1), (1, 2500, 6)}
-
-
-def test_a_batch_of_one_instance_is_refused_where_it_cannot_be_trained_on() -> None:
-    with NETWORKS.temporarily("mine", Base), pytest.raises(UsageError, match="choose a batch_size of 2 or more"):
-        ContinualRun(tiny_config("class_il", network="mine", batch_size=1), tiny_frames("class_il")).run()
-    with NETWORKS.temporarily("mine", Base):
-        config = tiny_config("class_il", network="mine", batch_size=1)
-        with pytest.raises(UsageError, match="choose a batch_size of 2 or more"):
-            check_networks([config], {config.data_key: tiny_frames("class_il")})

@@ -11,12 +11,10 @@ from sklearn.metrics import roc_auc_score
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity
 
-from clops_sweep import ContinualRun, RunConfig, UsageError, native, network
+from clops_sweep import ContinualRun, network
 from clops_sweep.experiment.plugins.registry import NETWORKS
-from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.networks.head import CosineHead
-from clops_sweep.learning.networks.module_probe import check_networks
 from clops_sweep.learning.networks.run_module import made
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -54,18 +52,6 @@ def test_built_in_networks_take_a_cosine_head_and_keep_their_other_weights(name:
     assert {it.rpartition(".")[2] for it in gone} == {"bias"}
     assert {it.rpartition(".")[2] for it in new} == {"scale"}
     assert all(torch.equal(after[it], before[it]) for it in before.keys() & after.keys())
-
-
-def test_a_cosine_head_is_trained_by_pytorch_and_the_other_heads_natively() -> None:
-    backends = {head: run_of(head=head)._training.learner.backend for head in ("linear", "cosine", "per_class")}
-    expected = f"native-{native.chosen()}" if native.chosen() else "torch-module"
-    assert backends == {"linear": expected, "cosine": "torch-module", "per_class": expected}
-
-
-def test_a_run_with_a_cosine_head_trains_its_scale() -> None:
-    run = run_of(head="cosine", learning_rate=0.01)
-    run.run()
-    assert run._training.learner.weights(0)["linear2.scale"].item() != 10
 
 
 def test_per_class_is_one_sigmoid_for_each_class_and_predicts_the_largest() -> None:
@@ -117,39 +103,3 @@ def test_a_stored_model_predicts_what_the_run_did(settings: dict[str, Any]) -> N
 def test_lwf_distils_the_known_classes_of_a_per_class_head() -> None:
     run = run_of(strategy="lwf", head="per_class")
     assert run._strategy._distilled(1).tolist() == [0, 1]  # type: ignore[attr-defined]
-
-
-def test_linear_is_not_part_of_a_run_id() -> None:
-    ids = [RunConfig(head=head).run_id("data") for head in ("linear", "cosine", "per_class")]
-    assert ids[0] == RunConfig().run_id("data")
-    assert len(set(ids)) == 3
-
-
-@pytest.mark.parametrize(
-    ("scenario", "settings", "sentence"),
-    [
-        (UNION, {"strategy": "ncm", "head": "cosine"}, "head = 'cosine': strategy 'ncm' takes 'linear'"),
-        (UNION, {"strategy": "er_ace", "head": "per_class"}, "takes 'linear' or 'cosine'"),
-        ("class_il", {"head": "per_class"}, "head = 'per_class' needs one output a class"),
-    ],
-)
-def test_heads_that_a_strategy_or_scenario_does_not_take(
-    scenario: Any, settings: dict[str, Any], sentence: str
-) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        scenario_of(tiny_config(scenario, **settings), tiny_frames(scenario))
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"network": "mean_last", "head": "cosine"}, r"'mean_last': has no last nn\.Linear with 6 outputs, which"),
-        ({"network": "linear", "norm": "layer"}, "has no batch norm layer"),
-    ],
-)
-def test_networks_without_the_layer_that_is_replaced_are_refused_before_a_launch(
-    settings: dict[str, Any], sentence: str
-) -> None:
-    config = tiny_config(UNION, **settings)
-    with pytest.raises(UsageError, match=sentence):
-        check_networks([config], {config.data_key: tiny_frames(UNION)})

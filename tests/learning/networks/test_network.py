@@ -108,12 +108,6 @@ def test_initial_parameters_have_torchs_bounds_and_spread() -> None:
     assert (parameters.views["norm2.bias"] == 0).all()
 
 
-def test_a_run_starts_the_same_whatever_it_is_stacked_with() -> None:
-    together = network.initial_parameters([5, 6, 7], 3)
-    alone = network.initial_parameters([6], 3)
-    assert torch.equal(together.by_run(together.flat)[1], alone.flat)
-
-
 def test_vectors_by_run_and_back() -> None:
     parameters = network.initial_parameters([5, 6, 7], 3)
     rows = parameters.by_run(parameters.flat)

@@ -6,10 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from clops_sweep import ContinualRun, RunConfig, UsageError, network
+from clops_sweep import network
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning.networks.run_module import made
-from clops_sweep.testing import tiny_config, tiny_frames
 
 
 @network("no_batch_norm")
@@ -50,25 +49,3 @@ def test_an_instance_does_not_depend_on_its_batch_in_training() -> None:
     module.dropout.p = 0.0
     x = torch.randn(4, 1, 2500, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(module(x)[:2], module(x[:2]))
-
-
-@pytest.mark.parametrize("name", ["resnet1d_wang", "inception_time", "clops_cnn"])
-def test_built_in_networks_take_every_norm(name: str) -> None:
-    for norm in ("layer", "group", "none"):
-        module = made(name, NETWORKS[name], 0, (1, 2500), 2, {"norm": norm})
-        assert not any(isinstance(layer, nn.BatchNorm1d) for layer in module.modules())
-        assert module(torch.zeros(2, 1, 2500)).shape == (2, 2)
-
-
-def test_a_network_without_batch_norm_is_refused() -> None:
-    config = tiny_config("class_il", network="no_batch_norm", norm="layer")
-    with pytest.raises(UsageError, match="norm = 'layer': network 'no_batch_norm' has no batch norm layer to replace"):
-        ContinualRun(config, tiny_frames("class_il"))
-
-
-def test_defaults_are_not_part_of_a_run_id() -> None:
-    given = RunConfig(norm="batch", optimizer="adam", weight_decay=0, schedule="constant", precision="float32")
-    assert given.run_id("data") == RunConfig().run_id("data")
-    others = [{"norm": "layer"}, {"optimizer": "sgd"}, {"weight_decay": 0.1}, {"schedule": "step"}]
-    others.append({"precision": "bfloat16"})
-    assert len({RunConfig(**each).run_id("data") for each in [{}, *others]}) == 6

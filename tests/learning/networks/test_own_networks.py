@@ -154,16 +154,6 @@ def test_any_layers_alone_in_a_job_and_resumed(network: str, frames: FrameSet) -
     assert result_difference(together, resumed.run()) is None
 
 
-def test_runs_of_a_job_that_differ_in_what_they_replay(frames: FrameSet) -> None:
-    """Each group of runs computes its own scores."""
-    settings: list[dict[str, Any]] = [{}, {"acquisition": "entropy", "seed": 3}, {"acquisition": "bald_mcp"}]
-    configs = [tiny_config("class_il", network="convolutional", **setting) for setting in settings]
-    together = ContinualRun(configs, frames).run()
-    for config in configs:
-        part = together.of(config.run_id(frames.data_hash))
-        assert result_difference(part, ContinualRun(config, frames).run(), ignore=("lockstep",)) is None
-
-
 def learner_of(network: str, frames: FrameSet, seeds: tuple[int, ...] = (3, 8)) -> ModuleLearner:
     return ModuleLearner(seeds, "binary", 1, 1e-2, FrameBank(frames, CPU), network)
 
@@ -253,17 +243,6 @@ def test_passes_with_dropout(network: str, frames: FrameSet) -> None:
     assert torch.equal(found[1], expected)
 
 
-def test_passes_do_not_depend_on_what_is_computed_at_a_time_but_by_chance(frames: FrameSet) -> None:
-    """In other chunks an instance draws other masks, but its mean stays."""
-    learner, keys = learner_of("convolutional", frames), streams.keys((3, 8), "test")
-    rows = torch.arange(12).expand(2, -1)
-    whole = learner.dropout_probabilities(rows, 400, keys)
-    learner._at_a_time = 400 * 5
-    pieces = learner.dropout_probabilities(rows, 400, keys)
-    assert not torch.equal(whole, pieces)
-    torch.testing.assert_close(pieces.mean(2), whole.mean(2), rtol=0, atol=0.02)
-
-
 def test_logits_noise_and_shift(frames: FrameSet) -> None:
     learner, rows = learner_of("convolutional", frames), torch.stack([torch.arange(9), torch.arange(9).flip(0)])
     noise = torch.randn(2, 9, 2, 80, generator=torch.Generator().manual_seed(1))
@@ -335,40 +314,6 @@ def test_a_last_batch_of_one_instance_goes_into_the_one_before() -> None:
         assert torch.equal(batch.current_count[:, 0], torch.full((2,), float(batch.rows.shape[1])))
 
 
-def test_every_strategy_trains_on_it(frames: FrameSet) -> None:
-    """Tasks of 10 instances in batches of 3; the network cannot be trained on a single instance."""
-    for strategy in ANYWHERE:
-        config = tiny_config("class_il", network="over_vectors", strategy=strategy, batch_size=3, epochs_per_task=1)
-        assert ContinualRun(config, frames).run().runs["auc"].notna().all()
-
-
-def test_the_network_is_part_of_what_a_run_is() -> None:
-    plain = tiny_config("class_il")
-    assert '"network":"clops_cnn"' in plain.identity
-    assert plain.replace(network="clops_cnn").run_id("abc") == plain.run_id("abc")
-    assert '"network":"recurrent"' in plain.replace(network="recurrent").identity
-
-
-def test_the_papers_network_says_which_frames_it_takes(frames: FrameSet) -> None:
-    sentence = (
-        r"^network 'clops_cnn' takes frames of 1 x 2,500 samples, and those of 'synthetic' are 2 x 80; use "
-        r"RunConfig\(dataset=\"synthetic\", network=\"small_cnn\"\)$"
-    )
-    with pytest.raises(UsageError, match=sentence):
-        ContinualRun(tiny_config("class_il"), frames)
-    with pytest.raises(UsageError, match=r"are 3 x 2,500 \(a single lead with leads='single'\); use .*$"):
-        ContinualRun(tiny_config("class_il"), of_shape(tiny_frames("class_il", tasks=2), 3, 2500))
-
-
-def test_all_channels_of_what_has_one_are_what_it_is_without() -> None:
-    single = tiny_frames("class_il", tasks=2)
-    members = np.arange(len(single))[:, None]
-    whole = FrameSet(**{**vars(single), "members": members})
-    config = tiny_config("class_il", strategy="finetune", epochs_per_task=1)
-    assert result_difference(ContinualRun(config, single).run(), ContinualRun(config, whole).run()) is None
-    assert FrameBank(of_shape(single, 1, 2499), CPU).shape == (2499,)
-
-
 def test_everything_wrong_with_own_data_is_one_message_whose_config_runs() -> None:
     """A data set of five classes and three channels with the default scenario and network."""
     frames = of_shape(tiny_frames("class_il", tasks=1, group=5), 3, 128)
@@ -379,13 +324,6 @@ def test_everything_wrong_with_own_data_is_one_message_whose_config_runs() -> No
     assert config.task_classes == ((0, 1, 2), (3, 4))
     result = ContinualRun(config.replace(strategy="finetune", epochs_per_task=1), frames).run()
     assert result.runs["auc"].between(0, 1).all()
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (3, 128), (12, 5_000), (64, 300), (1_000, 40)])
-def test_the_small_network_takes_frames_of_any_shape(shape: tuple[int, int]) -> None:
-    network = NETWORKS["small_cnn"](*shape, 100)
-    assert network(torch.zeros(2, *shape)).shape == (2, 100)
-    assert sum(parameter.numel() for parameter in network.parameters()) <= 30_000
 
 
 @pytest.mark.parametrize("network", ["resnet1d_wang", "inception_time", "small_cnn"])

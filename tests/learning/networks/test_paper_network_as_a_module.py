@@ -78,16 +78,3 @@ def test_a_hundred_steps() -> None:
         torch.testing.assert_close(modules[name], view, rtol=0, atol=1e-4)
         if name.startswith("conv") and name.endswith("bias"):
             assert torch.equal(modules[name], view), "batch statistics cancel it, so no step moves it"
-
-
-def test_initial_parameters_are_those_of_the_kernels_also_when_begun_anew() -> None:
-    bank, seeds = FrameBank(tiny_frames("class_il"), CPU), (3, 8)
-    learners: list[Learner] = [
-        NativeLearner(seeds, "binary", 1, 1e-4, bank, native.available()[0]),
-        ModuleLearner(seeds, "binary", 1, 1e-4, bank, PAPER_NETWORK),
-    ]
-    for task in (0, 2):
-        for learner in learners:
-            learner.begin_anew(task)
-        natives, modules = (learner.parameters.views for learner in learners)
-        assert all(torch.equal(modules[name], view) for name, view in natives.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,8 @@ from sklearn.linear_model import Ridge
 from sklearn.neighbors import NearestCentroid
 from torch import nn
 
-from clops_sweep import ContinualRun, UsageError, network
+from clops_sweep import ContinualRun, network
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning.strategies.closed_form import ClosedForm
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -192,33 +190,3 @@ def test_ts_acl_sees_the_mean_over_time_of_what_every_convolution_after_the_firs
 def test_without_convolutions_ts_acl_is_acil() -> None:
     for one, other in zip(*(head(run_of(it, network="means_of_parts")[0]) for it in ("acil", "ts_acl")), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_memory_is_the_statistics() -> None:
-    run, _ = run_of("slda")
-    row = run.result().runs.iloc[0]
-    assert (row["stores"], row["memory_instances"], row["memory_bytes"]) == (
-        "statistics",
-        0,
-        8 * (6 + 6 * 25 + 25 * 25),
-    )
-
-
-def test_memory_of_ts_acl_is_its_matrices() -> None:
-    row = run_of("ts_acl")[0].result().runs.iloc[0]
-    assert (row["stores"], row["memory_bytes"]) == ("statistics", 8 * (6 + SIZE * SIZE + SIZE * 6))
-
-
-def test_a_first_task_of_one_class_is_refused() -> None:
-    config, frames = tiny_config("time_il", strategy="slda"), tiny_frames("time_il")
-    labels = frames.labels.copy()
-    labels[scenario_of(config, frames).tasks[0].train.rows] = 0
-    with pytest.raises(UsageError, match="has no class that varies in the training split"):
-        scenario_of(config, replace(frames, labels=labels))
-
-
-def test_bad_input() -> None:
-    with pytest.raises(UsageError, match=r"network 'convolution_last': has no last nn\.Linear with 6 outputs"):
-        run_of("ncm", network="convolution_last")
-    with pytest.raises(UsageError, match="needs one output a class"):
-        ContinualRun(tiny_config("class_il", strategy="slda"), tiny_frames("class_il"))

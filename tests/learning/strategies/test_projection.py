@@ -72,10 +72,6 @@ def test_nothing_objects_so_nothing_changes() -> None:
     assert np.array_equal(found.gradient, g)
 
 
-def test_a_gradient_at_a_right_angle_is_no_violation() -> None:
-    assert not project(np.array([1.0, 0.0]), np.array([[0.0, 1.0]])).violated
-
-
 def test_one_constraint_has_the_closed_form_of_a_gem() -> None:
     g, G = np.array([1.0, -2.0, 0.5]), np.array([[0.5, 1.0, 0.0]])
     found = project(g, G, margin=0, regularization=0)
@@ -125,10 +121,3 @@ def test_what_is_not_finite_is_a_failure_of_its_own_run_alone() -> None:
     assert torch.equal(found[1], gradients[1])
     for run in (0, 2):
         np.testing.assert_array_equal(found[run], project(gradients[run].numpy(), memory[run].numpy()).gradient)
-
-
-def test_where_nothing_objects_nothing_changes() -> None:
-    gradients = torch.randn(2, 9, generator=torch.Generator().manual_seed(0))
-    found, outcomes = project_singly(gradients, gradients[:, None].repeat(1, 3, 1))
-    assert found is gradients
-    assert not outcomes.any()

@@ -26,7 +26,6 @@ from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.testing import tiny_config, tiny_frames
-from clops_sweep.testing.strategy_contract import check_named_strategy
 from clops_sweep.testing.watch import result_difference
 from tests.learning.layer_masks import layer_masks
 
@@ -255,30 +254,6 @@ def test_of_several_past_tasks_the_penalty_is_the_sum() -> None:
     expected = sum(fisher * (point - anchor) for fisher, anchor in zip(fishers, anchors, strict=True))
     found = strategy.importance.double() * (point - strategy.centre.double())
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("strategy", ["ewc", "si", "mas", "lwf"])
-def test_with_strength_0_it_is_fine_tuning(strategy: str, run: Any) -> None:
-    """Only the computation differs: single steps from Python instead of one call per epoch."""
-    found = run("time_il", strategy=strategy, **{f"{strategy}_strength": 0.0})
-    plain = run("time_il", strategy="finetune")
-    np.testing.assert_allclose(found.curves["loss"], plain.curves["loss"], rtol=0, atol=1e-6)
-
-
-def test_the_first_task_of_joint_training_is_that_of_fine_tuning(run: Any) -> None:
-    joint, plain = (run(strategy=strategy).curves for strategy in ("joint", "finetune"))
-    assert joint["loss"][:6].equals(plain["loss"][:6])  # two epochs, three tasks
-    assert not joint["loss"][6:].equals(plain["loss"][6:])
-
-
-@pytest.mark.parametrize(
-    ("strategy", "kind"),
-    [(name, "domain_il") for name in ("ewc", "si", "mas", "joint")]
-    + [("lwf", kind) for kind in ("time_il", "domain_il", "class_il_union")],
-)
-def test_contract(strategy: str, kind: str) -> None:
-    """Run the contract suite on each method and kind of output."""
-    check_named_strategy(tiny_config(kind, strategy=strategy), tiny_frames(kind))
 
 
 @pytest.mark.parametrize(
