@@ -9,15 +9,22 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
-from clops_sweep import ContinualRun
+from clops_sweep import ContinualRun, RunConfig
+from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.plugins.registry import STRATEGIES
-from clops_sweep.testing import tiny_frames
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.testing import tiny_config, tiny_frames
 from tests.helpers.launching import ATTACHED, ONE_WORKER
 from tests.helpers.preloaded import Preloaded
+from tests.helpers.stores import record_result
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -131,6 +138,59 @@ def test_what_the_pages_ask_a_store_works(folder: Path, tmp_path: Path, monkeypa
     assert isinstance(drawn, Figure)
 
 
+def test_what_the_page_of_searches_asks_a_study_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    study = optuna.create_study(
+        study_name="optuna_class_il", storage=JournalStorage(JournalFileBackend("results/optuna.journal"))
+    )
+    study.optimize(lambda trial: trial.suggest_float("learning_rate", 0, 1), n_trials=2)
+    _, block, *_ = _of_page("searches")
+    trials = _last_value(block, {})
+    assert isinstance(trials, pd.DataFrame)
+    assert len(trials) == 2
+    assert "optuna_class_il" in {space.name for space in load_spaces(shipped_space("optuna_class_il"))}
+
+
+def test_the_folds_of_the_page_of_datasets_ask_for_runs() -> None:
+    (block,) = _of_page("datasets")
+    names: dict[str, Any] = {}
+    exec(block, names)
+    assert len(list(names["SPACE"].requests())) == 4 * 2 * 5
+
+
+def test_the_page_of_scenarios_makes_another_metric_of_the_predictions(
+    tmp_path: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = RunConfig(strategy="finetune", epochs_per_task=1)
+    run = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root), keep_predictions=True)
+    store = RunStore("results", keep=["predictions"])
+    store.open_for_writing()
+    result = run.run()
+    record_result(store, {str(result.runs["run_id"].item()): config}, result, lambda config: "0", {})
+    *_, block = _of_page("scenarios")
+    precision = _last_value(block, {})
+    assert isinstance(precision, float)
+    assert 0 < precision <= 1
+
+
+def test_the_page_of_streams_tells_how_single_people_fare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    space, block, online = _of_page("streams")
+    for one, runs in ((space, 4 * 3 * 2), (online, 4 * 2 * 3)):
+        names: dict[str, Any] = {}
+        exec(one, names)
+        assert len(list(names["SPACE"].requests())) == runs
+    monkeypatch.chdir(tmp_path)
+    config, frames = tiny_config("subject_il", strategy="finetune", epochs_per_task=1), tiny_frames("class_il")
+    store = RunStore("results", keep=["predictions"])
+    store.open_for_writing()
+    result = ContinualRun(config, frames, keep_predictions=True).run()
+    record_result(store, {str(result.runs["run_id"].item()): config}, result, lambda config: frames.data_hash, {})
+    in_no_task = _last_value(block, {})
+    assert in_no_task.tolist() == pytest.approx(result.runs["test_accuracy"].tolist())
+
+
 FAIR, LEFT_OUT, TABLE = _of_page("how_to")
 PAGES = [_of_page("index"), _of_page("claims"), [FAIR], [LEFT_OUT]]
 
@@ -142,6 +202,20 @@ def test_the_search_spaces_of_pages_ask_for_runs(blocks: list[str]) -> None:
     exec(block, names)
     for request in names["SPACE"].requests():
         assert ContinualRun(request.config, tiny_frames(request.config.scenario)).tasks_trained == 0
+
+
+def test_the_page_of_models_predicts(tmp_path: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+    config, frames = tiny_config("class_il", epochs_per_task=1), tiny_frames("class_il")
+    store = RunStore("results", keep=["models"])
+    store.open_for_writing()
+    run_id, result = config.run_id(frames.data_hash), ContinualRun(config, frames, keep_models="last").run()
+    record_result(store, {run_id: config}, result, lambda config: frames.data_hash, {})
+    names: dict[str, Any] = {}
+    (block,) = _of_page("models")
+    exec(block.replace("3f2a", run_id[:4]), names)
+    assert names["probabilities"].shape == (8, 1)
 
 
 def test_every_example_of_a_page_is_run_by_some_test() -> None:

@@ -7,13 +7,14 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner, Result
 
-from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_frames, update_report
+from clops_sweep import ContinualRun, RunConfig, UsageError, open_frames, update_report
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.store.run_store import RunStore
@@ -105,13 +106,15 @@ def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]]
     assert "not met" in page.read_text()
 
 
-def test_the_same_from_python(made: tuple[Path, list[str]]) -> None:
-    folder, (one, other, *_) = made
-    report = update_report(folder / "results", one, against=other, criteria=Criteria(max_flips=1.0))
-    assert (report.run_id, report.against, report.holds) == (one, other, True)
-    assert ("strategy", "ewc", "finetune") in report.description
-    same = update_report(folder / "results", one, against=one)
-    assert (same.flips[0].right_to_wrong.value, same.drift.value, same.groups) == (0, 0, ())
+def test_the_example_of_the_page_runs(made: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, (run_id, *_) = made
+    page = (Path(__file__).parents[2] / "docs" / "update_report.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(folder / "prepared"))
+    names: dict[str, Any] = {}
+    exec(block.replace("11c2d63a", run_id).replace('"sex", "age"', '"sex"'), names)
+    assert names["report"].html().startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -127,3 +129,17 @@ def test_a_loss_sees_the_frames_that_fine_tuning_sees() -> None:
     with STRATEGIES.temporarily("plain", Plain):
         mine, built_in = _run("plain", augment="time_warp"), _run("finetune", augment="time_warp")
     assert result_difference(mine, built_in, ignore=("run_id", "strategy", "plugins")) is None
+
+
+def test_the_page_runs() -> None:
+    names: dict[str, Any] = {}
+    page = (Path(__file__).parents[3] / "docs" / "training.md").read_text()
+    exec("\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)), names)
+    try:
+        requests = list(names["SPACE"].requests())
+        assert {(it.config.augment, it.config.get("jitter_std")) for it in requests} == {(None, None), ("jitter", 0.1)}
+        for config in (request.config for request in requests):
+            assert ContinualRun(config, tiny_frames(config.scenario)).tasks_trained == 0
+        check_augmentation(names["shift"], whole_runs=False, most_shift=5)
+    finally:
+        AUGMENTATIONS.forget("shift")

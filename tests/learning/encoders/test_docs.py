@@ -1,0 +1,41 @@
+"""The examples of docs/encoders.md."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from clops_sweep.learning.encoders.encoders import Encoders
+from clops_sweep.testing import tiny_frames
+from tests.learning.encoders.conftest import forgotten
+
+PAGE = (Path(__file__).parents[3] / "docs" / "encoders.md").read_text("utf-8")
+DECLARED, STORED = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_example_encodes_frames(tmp_path: Path) -> None:
+    space = tmp_path / "heads.py"
+    space.write_text(DECLARED)
+    try:
+        assert len(all_requests(load_spaces(space))) == 12
+        names: dict[str, object] = {}
+        exec(DECLARED, names)
+        module = names["Pretrained"]()  # type: ignore[operator]
+        torch.save(module.state_dict(), tmp_path / "my_encoder.pth")
+        frames = replace(tiny_frames("class_il"), frame_seconds=5.0)
+        computing = Encoders(lambda run_id: b"", tmp_path).compute("my_encoder", frames)
+        assert np.concatenate(list(computing.batches)).shape == (len(frames), 512)
+    finally:
+        forgotten()
+
+
+def test_the_network_of_a_stored_run_is_named_by_its_id(tmp_path: Path) -> None:
+    (tmp_path / "continued.py").write_text(STORED)
+    requests = all_requests(load_spaces(tmp_path / "continued.py"))
+    assert {request.config.encoder for request in requests} == {"run:0123456789abcdef01234567"}
+    assert len(requests) == 9
