@@ -35,6 +35,7 @@ from clops_sweep.cli.update_report import update_report
 from clops_sweep.errors import UsageError, several, shown
 from clops_sweep.experiment.limits import Device
 from clops_sweep.planning.request import Request
+from clops_sweep.search.choosing import with_reported
 from clops_sweep.search.standing import failed_runs
 from clops_sweep.store.launches import UnderWay, runs_under_way
 from clops_sweep.store.rows import failure_reason, printable
@@ -116,7 +117,7 @@ def _watch(asked: Request) -> None:
     is_terminal, before = sys.stdout.isatty(), ""
     while True:
         with redirect_stdout(StringIO()) as said:
-            pending = _say_status(asked)
+            pending = _say_status(with_reported(asked))  # the launch may have chosen configurations meanwhile
         if (text := said.getvalue()) != before:
             if is_terminal:
                 click.clear()

@@ -73,3 +73,21 @@ def test_watch_follows_a_sweep_until_nothing_is_pending(
     monkeypatch.setattr("clops_sweep.cli.commands.time.sleep", one_more)
     counts = re.findall(r"2 runs asked for, (\d) finished", said("space.py", "--watch"))
     assert counts == ["0", "1", "2"]
+
+
+TUNED = """
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn
+
+RATE = {"learning_rate": FloatDistribution(1e-4, 1e-2, log=True)}
+TUNED = OptunaSearch(methods={"finetune": RATE}, trials_each=2, tune_on=TuneOn(tasks=1))
+SPACE = SearchSpace("tuned", RunConfig(epochs_per_task=1), seeds=1, search=TUNED)
+"""
+
+
+def test_watch_ends_once_the_runs_of_a_tuned_configuration_are_finished(
+    store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "space.py").write_text(TUNED)
+    launch = ["space.py", "--no-ray", "--no-report"]
+    monkeypatch.setattr("clops_sweep.cli.commands.time.sleep", lambda _: CliRunner().invoke(command, launch))
+    assert "1 run asked for, 1 finished, 0 pending, 0 failed\n" in said("space.py", "--watch")
