@@ -19,8 +19,6 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-from ray._private.ray_constants import ENABLE_RAY_CLUSTERS_ENV_VAR
-from ray._private.runtime_env.constants import RAY_JOB_CONFIG_JSON_ENV_VAR
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.preparing.prepare import open_frames
@@ -57,7 +55,7 @@ class Sweep:
         environment = {"RAY_OVERRIDE_RESOURCES": '{"CPU": 2}', **environment, "CLOPS_TEST_TAG": self.tag}  # two workers
         if "--address" in arguments:  # they are no children of this launch, and are to have its tag all the same
             job = {"runtime_env": {"env_vars": {"CLOPS_TEST_TAG": self.tag}}}
-            environment[RAY_JOB_CONFIG_JSON_ENV_VAR] = json.dumps(job)
+            environment["RAY_JOB_CONFIG_JSON_ENV_VAR"] = json.dumps(job)
         self.process = (
             script.start(folder, environment, *arguments, program=program)
             if isinstance(script, Preloaded)
@@ -134,15 +132,18 @@ def running_ray(environment: dict[str, str], base: Preloaded) -> Iterator[dict[s
     """
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # Ray's sockets need a short path
     tag = new_tag()
-    environment = environment | {
-        "RAY_TMPDIR": folder,
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": uuid.uuid4().hex * 2,
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_prestart_worker_first_driver": "0",
-        ENABLE_RAY_CLUSTERS_ENV_VAR: "0",  # on the loopback interface, as Ray has it by itself elsewhere than on Linux
-        PLACE: f"{folder}/workers",
-    }
+    environment = (
+        environment
+        | {
+            "RAY_TMPDIR": folder,
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": uuid.uuid4().hex * 2,
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_prestart_worker_first_driver": "0",
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on the loopback interface, as Ray has it by itself elsewhere than on Linux
+            PLACE: f"{folder}/workers",
+        }
+    )
     base.serve_workers(environment | {"CLOPS_TEST_TAG": tag})
     process = subprocess.Popen(
         [sys.executable, Path(__file__).with_name("one_node.py")],
