@@ -140,7 +140,7 @@ def running_ray(environment: dict[str, str], base: Preloaded) -> Iterator[dict[s
             "RAY_AUTH_TOKEN": uuid.uuid4().hex * 2,
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_prestart_worker_first_driver": "0",
-            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on the loopback interface, as Ray has it by itself elsewhere than on Linux
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on the loopback interface
             PLACE: f"{folder}/workers",
         }
     )
