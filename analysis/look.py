@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -28,8 +28,17 @@ _VOLTS = (1e-6, 0.1)
 """Usual range of a frame of a physiological signal in volts; outside, the unit may be wrong by a factor of 1,000."""
 
 
-def look(prepared: PreparedSet, split_seed: int = 0) -> str:
-    """Return the page: counts by class, person and split, signals, twelve frames of each class, and warnings."""
+def look(
+    prepared: PreparedSet, split_seed: int = 0, encoder: str = "", adapter_of: Callable[[FrameSet], Any] | None = None
+) -> str:
+    """Return the page: counts by class, person and split, signals, twelve frames of each class, and warnings.
+
+    Args:
+        prepared: the data set.
+        split_seed: patient split of the counts.
+        encoder: name of an encoder, to draw the frames as it takes them as well.
+        adapter_of: returns the function that adapts frames [m, channels, samples] to it.
+    """
     manifest = prepared.manifest
     leads = DATASETS[manifest.name].leads
     frames = open_frames(manifest.name, prepared_root=prepared.folder.parent, split_seed=split_seed, leads=leads)
@@ -63,7 +72,8 @@ def look(prepared: PreparedSet, split_seed: int = 0) -> str:
         f"People (the first {_MOST_ROWS})": people,
     }  # fmt: skip
     parts += [Markup("<h2>{}</h2>").format(title) + Markup(table.to_html()) for title, table in tables.items()]
-    parts += [_drawn(frames, code) for code in range(len(frames.classes))]
+    shown = [("", np.asarray), *([] if adapter_of is None else [(f", as {encoder} takes them", adapter_of(frames))])]
+    parts += [_drawn(frames, code, *each) for each in shown for code in range(len(frames.classes))]
     style = "body{font:14px sans-serif}table{border-collapse:collapse}td,th{padding:2px 8px;text-align:right}"
     head = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{escape(manifest.name)}</title>'
     return f"{head}<style>{style}</style>{Markup('').join(parts)}</html>\n"
@@ -101,7 +111,7 @@ def _warnings(prepared: PreparedSet, frames: FrameSet) -> Iterator[str]:
         yield f"{several(odd, 'recording')}: a span 300 times larger or smaller than usual; another unit?"
 
 
-def _drawn(frames: FrameSet, code: int) -> Markup:
+def _drawn(frames: FrameSet, code: int, how: str, adapt: Callable[[Any], Any]) -> Markup:
     """Return twelve frames of a class, of as many people as there are, as an image."""
     rows = np.random.default_rng(0).permutation(_rows_of(frames, code))
     _, firsts = np.unique(frames.patients[rows], return_index=True)
@@ -112,13 +122,15 @@ def _drawn(frames: FrameSet, code: int) -> Markup:
     axes.set_axis_off()
     for place, row in enumerate(chosen):
         left, bottom = place % 4, 2 - place // 4
-        signal = np.atleast_2d(frames.signal(np.array([row]))[0])
+        signal = adapt(frames.signal(np.array([row])).reshape(1, frames.channels, -1))[0]
         low, high = signal.min(), signal.max()
         scaled = bottom + 0.05 + 0.8 * (signal - low) / ((high - low) or 1)
         for channel, values in enumerate(scaled):
             axes.plot(np.linspace(left + 0.02, left + 0.98, len(values)), values, lw=0.6, color=colour(channel))
         person = frames.patient_names[frames.patients[row]][:40]
-        axes.text(left + 0.02, bottom + 0.9, f"{person}: {low:.3g} to {high:.3g} {frames.unit}", fontsize=8)
-    title, image = frames.classes[code], base64.b64encode(as_png(figure)).decode()
+        axes.text(
+            left + 0.02, bottom + 0.9, f"{person}: {low:.3g} to {high:.3g} {'' if how else frames.unit}", fontsize=8
+        )
+    title, image = frames.classes[code] + how, base64.b64encode(as_png(figure)).decode()
     picture = Markup('<img src="data:image/png;base64,{}" alt="{} frames of class {}" width="1000">')
     return Markup("<h2>{}: {:,} frames</h2>").format(title, len(rows)) + picture.format(image, len(chosen), title)

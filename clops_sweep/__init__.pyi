@@ -64,6 +64,7 @@ from .learning.by_loss.batch import FrameBatch as FrameBatch
 from .learning.by_loss.frozen import Frozen as Frozen
 from .learning.by_loss.memory import Memory as Memory, Reservoir as Reservoir
 from .learning.by_loss.strategy import Strategy as Strategy
+from .learning.encoders.onnx import OnnxEncoder as OnnxEncoder
 from .learning.learners.learner import Learner as Learner
 from .learning.learners.penalty import Penalty as Penalty
 from .learning.learners.run_networks import RunNetworks as RunNetworks

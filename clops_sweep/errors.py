@@ -91,6 +91,16 @@ OF_USERS = (Exception, SystemExit)
 
 
 @contextmanager
+def prefixed(where: object) -> Iterator[None]:
+    """Begin errors in the block with a place."""
+    try:
+        yield
+    except UsageError as problem:
+        said = str(problem)
+        raise UsageError(said if said.startswith(str(where)) else f"{where}: {said}") from None
+
+
+@contextmanager
 def user_code(refused: Callable[[BaseException], Exception]) -> Iterator[None]:
     """Raise `refused(error)` for any error of the user's code in the block, also for `sys.exit()`.
 
@@ -128,7 +138,7 @@ _LONGEST_LIST = 160
 def shown(value: object) -> str:
     """Return the repr of a value, shortened to fit into a sentence."""
     try:
-        text = repr(value)
+        text = " ".join(repr(value).split("\n"))
     except Exception:  # an integer with thousands of digits, or a user's object
         text = f"<{type(value).__name__}>"
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."

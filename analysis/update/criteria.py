@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 
 from clops_sweep.data.files.folder import one_sentence
-from clops_sweep.errors import UsageError, nearest_or_all, shown
+from clops_sweep.errors import UsageError, nearest_or_all, prefixed, shown
 from clops_sweep.regular_files import open_regular
 
 
@@ -93,10 +93,8 @@ def read_criteria(path: str | PathLike[str]) -> Criteria:
             raise UsageError(f"{file}: {shown(name)} is not a criterion{nearest_or_all(name, known)}")
     if not found:
         raise UsageError(f"{file}: no criterion found; expected lines such as max_flips = 0.02")
-    try:
+    with prefixed(file):
         return Criteria(**found)
-    except UsageError as error:
-        raise UsageError(f"{file}: {error}") from None
 
 
 def _is_share(limit: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -26,7 +27,7 @@ from clops_sweep.data.catalog import DataKey, Leads, Normalization
 from clops_sweep.errors import UsageError, nearest, several
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.table import Table
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from clops_sweep.data.prepared.manifest import Manifest
     from clops_sweep.data.prepared.prepared_folder import PreparedSet
     from clops_sweep.data.records import OnError
+    from clops_sweep.learning.encoders.encoders import Encoders
 
 _MOST_PATIENTS_LISTED = 100
 _MOST_PROBLEMS_LISTED = 20
@@ -58,9 +60,6 @@ def data() -> None:
 @json_option
 def list_data(data_root: Path | None, prepared_root: Path | None, as_json: bool) -> None:
     """List every data set with its licence, size, state and source."""
-    from rich.console import Console
-    from rich.table import Table
-
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.files.folder import shorten
     from clops_sweep.data.prepared.prepared_folder import default_prepared_root, folder_of, state
@@ -81,12 +80,11 @@ def list_data(data_root: Path | None, prepared_root: Path | None, as_json: bool)
         ]
         print_json({"prepared_root": root, "datasets": sets})
         return
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("data set", "state", "size", "scenarios", "features of"):
-        table.add_column(heading, no_wrap=heading in ("data set", "state"))
-    for info in DATASETS.values():
-        table.add_row(info.name, states[info.name], info.size, " ".join(info.scenarios), " ".join(features[info.name]))
-    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
+    rows = (
+        (name, states[name], info.size, " ".join(info.scenarios), " ".join(features[name]))
+        for name, info in DATASETS.items()
+    )
+    _print_plain(("data set", "state", "size", "scenarios", "features of"), rows)
     click.echo("\nlicences and sources")
     for info in DATASETS.values():
         click.echo(f"\n{info.name}: {info.title}\n  licence: {info.licence}\n  source: {info.source}")
@@ -178,8 +176,6 @@ def encode(
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.experiment.plugins.registry import ENCODERS, is_stored_run
-    from clops_sweep.learning.encoders.encoders import Encoders
-    from clops_sweep.store.run_store import RunStore
 
     if name not in DATASETS:
         raise UsageError(f"dataset {name!r}: no data set of that name{nearest(name, DATASETS)}")
@@ -190,7 +186,7 @@ def encode(
             )
     except ValueError as error:
         raise UsageError(f"encoder {encoder!r}: {error}") from None
-    encoders = Encoders(lambda run_id: RunStore.named(results).models.read(run_id), data_root)
+    encoders = _encoders(results, data_root)
     prepared = PreparedData.found(prepared_root, data_root, encoders)
     info = DATASETS[name]
     key = DataKey(name, 0, normalize or info.normalize, leads or info.leads, encoder=encoder)
@@ -201,8 +197,9 @@ def encode(
         print_json({"name": name, "encoder": encoder, "frames": len(frames), **size})
         return
     shape = f"{frames.samples:,}" if frames.members is None else f"{frames.channels:,} x {frames.samples:,}"
-    size_on_disk = _megabytes(frames.frames.nbytes)
-    click.echo(f"{name}: {shape} features of {encoder} for each of {len(frames):,} frames, {size_on_disk}")
+    click.echo(
+        f"{name}: {shape} features of {encoder} for each of {len(frames):,} frames, {_megabytes(frames.frames.nbytes)}"
+    )
 
 
 @data.command()
@@ -217,11 +214,7 @@ def counts(
     name: str, data_root: Path | None, prepared_root: Path | None, split_seed: int, markdown: bool, as_json: bool
 ) -> None:
     """Count frames and patients per class, task and patient. The data set must be prepared."""
-    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, know, required_set
-
-    root = prepared_root or default_prepared_root()
-    know(name, root)
-    _print_counts(required_set(name, root, data_root), split_seed, markdown, as_json)
+    _print_counts(_prepared(name, prepared_root, data_root), split_seed, markdown, as_json)
 
 
 @data.command()
@@ -233,18 +226,26 @@ def counts(
 @click.option(
     "-o", "--output", type=NotEmptyPath(), metavar="FILE", help="File of the page; by default NAME.html in this folder."
 )
+@click.option("--encoder", type=NotEmpty(), metavar="NAME", help="Show frames as this encoder takes them, too.")
+@results_option
 @json_option
 def look(
-    name: str, data_root: Path | None, prepared_root: Path | None, split_seed: int, output: Path | None, as_json: bool
+    name: str,
+    data_root: Path | None,
+    prepared_root: Path | None,
+    split_seed: int,
+    output: Path | None,
+    encoder: str | None,
+    results: str,
+    as_json: bool,
 ) -> None:
     """Write one HTML page on a prepared data set: counts, signals, frames of each class, warnings."""
     from clops_sweep.analysis.look import look as page_of
     from clops_sweep.data.files.folder import one_sentence
-    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, know, required_set
 
-    root, file = prepared_root or default_prepared_root(), output or Path(f"{name}.html")
-    know(name, root)
-    page = page_of(required_set(name, root, data_root), split_seed)
+    file = output or Path(f"{name}.html")
+    adapter_of = partial(_encoders(results, data_root).adapter, encoder) if encoder else None
+    page = page_of(_prepared(name, prepared_root, data_root), split_seed, encoder or "", adapter_of)
     with one_sentence(file):
         file.write_text(page, encoding="utf-8")
     if as_json:
@@ -334,9 +335,6 @@ def evict(names: tuple[str, ...], prepared_root: Path | None, unused_for: int | 
     Without NAME and --unused-for, nothing is removed. Frames that a running sweep has open are never removed. A sweep
     that needs a removed data set prepares it again.
     """
-    from rich.console import Console
-    from rich.table import Table
-
     from clops_sweep.data.prepared.cache import cached_sets
     from clops_sweep.data.prepared.cache import evict as remove
     from clops_sweep.data.prepared.prepared_folder import default_prepared_root
@@ -346,13 +344,12 @@ def evict(names: tuple[str, ...], prepared_root: Path | None, unused_for: int | 
         raise UsageError("data evict: names and --unused-for DAYS are both given; expected one of them")
     there = cached_sets(root)
     if not names and unused_for is None and not as_json:
-        table = Table(box=None, padding=(0, 2, 0, 0))
-        for heading in ("data set", "size", "last used", ""):
-            table.add_column(heading, no_wrap=True, justify="right" if heading == "size" else "left")
-        for it in there:
-            used = time.strftime("%Y-%m-%d %H:%M", time.localtime(it.last_used))
-            table.add_row(it.folder.name, _megabytes(it.size), used, "in use" if it.in_use else "")
-        Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
+        when = (time.strftime("%Y-%m-%d %H:%M", time.localtime(it.last_used)) for it in there)
+        rows = (
+            (it.folder.name, _megabytes(it.size), used, "in use" if it.in_use else "")
+            for it, used in zip(there, when, strict=True)
+        )
+        _print_plain(("data set", "size", "last used", ""), rows)
         total = _megabytes(sum(it.size for it in there))
         click.echo(f"{several(len(there), 'data set')}, {total} in {root}")
         return
@@ -371,6 +368,19 @@ def evict(names: tuple[str, ...], prepared_root: Path | None, unused_for: int | 
     for it in removed:
         click.echo(f"evicted {it.folder.name}: {_megabytes(it.size)}")
     click.echo(f"{several(len(removed), 'data set')} evicted, {_megabytes(sum(it.size for it in removed))} freed")
+
+
+def _print_plain(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table without lines, as wide as it is where there is no terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in headings:
+        table.add_column(heading, no_wrap=heading not in ("size", "scenarios", "features of"))
+    for row in rows:
+        table.add_row(*row)
+    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
 
 
 def _megabytes(size: int) -> str:
@@ -507,43 +517,53 @@ def _split_counts(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def _split_table(what: str, rows: Sequence[Row]) -> Table:
+def _encoders(results: str, data_root: Path | None) -> Encoders:
+    """Return the encoders that are declared, and the networks of runs in a store."""
+    from clops_sweep.learning.encoders.encoders import Encoders
+    from clops_sweep.store.run_store import RunStore
+
+    return Encoders(lambda run_id: RunStore.named(results).models.read(run_id), data_root)
+
+
+def _prepared(name: str, prepared_root: Path | None, data_root: Path | None) -> PreparedSet:
+    """Return a prepared data set, which need not be declared here."""
+    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, know, required_set
+
+    root = prepared_root or default_prepared_root()
+    know(name, root)
+    return required_set(name, root, data_root)
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1) -> Table:
+    """Return a table whose columns after the first `names` hold numbers."""
     from rich.table import Table
 
+    table = Table()
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if place < names else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _split_table(what: str, rows: Sequence[Row]) -> Table:
     from clops_sweep.data.frames import SPLIT_NAMES
 
-    table = Table()
-    table.add_column(what)
-    for part in SPLIT_NAMES:
-        table.add_column(part, justify="right")
-    for row in rows:
-        people = ("" if count is None else f" ({count})" for count in row.patients)
-        cells = (f"{count}{of}" for count, of in zip(row.frames, people, strict=True))
-        table.add_row(row.name, *cells)
-    return table
+    def cells(row: Row) -> Iterator[str]:
+        for count, people in zip(row.frames, row.patients, strict=True):
+            yield str(count) if people is None else f"{count} ({people})"
+
+    return _table([what, *SPLIT_NAMES], ([row.name, *cells(row)] for row in rows))
 
 
 def _channels_table(manifest: Manifest, channels: Sequence[tuple[str, float, float, int]]) -> Table:
-    from rich.table import Table
-
-    table = Table()
-    table.add_column("channel")
-    for heading in ("lowest", "highest"):
-        table.add_column(f"{heading} ({manifest.unit})" if manifest.unit else heading, justify="right")
-    table.add_column("frames with missing samples", justify="right")
-    for name, lowest, highest, missing in channels:
-        table.add_row(name, f"{lowest:.6g}", f"{highest:.6g}", f"{missing:,}")
-    return table
+    unit = f" ({manifest.unit})" if manifest.unit else ""
+    return _table(
+        ["channel", f"lowest{unit}", f"highest{unit}", "frames with missing samples"],
+        ([name, f"{low:.6g}", f"{high:.6g}", f"{missing:,}"] for name, low, high, missing in channels),
+    )
 
 
 def _patients_table(classes: Sequence[str], rows: Sequence[tuple[str, str, tuple[int, ...]]]) -> Table:
-    from rich.table import Table
-
-    table = Table()
-    table.add_column("patient")
-    table.add_column("split")
-    for name in classes:
-        table.add_column(name, justify="right")
-    for patient, part, counts in rows:
-        table.add_row(patient, part, *(str(count) if count else "" for count in counts))
-    return table
+    listed = ([patient, part, *(str(count) if count else "" for count in counts)] for patient, part, counts in rows)
+    return _table(["patient", "split", *classes], listed, names=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from functools import partial
@@ -158,7 +159,8 @@ def launch(
 
     stop_at = None if stop_after is None else time.monotonic() + stop_after
     report = None
-    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+    with redirect_stdout(sys.stderr) if as_json else nullcontext(), warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: click.echo(f"clops-sweep: {message}", err=True)
         try:
             outcome = launched(
                 asked,

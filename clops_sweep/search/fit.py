@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import UsageError, several
+from clops_sweep.errors import UsageError, prefixed, several
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.network_input import is_tried
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
@@ -72,7 +72,7 @@ def _check_tuning(asked: Request, space: SearchSpace) -> None:
     tune_on = space.search.tune_on if space.search is not None else "same"
     if isinstance(tune_on, str):
         return
-    try:
+    with prefixed(f"search space {space.name!r}"):
         reported = tasks_of(asked, space.reported_at_bounds)
         for scenario, _ in reported if tune_on.tasks is not None else ():
             if (tasks := len(scenario.tasks)) <= (tune_on.tasks or 0):
@@ -85,5 +85,3 @@ def _check_tuning(asked: Request, space: SearchSpace) -> None:
         tuned_on = tasks_of(asked, [config for phase in space.phases for config in configs_of(phase)])
         for scenario, frames in reported:
             check_leaks(scenario, frames, tuned_on=tuned_on)
-    except UsageError as error:
-        raise UsageError(f"search space {space.name!r}: {error}") from None

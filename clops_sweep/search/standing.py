@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import prefixed
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
@@ -47,10 +47,8 @@ def check_samplers(asked: Request) -> None:
         from clops_sweep.search.samplers import make_sampler
 
         assert isinstance(space.search, OptunaSearch)
-        try:
+        with prefixed(f"search space {space.name!r}"):
             make_sampler(space.search)
-        except UsageError as error:
-            raise UsageError(f"search space {space.name!r}: {error}") from None
 
 
 def standings(asked: Request) -> list[Standing]:

@@ -15,10 +15,19 @@ from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.published import download
 from tests.conftest import prepare_once
 from tests.data import published_formats
+from tests.data.declared_files import forget
 from tests.data.physionet_server import PhysioNet, publish_everything, serving
 
 PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 WriteRecord = Callable[..., None]
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """Data sets of one test are unknown to the others."""
+    forget()
+    yield
+    forget()
 
 
 @pytest.fixture(scope="session")

@@ -132,18 +132,15 @@ def running_ray(environment: dict[str, str], base: Preloaded) -> Iterator[dict[s
     """
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # Ray's sockets need a short path
     tag = new_tag()
-    environment = (
-        environment
-        | {
-            "RAY_TMPDIR": folder,
-            "RAY_AUTH_MODE": "token",
-            "RAY_AUTH_TOKEN": uuid.uuid4().hex * 2,
-            "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_prestart_worker_first_driver": "0",
-            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on the loopback interface
-            PLACE: f"{folder}/workers",
-        }
-    )
+    environment = environment | {
+        "RAY_TMPDIR": folder,
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": uuid.uuid4().hex * 2,
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_prestart_worker_first_driver": "0",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on the loopback interface
+        PLACE: f"{folder}/workers",
+    }
     base.serve_workers(environment | {"CLOPS_TEST_TAG": tag})
     process = subprocess.Popen(
         [sys.executable, Path(__file__).with_name("one_node.py")],

@@ -25,7 +25,7 @@ from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.data.source_code import code_hash, source_file
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.errors import UsageError, prefixed, shown
 
 Member = TypeVar("Member", bound=Callable[..., Any])
 
@@ -125,7 +125,7 @@ def dataset(
         raise UsageError(f'dataset {_kind(name)}: expected the name that configs call it by, as in @dataset("mine")')
     if not (name.isidentifier() and name.isascii()):
         raise UsageError(f"dataset {shown(name)}: expected a name of letters, digits and underscores")
-    try:
+    with prefixed(f"dataset {name!r}"):
         for key in ("classes", "channels"):
             given[key] = None if given[key] is None else checks.names(key, given[key])
         found = DatasetInfo(
@@ -139,24 +139,21 @@ def dataset(
             batch_size=_whole("batch_size", batch_size),
             simultaneous_leads=0 if channels is None else len(given["channels"]),
             learning_rate=checks.positive("learning_rate", learning_rate),
-            normalize=_one_of("normalize", normalize, get_args(Normalization)),
+            normalize=checks.one_of("normalize", normalize, get_args(Normalization)),
             perturbation_std=checks.positive("perturbation_std", perturbation_std),
             epochs_per_task=None if epochs_per_task is None else _whole("epochs_per_task", epochs_per_task),
             reference_lead=None if reference_channel is None else _text("reference_channel", reference_channel),
             terms=_dates("terms", terms),
-            leads=_one_of("leads", leads, get_args(Leads)),
+            leads=checks.one_of("leads", leads, get_args(Leads)),
             people_of=_text("people_of", people_of),
         )
         checks.windowing(window_seconds, stride_seconds, resample_to)
         checks.optional_positive("sampling_rate", sampling_rate)
         checks.units("" if units is None else units)
-        checks.missing("refuse" if missing is None else missing)
-        checks.gaps(gaps)
+        checks.of_windows("refuse" if missing is None else missing, gaps)
         checks.rule("within" if interval_rule is None else interval_rule)
         filters = Filters.given(bandpass, notch, scale, clip)
         patterns = _files("files", files)
-    except UsageError as problem:
-        raise UsageError(f"dataset {name!r}: {problem}") from None
     recording = {key: given[key] for key in OF_RECORDINGS if given[key] is not None}
     if rules is not None and name not in DATASETS.built_in:
         raise UsageError(f"dataset {name!r}: rules: only built-in data sets have them; expected none")
@@ -201,12 +198,6 @@ def _whole(argument: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= int(value) < 2**31:
         raise checks.refused(argument, "a whole number from 1", value)
     return int(value)
-
-
-def _one_of(argument: str, value: Any, known: Sequence[str]) -> Any:
-    if value not in known:
-        raise checks.refused(argument, f"one of {', '.join(known)}", value)
-    return value
 
 
 def _scenarios(argument: str, value: Any) -> tuple[str, ...]:

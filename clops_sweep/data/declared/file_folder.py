@@ -277,7 +277,7 @@ def read_signal(
     with one_sentence(path), open_regular(path):
         if path.suffix == ".npy":
             array, rows = _npy(path), [each for each in columns or () if isinstance(each, int)]
-            if max(rows, default=0) >= len(array):
+            if max(rows, default=-1) >= len(array):
                 raise UsageError(f"{shorten(path)}: has {len(array)} channels, counted from 0; expected {rows} in it")
             return np.asarray(checks.signal(shorten(path), array[rows] if rows else array))
         layout = _layout(path, skip_lines)

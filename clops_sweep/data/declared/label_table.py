@@ -294,7 +294,7 @@ def of_recording(given: Any, labels: Labels, where: str) -> Intervals:
     try:
         rows = [(float(start), float(end), str(label)) for start, end, label in given]
     except (TypeError, ValueError):
-        raise UsageError(f"{where}: intervals: expected (start, end, label) in seconds, not {shown(given)}") from None
+        raise checks.refused("intervals", "(start, end, label) in seconds", given) from None
     coded = [(start, end, labels.of_interval(label)) for start, end, label in rows]
     return Intervals(tuple((start, end, code, where) for start, end, code in coded if code is not None))
 

@@ -16,7 +16,7 @@ from clops_sweep.data.declared.grids import at_rate, on_grid
 from clops_sweep.data.declared.label_table import Labels, of_recording
 from clops_sweep.data.declared.portions import Columns, InMemory, stacked, stored_as
 from clops_sweep.data.records import Common
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.errors import UsageError, prefixed, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,18 +94,15 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
         window,
         stride,
         rate,
-        missing=checks.missing(given.get("missing", "refuse")),
-        gaps=checks.gaps(given.get("gaps")),
         rule=checks.rule(given.get("interval_rule", "within")),
+        **checks.of_windows(given.get("missing", "refuse"), given.get("gaps")),
     )
     labels = Labels(common.classes, None, ())
 
     def items() -> Iterator[InMemory]:
         for place, recording in enumerate(chain([first], recordings)):
-            try:
+            with prefixed(f"recording {place}"):
                 yield item(recording, str(place), common, shared["sampling_rate"], first, labels)
-            except UsageError as problem:
-                raise UsageError(f"recording {place}: {problem}") from None
 
     common = replace(common, left_out=labels.left_out)  # filled while recordings are read
     return common, _checked(common, items() if common.gaps else stacked(items()))
@@ -195,6 +192,8 @@ def _facts(recording: Recording, place: str, common: Common, first: Recording) -
     """Return the validated facts about a recording."""
     if _is_row(recording.label) != common.multi_label:
         raise UsageError("label: expected one label, or 0 and 1 for each class, for all recordings alike")
+    if recording.label is None and recording.intervals is None:
+        raise UsageError("label: is missing; expected one, or intervals")
     if (recording.patient is None) != (first.patient is None):
         raise UsageError("patient: expected names or numbers for all recordings, or for none")
     if (recording.time is None) != (first.time is None):

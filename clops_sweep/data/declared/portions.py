@@ -16,7 +16,7 @@ from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.records import Common, Frames, Source, Stretch, Windows
 from clops_sweep.data.same_samples import samples_digest
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, prefixed
 
 STACK_BYTES: Final = 2**21
 """Samples processed at a time: they and their float64 copy fit into a processor's cache."""
@@ -150,10 +150,8 @@ def _filtered(filters: Filters, signal: Signal, where: str) -> Signal:
     values = signal.gain[:, None] * signal.stored + signal.offset[:, None]
     if signal.missing is not None:
         values[signal.missing] = np.nan
-    try:
+    with prefixed(where):
         found = filters(values, signal.rate)
-    except UsageError as problem:
-        raise UsageError(f"{where}: {problem}") from None
     ones = np.ones(len(signal.gain))
     return signal._replace(stored=found, gain=ones, offset=0 * ones, missing=None)
 

@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,9 +82,10 @@ def channels(value: Any) -> tuple[str | int, ...] | None:
     return tuple(int(each) for each in found)
 
 
-def transposed(array: NDArray[Any], channels: int) -> str:
-    """Return a remedy where an array [channels, samples] has another number of channels than expected."""
-    return "; transpose it to [channels, samples]" if array.shape[1] == channels or len(array) > array.shape[1] else ""
+def transposed(signal: Any, channels: int) -> str:
+    """Return a remedy where a signal [channels, samples] has another number of channels than expected."""
+    samples = np.size(signal[0])
+    return "; transpose it to [channels, samples]" if samples == channels or len(signal) > samples else ""
 
 
 def positive(argument: str, value: Any) -> float:
@@ -113,34 +114,24 @@ def windowing(window: Any, stride: Any, rate: Any) -> tuple[float | None, float 
     )
 
 
-def missing(value: Any) -> Missing:
-    """Validate `missing`."""
-    if value not in get_args(Missing):
-        raise refused("missing", " or ".join(f'"{each}"' for each in get_args(Missing)), value)
-    return cast(Missing, value)
-
-
-def gaps(value: Any) -> Any:
-    """Validate `gaps`."""
-    if value not in (None, "split"):
-        raise refused("gaps", '"split" or None', value)
+def one_of(argument: str, value: Any, offered: Iterable[Any]) -> Any:
+    """Validate a choice."""
+    if value not in offered:
+        raise refused(argument, f"one of {', '.join(map(str, offered))}", value)
     return value
 
 
-def rule(value: Any) -> Rule:
-    """Validate `interval_rule`."""
-    if value not in get_args(Rule)[:-1]:
-        raise refused("interval_rule", " or ".join(f'"{each}"' for each in get_args(Rule)[:-1]), value)
-    return cast(Rule, value)
+def of_windows(missing: Any, gaps: Any) -> dict[str, Any]:
+    """Validate `missing` and `gaps`, as fields of `Common`."""
+    return {"missing": one_of("missing", missing, get_args(Missing)), "gaps": one_of("gaps", gaps, (None, "split"))}
 
 
-def around(value: Any, chosen: Rule, window: float | None) -> Rule:
-    """Validate `window_around`, which needs `window_seconds`, and return the rule."""
-    if value not in (None, "beat"):
-        raise refused("window_around", '"beat" or None', value)
-    if value and window is None:
+def rule(value: Any, around: Any = None, window: float | None = None) -> Rule:
+    """Validate `interval_rule` and `window_around`, which needs `window_seconds`, and return the rule."""
+    if one_of("window_around", around, (None, "beat")) and window is None:
         raise UsageError("window_seconds: expected the duration of the frames around each beat")
-    return "beat" if value else chosen
+    chosen: Rule = one_of("interval_rule", value, get_args(Rule)[:-1])
+    return "beat" if around else chosen
 
 
 def units(value: Any) -> str:
@@ -379,11 +370,7 @@ def _named(argument: str, value: Any, reserved: Sequence[str] = _RESERVED) -> Ma
 
 def parts(value: Any, count: int) -> list[int]:
     """Validate the given split of each recording."""
-    found = texts("split", value, count)
-    for each in found:
-        if each not in SPLITS:
-            raise refused("split", f"one of {', '.join(SPLITS)}", each)
-    return [SPLITS[each] for each in found]
+    return [SPLITS[one_of("split", each, SPLITS)] for each in texts("split", value, count)]
 
 
 def columns(

@@ -92,8 +92,7 @@ class Recordings:
             self.columns.labels is not None and self.columns.labels.ndim == 2,
             np.int16 if narrow else np.float32,
             *windowing,
-            missing=checks.missing(missing),
-            gaps=checks.gaps(gaps),
+            **checks.of_windows(missing, gaps),
         )
         self._files: Sequence[Source] = ()
         self._arrays, self._rate, self._gain = arrays, rate, factor
@@ -124,7 +123,7 @@ class Recordings:
         if len(columns):
             checks.together(common.classes, columns)
         made = cls.__new__(cls)
-        made.common = replace(common, missing=checks.missing(missing), gaps=checks.gaps(gaps), rule=rule)
+        made.common = replace(common, rule=rule, **checks.of_windows(missing, gaps))
         made.columns, made._files = columns, files
         return made
 
@@ -189,7 +188,7 @@ class Recordings:
 
         fields = Fields(label, name, patient, time, split, domains or {}, groups or {})
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
-        rule = checks.around(window_around, checks.rule(interval_rule), window_seconds)
+        rule = checks.rule(interval_rule, window_around, window_seconds)
         found = wfdb_files(folder, fields, table, classes, separator, channels, windowing, rule == "beat")
         return cls._of(missing, gaps, rule, *found)
 
@@ -353,10 +352,9 @@ class Recordings:
             fields = Fields(label or "", name, patient, time, split, domains or {}, groups or {}, start, end)
         rate = checks.positive("sampling_rate", sampling_rate) if read is None or sampling_rate is not None else None
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
-        if interval_unit not in ("seconds", "samples"):
-            raise checks.refused("interval_unit", '"seconds" or "samples"', interval_unit)
+        checks.one_of("interval_unit", interval_unit, ("seconds", "samples"))
         return cls._of(
-            missing, gaps, checks.around(window_around, checks.rule(interval_rule), window_seconds),
+            missing, gaps, checks.rule(interval_rule, window_around, window_seconds),
             *signal_files(
                 folder, pattern, fields, table, classes, separator, channels, rate,
                 None if read is not None and units is None else checks.units(units), gain, windowing, skip_lines,

@@ -23,7 +23,7 @@ from clops_sweep.data.splits.by_time import split_by_time
 from clops_sweep.data.splits.dealing import fold_split, validation_share
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.data.splits.split_program import balanced_split
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.errors import UsageError, prefixed, shown
 from clops_sweep.regular_files import open_regular
 
 _SOLVED: dict[tuple[str, int], NDArray[np.int8]] = {}
@@ -97,10 +97,8 @@ def within(prepared: PreparedSet, split: NDArray[np.int8], split_within: str) ->
     if manifest.frame_seconds is None:
         raise UsageError(f"dataset {manifest.name!r}: the duration of its frames is unknown; {remedy(prepared.folder)}")
     positions = table.patients, manifest.patient_names, table.recordings, table.start, table.times
-    try:
+    with prefixed(f"dataset {manifest.name!r}"):
         found = split_by_time(split, *positions, manifest.frame_seconds)
-    except UsageError as error:
-        raise UsageError(f"dataset {manifest.name!r}: {error}") from None
     found.flags.writeable = False
     return found
 

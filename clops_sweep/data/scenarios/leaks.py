@@ -20,6 +20,12 @@ from clops_sweep.errors import UsageError, shown
 _PARTS: Final = ("train", "validation", "test")
 """Names of the splits in tasks, in the order of `SPLIT_NAMES`."""
 
+CHALLENGES: Final = {
+    "cinc2020": ("physionet2020", "ptbxl"),
+    "cinc2021": ("cinc2020", "physionet2020", "ptbxl", "chapman"),
+}
+"""The data sets that a challenge of Computing in Cardiology gave for training, of those that are known here."""
+
 _ROUNDING: Final = 1e-9
 """Tolerance of starts in seconds, as a share of a window: far less than a sample."""
 
@@ -40,6 +46,16 @@ class Seen:
     people: frozenset[str] = frozenset()
     signals: tuple[tuple[str, NDArray[np.uint64]], ...] = ()
     datasets: frozenset[str] = frozenset()
+
+    @classmethod
+    def of_names(cls, names: Sequence[str]) -> Seen:
+        """Return what names of data sets stand for: "ptbxl", "mitbih:100,101" (people of it), or "cinc2021"."""
+        listed = [name.partition(":") for name in names]
+        people = {person_hash(name, it.strip()) for name, _, people in listed for it in people.split(",")}
+        whole = [name for name, several, _ in listed if not several or name not in DATASETS]
+        return cls(
+            frozenset(people), datasets=frozenset({*whole, *(it for name in whole for it in CHALLENGES.get(name, ()))})
+        )
 
     @classmethod
     def of(cls, scenario: Scenario, frames: FrameSet, parts: Collection[str] = _PARTS) -> Seen:

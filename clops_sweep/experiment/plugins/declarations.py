@@ -46,6 +46,7 @@ class EncoderInput:
         normalize: required normalisation of frames.
         unit: unit of signals that are not normalised.
         filters: filters of the frames, before anything else.
+        normalizes: normalisation of each adapted frame and channel, before zeros are appended.
     """
 
     channels: int | tuple[str, ...] | None
@@ -55,6 +56,7 @@ class EncoderInput:
     normalize: str | None = None
     unit: str | None = None
     filters: Filters | None = None
+    normalizes: str | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class DeclaredEncoder:
         takes: the signals that it takes.
         weights: path of its weights, if any.
         folder: folder of the declaring file, where relative paths are also searched.
-        trained_on: data sets whose people it has seen.
+        trained_on: data sets, or people of them, that it has seen.
         fit: whether it is fitted to training frames of each split.
     """
 

@@ -28,7 +28,7 @@ from typing import Any, get_args
 from clops_sweep.data.catalog import Normalization
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.source_code import source_file
-from clops_sweep.errors import UsageError, listed, shown
+from clops_sweep.errors import UsageError, listed, prefixed, shown
 from clops_sweep.experiment.metrics import PAPER, headline_of
 from clops_sweep.experiment.plugins.declarations import (
     AdaptRule,
@@ -279,8 +279,9 @@ def encoder(
         adapt: allowed adaptations of other frames. "resample": to its sampling rate (Fourier method). "pad": zeros at
             the end. "crop": at the end. "repeat": a single channel is repeated for all. "select": channels are selected
             by name.
-        normalize: required value of that config field; None for any.
-        trained_on: data sets whose people it has seen. A run on one of them is refused.
+        normalize: minmax or zscore of each adapted frame and channel; the config's `normalize` is then "none".
+        trained_on: data sets whose people it has seen, such as "ptbxl", people of one, such as "mitbih:100,101", or a
+            challenge, such as "cinc2021". Runs that evaluate these people are refused.
         bandpass: filter of each frame, as in `@dataset`.
         notch: see there, as `scale` and `clip`.
         scale: unit that frames are converted to.
@@ -298,8 +299,10 @@ def encoder(
         FloatOption(None, gt=0, le=1e9).stored(f"{what}: sampling_rate", sampling_rate),
         IntOption(None, ge=1, le=2**26).stored(f"{what}: samples", samples),
         frozenset(_names(what, "adapt", adapt, get_args(AdaptRule))),
-        None if normalize is None else _names(what, "normalize", [normalize], get_args(Normalization))[0],
         filters=_filters(what, bandpass, notch, scale, clip),
+        normalizes=None
+        if normalize is None
+        else _names(what, "normalize", [normalize], get_args(Normalization)[1:])[0],
     )
     if not isinstance(weights, str | PathLike | None) or weights == "":
         raise UsageError(f"{what}: weights = {shown(weights)}: expected a path")
@@ -315,10 +318,8 @@ def encoder(
 
 
 def _filters(what: str, *given: Any) -> Filters | None:
-    try:
+    with prefixed(what):
         return Filters.given(*given)
-    except UsageError as problem:
-        raise UsageError(f"{what}: {problem}") from None
 
 
 def _check_encoder(name: str, member: Any, declaration: Declaration) -> None:

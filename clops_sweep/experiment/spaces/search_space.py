@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import UsageError, calling, nearest_or_all, one_line, several, shown
+from clops_sweep.errors import UsageError, calling, nearest_or_all, one_line, prefixed, several, shown
 from clops_sweep.experiment.config import SEED, RunConfig, any_combination, default_plugin, known_key, owners
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.metrics import MEASURES
@@ -238,10 +238,8 @@ class SearchSpace:
         )
         if self.where is not None:
             raise UsageError(f"{where}: where goes with axes; bound the distributions of a search instead")
-        try:
+        with prefixed(where):
             search.check(self.base)
-        except UsageError as error:
-            raise UsageError(f"{where}: {error}") from None
 
     def _check_tuned(self) -> None:
         """Check a search that chooses a configuration."""
@@ -529,10 +527,8 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
         return list(spaces), ()
     asked = [*(request.config for space in spaces for request in space.requests())]
     configs = {it.replace(seed=0) for it in (*asked, *(c for space in spaces for c in space.reported_at_bounds))}
-    try:
+    with prefixed(path):
         return list(spaces), check_claims(names["CLAIMS"], configs)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
 
 
 def names_in(path: Path) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.prepared.normalization import frame_statistics, normalized_gain_offset
 from clops_sweep.data.records import MOST_SAMPLES
-from clops_sweep.errors import UsageError, listed
+from clops_sweep.errors import UsageError, listed, prefixed
 from clops_sweep.experiment.plugins.declarations import EncoderInput
 
 
@@ -56,6 +57,7 @@ class Adapter:
         samples: final samples per channel, cropped or padded with zeros.
         filters: filters of the selected channels, before resampling.
         rate: sampling rate of the frames in Hz, for the filters.
+        normalize: normalisation of each frame and channel, before zeros are appended.
     """
 
     picked: tuple[int, ...]
@@ -63,6 +65,7 @@ class Adapter:
     samples: int
     filters: Filters | None = None
     rate: float = 0.0
+    normalize: str | None = None
 
     def __call__(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the signals."""
@@ -73,9 +76,12 @@ class Adapter:
             from scipy.signal import resample
 
             found = resample(found.astype(np.float64), self.resampled, axis=2).astype(np.float32)
-        if self.samples > self.resampled:
-            found = np.pad(found, ((0, 0), (0, 0), (0, self.samples - self.resampled)))
-        return np.ascontiguousarray(found[:, :, : self.samples], dtype=np.float32)
+        found = np.ascontiguousarray(found[:, :, : self.samples], dtype=np.float32)
+        if self.normalize is not None:
+            rows, ones = found.reshape(-1, found.shape[2]), np.ones(len(found) * len(self.picked), np.float32)
+            gain, offset = normalized_gain_offset(self.normalize, ones, 0 * ones, frame_statistics(rows))
+            found = (rows * gain[:, None] + offset[:, None]).reshape(found.shape)
+        return np.pad(found, ((0, 0), (0, 0), (0, max(0, self.samples - self.resampled))))
 
 
 def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
@@ -92,6 +98,10 @@ def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
     if takes.normalize is not None and takes.normalize != signals.normalize:
         otherwise = f"set normalize = {takes.normalize!r}"
         refuse(f"normalize = {signals.normalize!r}", f"normalize = {takes.normalize!r}", None, otherwise)
+    if takes.normalizes is not None and signals.normalize != "none":
+        refuse(
+            f"normalize = {signals.normalize!r}", "signals that it normalises itself", None, "set normalize = 'none'"
+        )
     if takes.unit is not None and takes.unit != signals.unit:
         refuse(f"the unit {signals.unit}", f"signals in {takes.unit}", None)
     picked = _picked(takes, signals)
@@ -107,13 +117,14 @@ def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
             )
         refuse(has, wants, rule, "set leads = 'all', or use another encoder" if several else "")
     length, rate = signals.samples, signals.sampling_rate
-    if takes.sampling_rate is not None:
-        if rate is None:
-            refuse("no known sampling rate", f"{takes.sampling_rate:g} Hz", None)
-        if abs(rate / takes.sampling_rate - 1) > 1e-6:
-            if "resample" not in takes.adapt:
-                refuse(f"{rate:g} Hz", f"{takes.sampling_rate:g} Hz", "resample")
-            length = max(1, round(length * takes.sampling_rate / rate))
+    if rate is None and (takes.sampling_rate or takes.filters):
+        refuse(
+            "no known sampling rate", f"{takes.sampling_rate:g} Hz" if takes.sampling_rate else "filtered frames", None
+        )
+    if rate is not None and takes.sampling_rate is not None and abs(rate / takes.sampling_rate - 1) > 1e-6:
+        if "resample" not in takes.adapt:
+            refuse(f"{rate:g} Hz", f"{takes.sampling_rate:g} Hz", "resample")
+        length = max(1, round(length * takes.sampling_rate / rate))
     samples = takes.samples or length
     if max(length, samples) * len(picked) > MOST_SAMPLES:
         has = f"{len(picked):,} x {max(length, samples):,} once adapted"
@@ -121,14 +132,9 @@ def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
     if length != samples and (rule := "pad" if length < samples else "crop") not in takes.adapt:
         after = " after resampling" if length != signals.samples else ""
         refuse(f"{length:,}{after}", f"{samples:,} samples", rule)
-    if takes.filters is None:
-        return Adapter(picked, length, samples)
-    if rate is None:
-        refuse("no known sampling rate", "filtered frames", None)
-    try:
-        return Adapter(picked, length, samples, takes.filters.of_unit(signals.unit), rate)
-    except UsageError as problem:
-        raise UsageError(f"encoder {encoder!r}: {problem}") from None
+    with prefixed(f"encoder {encoder!r}"):
+        filters = None if takes.filters is None else takes.filters.of_unit(signals.unit)
+        return Adapter(picked, length, samples, filters, rate or 0.0, takes.normalizes)
 
 
 def _picked(takes: EncoderInput, signals: Signals) -> tuple[int, ...] | None:

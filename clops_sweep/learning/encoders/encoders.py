@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.encoders import Computing
 from clops_sweep.data.files.folder import one_sentence
 from clops_sweep.data.files.hashes import file_sha256, hash_of
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.origins import ORIGINS, Origin
 from clops_sweep.data.prepared.freshness import state_of
-from clops_sweep.data.scenarios.leaks import Seen
-from clops_sweep.errors import UsageError
+from clops_sweep.data.scenarios.leaks import CHALLENGES, Seen
+from clops_sweep.errors import UsageError, listed
 from clops_sweep.experiment.plugins.declarations import DeclaredEncoder, EncoderInput
 from clops_sweep.experiment.plugins.registry import ENCODERS, NETWORKS, STORED_RUN
 from clops_sweep.learning.encoders.adapting import Adapter, Signals, adapter
@@ -99,7 +101,17 @@ class Encoders:
                 f"dataset {frames.name!r}: encoder {encoder!r} was trained on its people, so they cannot be evaluated; "
                 "expected another data set or encoder"
             )
-        adapter(encoder, found.takes, Signals.of(frames))
+        if unknown := sorted(found.seen.datasets - {*DATASETS, *CHALLENGES}):
+            warnings.warn(
+                f"encoder {encoder!r}: trained_on: unknown here are {listed(unknown)}, so no run is refused for their "
+                "people; declare these data sets, or correct their names",
+                stacklevel=2,
+            )
+        self.adapter(encoder, frames)
+
+    def adapter(self, encoder: str, frames: FrameSet) -> Adapter:
+        """Return what adapts some frames to an encoder; UsageError if they do not fit."""
+        return adapter(encoder, self._found(encoder).takes, Signals.of(frames))
 
     def compute(self, encoder: str, frames: FrameSet, *, adapted: bool = False) -> Computing:
         """Start to compute the features of all instances, or with `adapted` the signals that the encoder takes.
@@ -109,10 +121,7 @@ class Encoders:
         """
         from clops_sweep.learning.encoders.computing import adapting, computing
 
-        found = self._found(encoder)
-        fitting = adapter(encoder, found.takes, Signals.of(frames))
-        module = self._module(encoder, found, fitting, frames)
-        return (adapting if adapted else computing)(encoder, module, fitting, frames)
+        return (adapting if adapted else computing)(encoder, *self._fitting(encoder, frames), frames)
 
     def features(self, encoder: str, frames: FrameSet, instances: NDArray[np.int64]) -> NDArray[np.float32]:
         """Compute the features of a few instances, [m, *shape].
@@ -122,9 +131,7 @@ class Encoders:
         """
         from clops_sweep.learning.encoders.computing import features_of
 
-        found = self._found(encoder)
-        fitting = adapter(encoder, found.takes, Signals.of(frames))
-        return features_of(encoder, self._module(encoder, found, fitting, frames), fitting, frames, instances)
+        return features_of(encoder, *self._fitting(encoder, frames), frames, instances)
 
     def module(self, encoder: str) -> EncoderModule:
         """Return a function that creates the module in any process on a machine with the weights.
@@ -179,6 +186,10 @@ class Encoders:
         fitting = adapter(facts.encoder, found.takes, _signals(facts))
         return UsedEncoder(self._module(facts.encoder, found), fitting, (len(fitting.picked), fitting.samples))
 
+    def _fitting(self, encoder: str, frames: FrameSet) -> tuple[nn.Module, Adapter]:
+        fitting = self.adapter(encoder, frames)
+        return self._module(encoder, self._found(encoder), fitting, frames), fitting
+
     def _module(
         self, name: str, found: _Encoder, fitting: Adapter | None = None, frames: FrameSet | None = None
     ) -> nn.Module:
@@ -207,8 +218,9 @@ class Encoders:
             samples=takes.samples,
             adapt=sorted(takes.adapt),
             **({} if takes.filters is None else {"filters": repr(takes.filters)}),
+            **({} if takes.normalizes is None else {"normalize": takes.normalizes}),
         )
-        seen = Seen(datasets=frozenset(declared.trained_on))
+        seen = Seen.of_names(declared.trained_on)
         return _Encoder(takes, identity, ENCODERS[name], weights, seen, declared.fit)
 
     def _weights(self, name: str, declared: DeclaredEncoder) -> Path | None:
@@ -217,9 +229,8 @@ class Encoders:
             return None
         folders = [Path(it) for it in (self._data_root, declared.folder) if it]
         places = list(dict.fromkeys(folder / declared.weights for folder in folders))
-        for place in dict.fromkeys(places):
-            if place.is_file():
-                return place
+        if there := [place for place in places if place.is_file()]:
+            return there[0]
         looked = " or ".join(map(str, places))
         raise UsageError(f"encoder {name!r}: weights {declared.weights}: there is no such file; looked for {looked}")
 
@@ -264,14 +275,14 @@ class Encoders:
                 samples=adapter(facts.encoder, below, _signals(facts)).samples,
                 adapt=_OF_RUNS | below.adapt,
                 filters=below.filters,
+                normalizes=below.normalizes,
             )
         identity = hash_of(model=hashlib.sha256(content).hexdigest(), network=origin.code or origin.sha256)
         return _Encoder(takes, identity, make, seen=seen)
 
 
 def _signals(facts: ModelFacts) -> Signals:
-    rate = facts.sampling_rate
-    return Signals(facts.dataset, facts.channels, facts.samples, rate, facts.normalize, facts.unit)
+    return Signals(facts.dataset, facts.channels, facts.samples, facts.sampling_rate, facts.normalize, facts.unit)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from clops_sweep.errors import UsageError, reason, user_code
+from clops_sweep.errors import UsageError, prefixed, reason, user_code
 from clops_sweep.experiment.config import REPLACED
 from clops_sweep.learning import streams
 from clops_sweep.learning.global_streams import GlobalStreams
@@ -75,10 +75,8 @@ def made(
             if isinstance(module, nn.Module):
                 module = _with_other_head(name, module, shape, outputs, options)
         if encoder is not None and tuned is not None:
-            try:
+            with prefixed(f"encoder {tuned.name!r}"):
                 encoder = lora(encoder, tuned.rank)
-            except UsageError as error:
-                raise UsageError(f"encoder {tuned.name!r}: {error}") from None
     if not isinstance(module, nn.Module):
         raise UsageError(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
     if "norm" in options:

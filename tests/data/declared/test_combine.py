@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +10,11 @@ import pytest
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
-from tests.data.declared_files import declare, forget, waves, write_wfdb
+from tests.data.declared_files import declare, waves, write_wfdb
 
 X = waves(12, 2, 400, seed=9)
 A = "Recordings(x[:6], 100, ('I', 'II'), 'mV', [0, 1] * 3, ('N', 'AFIB'), ['p', 'q', 'r', 's', 't', 'u'])"
 B = "Recordings.from_wfdb(root / 'w', '#Dx', patient='#Who', resample_to=None)"
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    forget()
-    yield
-    forget()
 
 
 def _frames(tmp_path: Path, a: str = A, b: str = B, more: str = ", classes=MAP") -> FrameSet:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +35,6 @@ def wearable(data_root):
 
 SPACE = None
 """
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    forget()
-    yield
-    forget()
 
 
 @pytest.fixture

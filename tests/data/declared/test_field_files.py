@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,9 @@ from clops_sweep.cli.data import data
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
-from tests.data.declared_files import declare, forget, waves, write_wfdb
+from tests.data.declared_files import declare, waves, write_wfdb
 
 X = np.round(waves(12, 2, 160), 3).astype(float)
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    forget()
-    yield
-    forget()
 
 
 def _frames(tmp_path: Path, call: str, **options: Any) -> FrameSet:

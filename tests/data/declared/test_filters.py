@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +12,11 @@ from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
-from tests.data.declared_files import declare, forget, waves
+from tests.data.declared_files import declare, waves
 
 X = waves(12, 2, 3000, seed=5)
 BAND = butter(4, (0.5, 40), "band", fs=250, output="sos")
 NOTCH = tf2sos(*iirnotch(50, 30, fs=250))
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    forget()
-    yield
-    forget()
 
 
 def _frames(tmp_path: Path, fields: str = "", more: str = "") -> FrameSet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from clops_sweep import Recordings
 from clops_sweep.data.declared.recording_checks import identifier
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
-from tests.data.declared_files import declare, forget, waves, write_wfdb
+from tests.data.declared_files import declare, waves, write_wfdb
 
 NUMBERS = [7, 12, 7, 12, 30, 30, 7, 1001, 12, 5, 1001, 5]
 SHAPES: dict[str, Callable[[list[int]], Any]] = {
@@ -38,13 +38,6 @@ SHAPES: dict[str, Callable[[list[int]], Any]] = {
     "categorical text": lambda it: pd.Series([str(each) for each in it], dtype="category"),
     "strings": lambda it: pd.Series([str(each) for each in it], dtype="string"),
 }
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    forget()
-    yield
-    forget()
 
 
 def _recordings(**changed: Any) -> Recordings:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import edfio
 import h5py
 import numpy as np
+import pydicom
 import pyedflib
 import pytest
+from pydicom.data import get_testdata_file
 from scipy.io import savemat
 from scipy.signal import resample_poly
 
-from clops_sweep import from_edf, from_mat
+from clops_sweep import from_ecg, from_edf, from_mat, from_npz
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
-from tests.data.declared_files import declare, forget, waves
+from tests.data.declared_files import declare, waves
 
 SHIPPED = sorted((Path(pyedflib.__file__).parent / "tests" / "data").glob("*.?df"))
 X = waves(20, 2, 400, seed=3)
@@ -33,13 +35,6 @@ def text_file(path):
 def own(data_root):
     return Recordings.from_folder(data_root / "files", "*.txt", read=text_file, classes=("a", "b"){more})
 """
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    forget()
-    yield
-    forget()
 
 
 @pytest.fixture
@@ -117,6 +112,11 @@ def test_a_table_describes_the_files(texts: Path) -> None:
         ('channels=("I", "II")', 'channels=("I", "II") if number < 5 else ("I", "V1")', "r05.txt: has no channel II"),
         ("sampling_rate=100", "sampling_rate=100 + number", "r01.txt: sampling_rate: 101 where the first has 100"),
         ("return Recording(signal", "return Recording(signal[None]", "r00.txt: signal: has 1 channels; expected 2"),
+        ("return Recording(signal", "return Recording(signal.T", "has 400 channels; expected 2, .*; transpose it"),
+        ("return Recording(signal", "return Recording(None", "signal: expected samples .channels, samples., not None"),
+        ("return Recording(signal", "return Recording(7.0", "signal: expected samples .channels, samples., not 7.0"),
+        ("return Recording(signal", "return Recording([]", r"signal: expected samples .channels, samples., not \[\]"),
+        ('"ab"[number % 2]', "None", "r00.txt: label: is missing; expected one, or intervals"),
         (
             "    return Recording(",
             "    return 7 if number else Recording(",
@@ -281,6 +281,27 @@ def test_matlab_files_of_version_7_3(tmp_path: Path) -> None:
     with path.open("r+b") as binary:
         binary.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
     np.testing.assert_array_equal(from_mat(path).signal, X[0])
+
+
+def test_a_dicom_file_of_an_electrocardiograph() -> None:
+    path = get_testdata_file("waveform_ecg.dcm")
+    found, file = from_ecg(path), pydicom.dcmread(path)
+    np.testing.assert_allclose(found.signal, file.waveform_array(0).T / 1000, atol=1e-12)
+    assert (found.patient, set(found.sampling_rate)) == (file.PatientID, {1000})
+    assert found.channels == ["I", "II", "III", "aVR", "aVL", "aVF", *(f"V{number}" for number in range(1, 7))]
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "sentence"),
+    [
+        (from_edf, b"1" + SHIPPED[1].read_bytes()[1:], r"x: not a readable EDF file: it begins with b'1       '"),
+        (from_npz, b"hello", r"x: not a readable NPZ file \(it is not a ZIP archive\)"),
+    ],
+)
+def test_files_of_another_format(read: Callable[[Path], object], content: bytes, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(UsageError, match=sentence):
+        read(tmp_path / "x")
 
 
 @pytest.mark.parametrize("unit", ["seconds", "samples"])

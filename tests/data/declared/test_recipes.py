@@ -1,10 +1,11 @@
-"""The walks of docs/own_data.md, from a folder of files of a format to a report."""
+"""The walks of docs/own_data.md and docs/data, from a folder of files of a format to a report."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import edfio
@@ -12,20 +13,15 @@ import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.signal import resample
 
 from clops_sweep.cli.commands import command
-from tests.data.declared_files import forget
+from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.experiment.spaces.selection import load_plugins
 
-DOCUMENT = (Path(__file__).parents[3] / "docs" / "own_data.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)```", DOCUMENT, re.MULTILINE | re.DOTALL)
+DOCS = Path(__file__).parents[3] / "docs"
+BLOCKS = re.findall(r"^```python\n(.*?)```", (DOCS / "own_data.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
 STAGES = ("Sleep stage W", "Sleep stage 2", "Sleep stage 3", "Sleep stage R")
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    forget()
-    yield
-    forget()
 
 
 def _recipe(word: str) -> str:
@@ -70,6 +66,37 @@ def _code15(root: Path) -> None:
     (folder / "exams.csv").write_text("\n".join(rows))
 
 
+def _wesad(root: Path) -> None:
+    """Write text of the chest belt and protocols of four people as WESAD has them, and pickles, which stay closed."""
+    stream = np.random.default_rng(2)
+    for person in ("S2", "S3", "S4", "S5"):
+        folder = root / "WESAD" / person
+        folder.mkdir(parents=True)
+        counts = stream.integers(0, 2**16, (60 * 700, 10))
+        comments = ["# OpenSignals Text File Format", '# {"respiban": {"sampling rate": 700}}', "# EndOfHeader"]
+        rows = ["\t".join(map(str, row)) + "\t" for row in counts.tolist()]
+        (folder / f"{person}_respiban.txt").write_text("\n".join([*comments, *rows]) + "\n")
+        (folder / f"{person}_quest.csv").write_text(
+            f"# Subj;{person};;;;;;\n# ORDER;Base;TSST;Medi 1;Fun;Medi 2;sRead;\n"
+            "# START;0.00;0.1;0.2;0.3;0.4;0.55;\n# END;0.1;0.2;0.3;0.4;0.5;1;\n;;;;;;;\n# PANAS;1;3;2;1;2;4;\n"
+        )
+        (folder / f"{person}.pkl").write_bytes(b"cos\nabort\n(tR.")
+
+
+def _e4(root: Path) -> None:
+    """Write sessions of twelve people as they are downloaded, and their table."""
+    (root / "e4").mkdir()
+    rows, stream = ["file,condition,person"], np.random.default_rng(3)
+    for number in range(24):
+        rows.append(f"s{number}.zip,{('rest', 'stress')[number % 2]},p{number // 2}")
+        with zipfile.ZipFile(root / "e4" / f"s{number}.zip", "w") as file:
+            for sensor, rate, columns in (("BVP", 64, 1), ("EDA", 4, 1), ("TEMP", 4, 1), ("ACC", 32, 3)):
+                lines = [[1_544_027_337] * columns, [rate] * columns, *stream.normal(size=(30 * rate, columns))]
+                text = "".join(", ".join(f"{value:.6f}" for value in line) + "\n" for line in lines)
+                file.writestr(f"{sensor}.csv", text)
+    (root / "e4" / "sessions.csv").write_text("\n".join(rows))
+
+
 @pytest.mark.parametrize(("word", "write"), [("Hypnogram", _sleep), ("from_hdf5", _code15)])
 def test_a_walk_leads_to_a_report(
     word: str, write: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -83,3 +110,20 @@ def test_a_walk_leads_to_a_report(
     assert done.exit_code == 0, done.output
     assert "report" in done.output.lower()
     assert list(tmp_path.rglob("*.html"))
+
+
+def test_the_files_for_wearables_prepare_what_these_devices_write(tmp_path: Path) -> None:
+    _wesad(tmp_path)
+    _e4(tmp_path)
+    for name in ("wesad", "e4"):
+        load_plugins(DOCS / "data" / f"{name}.py")
+        prepare(name, prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1)
+    chest, wrist = (open_frames(name, prepared_root=tmp_path / "prepared", leads="all") for name in ("wesad", "e4"))
+    assert chest.labels.tolist() == [0, 1, 3, 2, 3] * 4
+    counts = np.loadtxt(tmp_path / "WESAD" / "S2" / "S2_respiban.txt")[7000:14000, [2, 9]].T  # stress is the second
+    expected = resample((counts / 2**16 - 0.5) * [[3], [100]], 1000, axis=1)
+    np.testing.assert_allclose(chest.signal(np.array([1]))[0], expected, atol=1e-3)
+    with zipfile.ZipFile(tmp_path / "e4" / "s0.zip") as file:
+        pulse = np.loadtxt(file.open("BVP.csv"), skiprows=2)[:640]
+    np.testing.assert_allclose(wrist.signal(np.array([0]))[0][0], pulse, atol=1e-6)
+    assert (len(wrist), wrist.labels[:6].tolist(), len(wrist.patient_names)) == (72, [0, 0, 0, 1, 1, 1], 12)

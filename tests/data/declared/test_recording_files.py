@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +12,7 @@ from clops_sweep.data.files.wfdb_records import load_wfdb
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
-from tests.data.declared_files import declare, forget, waves, write_notes, write_wfdb
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    forget()
-    yield
-    forget()
+from tests.data.declared_files import declare, waves, write_notes, write_wfdb
 
 
 def _frames(tmp_path: Path, call: str, name: str = "own", root: Path | None = None) -> FrameSet:

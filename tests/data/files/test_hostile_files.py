@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -12,14 +11,7 @@ import pytest
 from clops_sweep import Recordings
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.errors import UsageError
-from tests.data.declared_files import declare, forget, waves
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    forget()
-    yield
-    forget()
+from tests.data.declared_files import declare, waves
 
 
 @pytest.fixture

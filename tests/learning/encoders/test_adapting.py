@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.signal import resample
 
+from clops_sweep.data.files.filters import Filters
 from clops_sweep.experiment.plugins.declarations import EncoderInput
 from clops_sweep.learning.encoders.adapting import Signals, adapter
 
@@ -42,6 +44,16 @@ def test_frames_are_padded_and_cropped_at_the_end() -> None:
     both = adapter("e", taking("resample", "pad", sampling_rate=50, samples=600), signals())(x)
     assert both.shape == (1, 3, 600)
     assert not both[:, :, 500:].any()
+
+
+def test_frames_are_filtered_resampled_and_cropped_before_they_are_normalised_and_padded() -> None:
+    x, filters = 5 + 3 * waves(100), Filters.given((0.5, 20), None, None, None)
+    takes = taking("resample", "pad", sampling_rate=50, samples=600, filters=filters, normalizes="zscore")
+    found = adapter("e", takes, signals())(x)[0]
+    assert filters is not None
+    expected = resample(filters(x, 100.0)[0], 500, axis=1)
+    expected = (expected - expected.mean(1, keepdims=True)) / expected.std(1, keepdims=True)
+    np.testing.assert_allclose(found, np.pad(expected, ((0, 0), (0, 100))), atol=1e-5)
 
 
 def test_channels_are_selected_by_name_and_one_is_repeated() -> None:

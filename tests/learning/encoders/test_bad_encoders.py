@@ -57,6 +57,9 @@ def test_data_that_do_not_fit_are_refused(place: Place) -> None:
     place.declare(FILE.replace("samples=128)", 'samples=128, trained_on=["small"])'))
     assert "dataset 'small': encoder 'plain' was trained on its people" in refused(place)
     assert place.frames(config("plain", dataset="other")).encoded is not None
+    place.declare(FILE.replace("samples=128)", 'samples=128, trained_on=["ptblx", "nowhere:7"])'))
+    with pytest.warns(UserWarning, match="'plain': trained_on: unknown here are nowhere, ptblx, so no run is refused"):
+        place.frames(config("plain"))
 
 
 def test_declarations_are_checked() -> None:

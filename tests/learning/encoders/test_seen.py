@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from clops_sweep import ContinualRun, UsageError
+from clops_sweep.data.scenarios.leaks import Seen
+from clops_sweep.learning.encoders.encoders import Encoders
 from clops_sweep.learning.models.model_facts import facts_in
 from clops_sweep.learning.models.trained_model import model_bytes, model_from
 from tests.learning.encoders.place import FILE, Place, config
@@ -66,3 +71,31 @@ def test_data_sets_that_a_declared_encoder_was_trained_on_are_known_to_the_last(
     for encoder in ("plain", f"run:{first}", f"run:{second}"):
         with pytest.raises(UsageError, match=f"dataset '{dataset}': encoder '{encoder}' was trained on its people"):
             others.frames(config(encoder, dataset=dataset))
+
+
+def test_people_of_a_data_set_and_challenges(others: Place) -> None:
+    names = others.frames(config(None)).patient_names
+    others.declare(FILE.replace("samples=128)", f'samples=128, trained_on=["small:{names[0]}, {names[5]}"])') + OTHERS)
+    frames = others.frames(config("plain"))
+    assert frames.encoded is not None
+    assert {frames.patient_names[code] for code in frames.patients[frames.encoded.seen]} == {names[0], names[5]}
+    assert Seen.of_names(["cinc2021"]).has_dataset("chapman")
+    assert not Seen.of_names(["mitbih:100"]).has_dataset("mitbih_beats")
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of torch.onnx about its own code
+def test_an_encoder_in_an_onnx_file(place: Place) -> None:
+    pytest.importorskip("onnxruntime", reason="needs clops-sweep[onnx]")
+    module, frames = (
+        nn.Sequential(nn.Conv1d(2, 3, 9, stride=4), nn.Tanh(), nn.Flatten()).eval(),
+        place.frames(config(None)),
+    )
+    batch = {0: torch.export.Dim("batch")}
+    torch.onnx.export(module, (torch.zeros(2, 2, 128),), place.folder / "e.onnx", dynamo=True, dynamic_shapes=(batch,))
+    place.declare(
+        FILE.replace('"plain.pth"', '"e.onnx"').replace("    module = Net(2)\n", "    return OnnxEncoder(weights)\n", 1)
+        .replace("import Recordings,", "import OnnxEncoder, Recordings,")
+    )  # fmt: skip
+    found = Encoders(place.store.models.read).features("plain", frames, np.arange(5))
+    with torch.no_grad():
+        np.testing.assert_allclose(found, module(torch.from_numpy(frames.signal(np.arange(5)))), atol=1e-5)

@@ -70,7 +70,7 @@ def _rows_of(file: Path, signals: str, ids: str | None, channels: int) -> tuple[
         with h5py.File(file) as opened_file:
 
             def get(name: str) -> Any:
-                if name not in opened_file:
+                if not hasattr(opened_file.get(name), "shape"):
                     raise UsageError(
                         f"{shorten(file)}: has no dataset {shown(name)}; it has {shorten(', '.join(opened_file))}"
                     )

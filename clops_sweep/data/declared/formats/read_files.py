@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -22,7 +21,7 @@ from clops_sweep.data.declared.portions import Columns, InMemory, stored_as
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.records import Common, Frames, Source
-from clops_sweep.errors import UsageError, one_line, shown, user_code
+from clops_sweep.errors import UsageError, one_line, prefixed, shown, user_code
 
 
 class Shipped:
@@ -113,23 +112,19 @@ class ReadFile(Source):
         return found, labels.left_out
 
 
-@contextmanager
-def prefixed(where: str) -> Iterator[None]:
-    """Begin errors in the block with a place."""
-    try:
-        yield
-    except UsageError as problem:
-        said = str(problem)
-        raise UsageError(said if said.startswith(where) else f"{where}: {said}") from None
-
-
 def with_channels(recording: Recording, wanted: Sequence[str | int], units: Sequence[str]) -> Recording:
     """Return a recording with only the wanted channels, in the given units."""
-    signal = recording.signal if np.ndim(recording.signal[0]) else [recording.signal]
+    try:
+        signal = recording.signal if np.ndim(recording.signal[0]) else [recording.signal]
+    except (TypeError, LookupError):
+        raise checks.refused("signal", "samples [channels, samples]", recording.signal) from None
     count = len(signal)
     named = wanted if recording.channels is None else checks.names("channels", recording.channels)
     if len(named) != count:
-        raise UsageError(f"signal: has {count} channels; expected {len(named)}, as there are in channels")
+        raise UsageError(
+            f"signal: has {count} channels; expected {len(named)}, as there are in channels"
+            + checks.transposed(signal, len(named))
+        )
     places = list(range(count)) if recording.channels is None else positions("", [str(each) for each in named], wanted)
     several = isinstance(recording.units, Sequence) and not isinstance(recording.units, str)
     given: list[Any] = list(recording.units) if several else [recording.units] * count

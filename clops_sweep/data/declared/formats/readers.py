@@ -78,6 +78,8 @@ def _edf(path: Path) -> Any:
     with open_regular(path) as binary:
         start, size = binary.read(256), path.stat().st_size
     is_bdf, promised = start[:1] == b"\xff", start[236:244].strip()
+    if start[:8] not in (b"0       ", b"\xffBIOSEMI"):
+        raise UsageError(f"{shorten(path)}: not a readable EDF file: it begins with {shown(start[:8])}")
     file = opened(path, "EDF file", "edfio", "edf", lambda edfio: (edfio.read_bdf if is_bdf else edfio.read_edf)(path))
     if not opened(path, "EDF file", "edfio", "edf", lambda _: file.is_continuous):
         raise UsageError(f"{shorten(path)}: is interrupted (EDF+D); write each piece as an EDF file")
@@ -124,7 +126,8 @@ def from_mat(path: str | PathLike[str], signal: str = "val", **fields: Any) -> R
 
     def read(scipy: Any) -> Any:
         try:
-            return scipy.loadmat(path, simplify_cells=True)
+            with open_regular(path) as binary:
+                return scipy.loadmat(binary, simplify_cells=True)
         except NotImplementedError:
             return opened(path, "MAT file", "pymatreader", "mat", lambda library: library.read_mat(str(path)))
 
@@ -136,8 +139,12 @@ def from_npz(path: str | PathLike[str], signal: str = "signal", **fields: Any) -
     path = Path(path)
 
     def read(numpy: Any) -> dict[str, Any]:
-        with open_regular(path) as binary, numpy.load(binary, allow_pickle=False) as file:
-            return dict(file)
+        with open_regular(path) as binary:
+            if binary.read(2) != b"PK":
+                raise ValueError("it is not a ZIP archive")
+            binary.seek(0)
+            with numpy.load(binary, allow_pickle=False) as file:
+                return dict(file)
 
     return _of_variables(path, opened(path, "NPZ file", "numpy", "", read), signal, fields)
 
