@@ -35,7 +35,7 @@ from clops_sweep.data.catalog import (
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_all, shown
 from clops_sweep.experiment.html_table import html_table
-from clops_sweep.experiment.identity import effective, identity_of, without_effect
+from clops_sweep.experiment.identity import effective, identity_of, in_effect, without_effect
 from clops_sweep.experiment.plugins.declarations import IN_PLACE_OF
 from clops_sweep.experiment.plugins.options import LARGEST, OPTIONS, FloatOption, IntOption, PluginOption
 from clops_sweep.experiment.plugins.registry import (
@@ -271,15 +271,15 @@ class RunConfig(BaseModel):
     @property
     def changed(self) -> dict[str, Any]:
         """The given fields and options that differ from their defaults."""
-        fields = type(self).model_fields
+        given = [name for name in (*type(self).model_fields, *OPTIONS) if name in self.model_fields_set]
+        return {name: value for name in given if (value := getattr(self, name)) != self.default_of(name)}
 
-        def default(name: str) -> Any:
-            if name in fields:
-                return fields[name].get_default(call_default_factory=True, validated_data=self.__dict__)
+    def default_of(self, name: str) -> Any:
+        """Return the default of a field or option, which may depend on the other fields."""
+        field = type(self).model_fields.get(name)
+        if field is None:
             return self._default(name)
-
-        given = [name for name in (*fields, *OPTIONS) if name in self.model_fields_set]
-        return {name: value for name in given if (value := getattr(self, name)) != default(name)}
+        return field.get_default(call_default_factory=True, validated_data=self.__dict__)
 
     def __hash__(self) -> int:
         """Equal for equal configs."""
@@ -535,6 +535,8 @@ class RunConfig(BaseModel):
         idle = self.model_fields_set & without_effect(self.__dict__)
         if idle:  # as if they had not been given
             return self.of({name: value for name, value in self.explicit.items() if name not in idle}).identity
+        if instead := in_effect(self.__dict__, self.options):
+            return self.replace(**instead).identity
         fields = self.model_dump(mode="json", exclude=set(self.options))
         return identity_of(fields, self.options)
 

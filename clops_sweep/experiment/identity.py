@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from clops_sweep.experiment.plugins.options import OF_SCENARIOS, PluginOption
-from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STRATEGIES, USERS
+from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, PluginOption
+from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STORAGE_FUNCTIONS, STRATEGIES, USERS
 
 LEFT_OUT: Mapping[str, Any] = {
     **{"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "norm": "batch", "head": "linear"},
@@ -70,6 +70,33 @@ def without_effect(fields: Mapping[str, Any]) -> set[str]:
         if "projection_size" in declared.options:  # which is drawn with the initial weights
             found -= {"weight_seed"}
     return found
+
+
+def in_effect(fields: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values to use instead of those that change no number of a built-in strategy.
+
+    An instance is visited `passes` times in a task, and no later acquisition or end of patience can happen. After a
+    single pass beta has taken one step from 1, where its penalty has no gradient, and the built-in s, an area, is 0.
+    No more instances are drawn than a memory of `memory_size` holds.
+    """
+    strategy, online = fields["strategy"], fields["stream"] == "online"
+    if strategy in STRATEGIES.added:
+        return {}
+    passes = fields["steps_per_batch" if online else "epochs_per_task"]
+    found = {"acquire_every": passes} if options.get("acquire_every", 0) > passes else {}
+    patience = fields["early_stopping"]
+    if patience is not None and strategy != "multitask" and 1 < passes <= patience:
+        found["early_stopping"] = passes - 1
+    if passes == 1 and not STORAGE_FUNCTIONS.added.keys() & {options.get("storage_function")}:
+        found |= {name: OPTIONS[name].default for name in ("beta_penalty", "storage_function") if name in options}
+        found |= {name: "top" for name in ("storage_order", "er_storage_order") if options.get(name) == "bottom"}
+    if size := options.get("memory_size"):
+        for name in {"agem_batch_size", "aser_candidates"} & options.keys():
+            found |= {name: max(size, OPTIONS[name].default)} if options[name] >= size else {}
+        size, batch = min(size, options.get("aser_candidates", size)), fields["batch_size"]
+        if round(options.get("replay_ratio", 0) * batch) >= size:
+            found["replay_ratio"] = 1.0 if batch >= size else size / batch
+    return {name: value for name, value in found.items() if value != options.get(name, fields.get(name))}
 
 
 def unused_by_stream(stream: str) -> tuple[str, ...]:

@@ -19,9 +19,10 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     """Return the tasks of a config's scenario on its frames, in its task order.
 
     Raises:
-        UsageError: data and scenario do not fit (see `build_scenario`), `first_tasks` exceeds the number of tasks, the
-            strategy does not support the scenario's outputs or its `head`, `memory_size` exceeds all training
-            instances, `curves="test"` despite a validation set, or `early_stopping` without one.
+        UsageError: data and scenario do not fit (see `build_scenario`), `first_tasks` is not below the number of tasks,
+            the strategy does not support the scenario's outputs or its `head`, `memory_size` exceeds all training
+            instances, an option of `LIMITED` exceeds what the memory holds, `curves="test"` despite a validation set,
+            or `early_stopping` without one.
     """
     from clops_sweep.data.scenarios import build_scenario
 
@@ -38,10 +39,10 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
         **options,
     )
     if config.first_tasks is not None:
-        if config.first_tasks > len(scenario.tasks):
+        if config.first_tasks >= len(scenario.tasks):
             raise UsageError(
                 f"first_tasks = {config.first_tasks}: {config.scenario} of {config.dataset} has "
-                f"{several(len(scenario.tasks), 'task')}; expected no more"
+                f"{several(len(scenario.tasks), 'task')}; expected fewer, or leave it out to train on all"
             )
         scenario = replace(scenario, tasks=scenario.tasks[: config.first_tasks])
     declared = STRATEGIES.declaration(config.strategy)
@@ -58,7 +59,7 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
                 f"{what} needs one output a class, as class_il_union has, and {config.scenario!r} on "
                 f"{config.dataset!r} has {has}"
             )
-    capacity_of(config, training_instances(scenario))
+    _check_limits(config, scenario)
     if config.curves is not None and len(scenario.tasks[0].validation.rows):
         raise UsageError(
             f"curves = {config.curves!r}: dataset {config.dataset!r} has a validation set, and curves are of that; "
@@ -71,6 +72,31 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
             f"early_stopping = {config.early_stopping}: {of} has no validation set, whose loss it watches; leave it out"
         )
     return scenario
+
+
+LIMITED = ("memory_size", "memory_fraction", "agem_batch_size", "aser_candidates", "aser_neighbours", "aser_per_class")
+"""Options that are checked against the size of a memory, and those that it depends on."""
+
+
+def _check_limits(config: RunConfig, scenario: Scenario) -> None:
+    """Raise UsageError for a value above what is used: it would be another run with the same numbers.
+
+    Defaults may be larger. Of a memory with `memory_size`, `in_effect` knows some of the limits.
+    """
+    memory = capacity_of(config, training_instances(scenario)) or 0
+    candidates = min(memory, config.get("aser_candidates") or memory)
+    epochs = config.epochs_per_task * len(scenario.tasks)
+    most = {"aser_neighbours": candidates + config.batch_size, "aser_per_class": memory + config.batch_size}
+    most |= {"early_stopping": epochs - 1} if config.strategy == "multitask" else {}
+    most |= {} if config.get("memory_size") else {"agem_batch_size": memory, "aser_candidates": memory}
+    for name, limit in most.items():
+        value, default = config.get(name), config.default_of(name)
+        least = default is not None and default >= limit
+        if value is not None and value != default and (value > limit or (value == limit and least)):
+            held = f"the memory holds {memory:,} and a batch {config.batch_size:,}"
+            why = f"multitask trains {epochs} epochs" if name == "early_stopping" else held
+            words = "less than" if least else "at most"
+            raise UsageError(f"{name} = {value}: {why}; expected {words} {limit}, or leave it out")
 
 
 def training_instances(scenario: Scenario) -> int:

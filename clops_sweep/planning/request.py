@@ -13,7 +13,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection
-from clops_sweep.experiment.tasks import scenario_of
+from clops_sweep.experiment.tasks import LIMITED, scenario_of
 from clops_sweep.planning.curriculum import orders_by_difficulty
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.planning.shard import Shard
@@ -79,7 +79,8 @@ class Request:
         frames = {key: self.data.frames(key) for key in dict.fromkeys(config.data_key for config in configs)}
         tasks = {
             (
-                *(c.data_key, c.task_order, c.strategy, c.get("memory_size"), c.curves, c.early_stopping),
+                *(c.data_key, c.task_order, c.strategy, c.curves, c.early_stopping),
+                *(c.get(name) for name in LIMITED),
                 *c.tasks_key,
             ): c
             for c in configs

@@ -113,7 +113,7 @@ def swept() -> Tables:
         if run_id in hashes  # a trial that was pruned has none
     }
     return _joined(by_case) | {
-        "trials": pd.DataFrame(trials).assign(case=[f"trial {it.number}" for it in study.trials])
+        "trials": pd.DataFrame(trials).assign(case=[f"trial {number}" for number in range(len(trials))])
     }
 
 

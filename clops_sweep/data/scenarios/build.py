@@ -71,6 +71,8 @@ def build_scenario(
     tasks = [_task(task, frames) for task in made.tasks]
     for task in tasks:
         _check_task(task, made, frames)
+    if isinstance(task_order, int) and len(tasks) == 1:
+        raise UsageError(f"task_order = {task_order}: scenario {scenario!r} has one task; leave it out")
     order = _order(task_order, len(tasks))
     ordered = tuple(tasks[position] for position in order)
     if blurry:
@@ -80,6 +82,8 @@ def build_scenario(
                 f"blurry = {blurry:g}: scenario {scenario!r} has {has}, so no instance can move to a neighbouring "
                 "task; expected blurry = 0, or two or more tasks whose outputs mean the same, as in class_il_union"
             )
+        if (share := 1 / max(len(task.train.rows) for task in tasks)) > blurry:
+            raise UsageError(f"blurry = {blurry:g}: less than one training instance; expected at least {share:.3g}")
         ordered = with_blurry_boundaries(ordered, blurry, blur_seed)
     unseen = None
     if made.unseen is not None:

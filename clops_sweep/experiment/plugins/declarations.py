@@ -228,6 +228,17 @@ def _er(options: Values) -> Values:
     return options
 
 
+def _ewc(options: Values) -> Values:
+    if not options["ewc_strength"]:
+        return _without(options, "ewc_online", "ewc_decay")
+    return options if options["ewc_online"] else _without(options, "ewc_decay")
+
+
+def _without_if_zero(strength: str, name: str) -> Canonical:
+    """Leave an option out where the strength is 0."""
+    return lambda options: options if options[strength] else _without(options, name)
+
+
 def _of_module(module: str, declared: Mapping[str, Declaration]) -> Mapping[str, Plugin]:
     """Return the functions of a module, which have the names that configs call them by."""
     return {name: Plugin(f"clops_sweep.{module}:{name}", declaration) for name, declaration in declared.items()}
@@ -286,7 +297,7 @@ STRATEGIES: Mapping[str, Plugin] = {
             ),
         },
         lockstep=("ewc_strength", "ewc_decay"),
-        canonical=lambda options: options if options["ewc_online"] else _without(options, "ewc_decay"),
+        canonical=_ewc,
     ),
     "si": _method(
         "strategies.si:SynapticIntelligence",
@@ -295,6 +306,7 @@ STRATEGIES: Mapping[str, Plugin] = {
             "si_damping": FloatOption(1e-3, gt=0, log=True, description="xi: damping of the importance"),
         },
         lockstep=("si_strength", "si_damping"),
+        canonical=_without_if_zero("si_strength", "si_damping"),
     ),
     "mas": _method(
         "strategies.mas:MemoryAwareSynapses",
@@ -310,6 +322,7 @@ STRATEGIES: Mapping[str, Plugin] = {
             ),
         },
         lockstep=("lwf_strength", "lwf_temperature"),
+        canonical=_without_if_zero("lwf_strength", "lwf_temperature"),
     ),
     "er": _method(
         "strategies.er:TinyEpisodicMemory",
