@@ -157,17 +157,6 @@ def environment(prepared_root: Path) -> dict[str, str]:
     }
 
 
-@pytest.fixture
-def without_privilege() -> list[str]:
-    """What goes before a command so that it may do what the modes of files allow, also where the tests run as root."""
-    if os.geteuid() != 0:
-        return []
-    before = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    if shutil.which("setpriv") is None or subprocess.run([*before, "true"], capture_output=True).returncode:
-        pytest.skip("root may write everywhere, and giving that up is not possible here")
-    return before
-
-
 @pytest.fixture(scope="session")
 def ray_at_hand(environment: dict[str, str], commands: Preloaded) -> Iterator[dict[str, str]]:
     """The environment of launches that attach to a Ray that is there for all tests of this process."""

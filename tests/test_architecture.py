@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -39,17 +38,6 @@ def linked(tmp_path: Path) -> Path:
     return package.parent
 
 
-@pytest.fixture
-def copied(tmp_path: Path) -> Path:
-    """The same as a copy, which may be changed."""
-    package = tmp_path / "copied" / "clops_sweep"
-    ignore = shutil.ignore_patterns("__pycache__", "*.so", "src")
-    shutil.copytree(ROOT / "clops_sweep", package, ignore=ignore)
-    for name in ELSEWHERE:
-        shutil.copytree(ROOT / name, package / name, ignore=ignore)
-    return package.parent
-
-
 def _started(folder: Path, *command: Path | str) -> subprocess.CompletedProcess[str]:
     """A command that imports `clops_sweep` from a folder."""
     environment = os.environ | {"PYTHONPATH": str(folder), "COLUMNS": "200", "NO_COLOR": "1"}
@@ -67,20 +55,6 @@ def _python(code: str, folder: Path, *arguments: str) -> str:
     done = _started(folder, sys.executable, "-c", code, *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
-
-
-def _cycles(folder: Path) -> list[str]:
-    """Files that import one another at any distance, a package's own file among them, each as a way back to itself."""
-    code = """
-import grimp
-graph = grimp.build_graph("clops_sweep", cache_dir=None)
-for importer in sorted(graph.modules):
-    for imported in sorted(graph.find_modules_directly_imported_by(importer)):
-        way = graph.find_shortest_chain(importer=imported, imported=importer)
-        if way:
-            print(" -> ".join((importer, *way)))
-"""
-    return _python(code, folder).splitlines()
 
 
 def _loaded(folder: Path, contract: Contract) -> list[str]:
@@ -113,11 +87,6 @@ def test_all_sources_are_looked_at(linked: Path) -> None:
         for path in folder.rglob("*.py")
     }
     assert set(seen) == sources
-
-
-def test_no_file_imports_one_that_imports_it(linked: Path) -> None:
-    """Beside the contract, which compares what lies in a package but passes over the package's own `__init__.py`."""
-    assert _cycles(linked) == []
 
 
 @pytest.mark.parametrize("contract", LENIENT, ids=lambda contract: contract["name"])

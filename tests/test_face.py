@@ -7,13 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 
 import clops_sweep
-from clops_sweep import RunConfig, SearchSpace, read, sweep
-from clops_sweep.errors import UsageError
 from clops_sweep.machine import installed_version
 from tests.helpers.preloaded import Preloaded
 
@@ -53,52 +49,6 @@ def test_a_sweep_from_python(tmp_path: Path, ray_at_hand: dict[str, str], driver
     assert (again, still, trials) == (False, True, [1])
     assert strategies == ["clops", "clops", "clops", "finetune"]  # fine-tuning has no T: one run for both
     assert (sizes, stored, failed) == ([32], 4, {})
-
-
-def test_what_is_wrong_is_said_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    space = SearchSpace("grid", RunConfig(), {"storage_fraction": [0.1]}, seeds=[0])
-    for wrong, what in (
-        ({"settings": {"batchsize": 3}}, "unknown key 'batchsize'"),
-        ({"where": "storage_fraction > 1"}, "no run is left to ask for"),
-        ({"where": "__import__('os')"}, "^where "),
-    ):
-        with pytest.raises(UsageError, match=what):
-            sweep(space, **wrong)  # type: ignore[arg-type]
-    monkeypatch.delenv("CLOPS_DATA_ROOT", raising=False)
-    config = RunConfig(dataset="mitbih")
-    with pytest.raises(UsageError, match=r"give it with data_root=DIR$"):
-        sweep(SearchSpace("real", config), prepared_root=tmp_path / "prepared")
-    for nothing in ([], [RunConfig()], 3, {space.name: space}, None):
-        with pytest.raises(UsageError, match="expected a SearchSpace, a list of them, or the path"):
-            sweep(nothing)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"missing\.py: no such search-space file"):
-        sweep("missing.py")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_sweep_takes_numbers_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr("clops_sweep.api.launch", lambda *arguments, **_: asked.append(arguments[:2]))
-    space = SearchSpace("grid", RunConfig(), {"storage_fraction": [0.1]}, seeds=[0])
-    sweep(space, seeds=np.int64(3), lockstep=np.int32(2), cpus_per_trial=np.float32(0.5), epoch_timeout=np.int64(9))  # type: ignore[arg-type]
-    ((request, resources),) = asked
-    assert (request.selection.seeds, len(request.selection.requests)) == (3, 3)
-    taken = (resources.lockstep, resources.cpus_per_trial, resources.epoch_timeout)
-    assert (taken, [type(it) for it in taken]) == ((2, 0.5, 9.0), [int, float, float])
-
-
-def test_reading_what_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no such folder"):
-        read(tmp_path / "results")
-    (tmp_path / "results").mkdir()
-    with pytest.raises(UsageError, match="table 'run': not known; known: runs, r_matrix, curves, instances"):
-        read(tmp_path / "results", "run")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="table 'runs' has no column 'AUC'"):
-        read(tmp_path / "results", columns=["AUC"])
-    empty = read(tmp_path / "results", columns=["run_id", "auc"])
-    assert isinstance(empty, pd.DataFrame)
-    assert list(empty) == ["run_id", "auc"]
 
 
 def test_everything_that_is_promised_is_there() -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -20,48 +18,6 @@ DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = DECLARED["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 FOR_DEVELOPERS = {"all", "dev", "docs", "peers", "test"}
-
-
-USER = """
-from clops_sweep import RunConfig, SearchSpace, sweep
-from clops_sweep.analysis import heatmap, open_sweep
-
-reveal_type(RunConfig(batch_size=8).seed)
-reveal_type(SearchSpace("x", RunConfig(), seeds=3).seeds)
-reveal_type(open_sweep("space.py"))
-reveal_type(heatmap)
-"""
-
-
-def test_type_checkers_and_completion_see_the_public_names_from_outside(tmp_path: Path) -> None:
-    """In the layout of an installation, from a file that is elsewhere."""
-    import clops_sweep.analysis
-
-    assert {"heatmap", "open_sweep", "draw_heatmap"} <= {*dir(clops_sweep.analysis)}
-    pytest.importorskip("mypy")
-    package = tmp_path / "site" / "clops_sweep"
-    package.mkdir(parents=True)
-    for path in (*(ROOT / "clops_sweep").iterdir(), ROOT / "analysis"):
-        if not (package / path.name).is_symlink():
-            (package / path.name).symlink_to(path)
-    heavy = ["torch", "matplotlib", "pandas", "scipy", "numpy", "pyarrow", "ray", "optuna", "sklearn"]
-    skipped = [f"[mypy-{name}.*]\nfollow_imports = skip\n" for name in heavy]
-    (tmp_path / "mypy.ini").write_text("[mypy]\nmypy_path = site\nfollow_imports = silent\n" + "".join(skipped))
-    (tmp_path / "user.py").write_text(USER)
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "user.py"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    revealed = [it.replace("builtins.", "") for it in re.findall(r'Revealed type is "(.*)"', done.stdout)]
-    assert revealed[:3] == ["int", "typing.Sequence[int]", "list[clops_sweep.analysis.collect.Experiment]"]
-    assert revealed[3].startswith("def (experiment: clops_sweep.analysis.collect.Experiment, ")
-    assert done.stdout.endswith("no issues found in 1 source file\n")
-
-
-def test_one_extra_has_all_packages_that_a_feature_needs() -> None:
-    assert EXTRAS["all"] == [f"clops-sweep[{','.join(sorted(EXTRAS.keys() - FOR_DEVELOPERS))}]"]
 
 
 def test_every_package_that_is_imported_is_installed_with_this_one_or_by_an_extra() -> None:

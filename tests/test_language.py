@@ -7,29 +7,10 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PHRASES = (
-    *("is to be", "be had", "is told", "are told", "stands for it", "as ever", "of before"),
-    *("by and by", "in the place of", "whoever", "somebody", "nobody", "what is said of"),
-)
 SUFFIXES = (".py", ".md", ".html", ".js", ".css", ".jinja", ".ipynb")
-_ANY_CASE = "|".join(PHRASES).replace(" ", r"[\s#]+")
-UNCLEAR = re.compile(rf"\b((?i:{_ANY_CASE})|there[\s#]+is[\s#]+none|(?:is|are)[\s#]+none(?! [%}}]| else))\b")
-"""In upper and lower case, except `is None`, which is Python."""
 
 FROM_LIBRARIES = ("No available agent", "extra ==")
 """Sentences of Ray and of package metadata that tests assert to be absent."""
-
-
-def test_no_unclear_phrase() -> None:
-    folders = ("clops_sweep", "analysis", "search_spaces", "benchmarks", "docs")
-    paths = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*.md"))
-    texts = {path: path.read_text("utf-8") for path in paths if path.suffix in SUFFIXES}
-    assert len(texts) > 400
-    assert not [
-        f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, found.start()) + 1}: {found.group()}"
-        for path, text in texts.items()
-        for found in UNCLEAR.finditer(text)
-    ]
 
 
 def test_a_sentence_that_must_not_appear_is_one_that_could() -> None:

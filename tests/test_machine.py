@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep import machine
 from clops_sweep.errors import UsageError
 from clops_sweep.machine import available_cores, check_gpu
 
@@ -39,19 +38,3 @@ def test_more_gpus_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -
     check_gpu("--gpus-per-trial", 1)
     with pytest.raises(UsageError, match=r"^--gpus-per-trial 2: this machine has 1; expected no more, or a cluster"):
         check_gpu("--gpus-per-trial", 2)
-
-
-def test_the_commit_that_pip_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = tmp_path / "clops_sweep-9.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: clops-sweep\nVersion: 9\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(machine, "__file__", str(tmp_path / "machine.py"))  # what is installed is in no checkout
-    assert (machine.software()["package_version"], machine.software()["git_commit"]) == ("9", None)
-    for origin, commit, dirty in (
-        ('{"url": "https://x.org/c.git", "vcs_info": {"vcs": "git", "commit_id": "0123abcd"}}', "0123abcd", False),
-        ('{"url": "file:///home/me/clops-sweep", "dir_info": {}}', None, None),
-        ("torn", None, None),
-    ):
-        (installed / "direct_url.json").write_text(origin)
-        assert (machine.software()["git_commit"], machine.software()["git_dirty"]) == (commit, dirty)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 from pathlib import Path
@@ -39,10 +38,3 @@ def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path, monk
         for name, kind in kinds.items():
             with pytest.raises(UsageError, match=f"^{name}: is {kind}; expected a regular file$"):
                 open_regular(name)
-
-
-def test_a_loop_of_links_is_an_error_of_the_file_system(tmp_path: Path) -> None:
-    (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(OSError, match="symbolic links") as caught:
-        open_regular(tmp_path / "loop")
-    assert caught.value.errno == errno.ELOOP

@@ -13,7 +13,6 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.report.write import ReportPaths, write_report
-from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import record_failure
 
@@ -117,14 +116,3 @@ def one(tmp_path: Path, generated: ModuleType) -> tuple[list[SearchSpace], RunSt
     store = RunStore(tmp_path / "results")
     generated.write_generated_runs(store, spaces)
     return spaces, store
-
-
-@pytest.mark.parametrize("folder", ["results", "results/runs", "results/curves/deeper", "results/.work/x", "link"])
-def test_a_report_does_not_go_into_a_store(
-    one: tuple[list[SearchSpace], RunStore], tmp_path: Path, folder: str
-) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "results" / "runs")
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(UsageError, match=r"^report folder '.*': it (belongs to|is) the store"):
-        write_report(*one, tmp_path / folder)
-    assert sorted(tmp_path.rglob("*")) == before

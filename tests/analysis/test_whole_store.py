@@ -51,16 +51,6 @@ def test_experiments_hold_the_runs_that_are_there(tmp_path: Path, generated: Mod
     assert configs <= {request.config for request in all_requests(SPACES)}
 
 
-def test_two_versions_of_the_method_are_not_mixed(tmp_path: Path, generated: ModuleType) -> None:
-    store = RunStore(tmp_path)
-    generated.write_given_runs(store, [(RunConfig(split_seed=split), {"auc": 0.5}) for split in (0, 1)])
-    runs = store.read("runs")
-    runs.loc[runs["split_seed"] == 0, "semantics_version"] += 1
-    ((experiment,), _) = stored_experiments(runs)
-    assert experiment.runs["split_seed"].tolist() == [0]
-    assert [it.split_seed for it in experiment.left_aside] == [1]
-
-
 @pytest.mark.usefixtures("unpainted")
 def test_the_command_needs_no_file(tmp_path: Path, generated: ModuleType) -> None:
     results = tmp_path / "results"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -624,36 +623,3 @@ def test_a_damaged_study(refused: Refused, studied: Path, pattern: str, replacem
 
 
 # --- as processes -----------------------------------------------------------------------------------------------------
-
-
-def test_warnings_that_are_made_errors_break_nothing(in_turn: Command, tmp_path: Path) -> None:
-    (tmp_path / "space.py").write_text(TRIALS)
-    done = in_turn(["plan", "space.py"], ["data", "list"], ["doctor"], PYTHONWARNINGS="error")
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_an_early_interrupt_is_one_word(console_script: str, environment: dict[str, str], tmp_path: Path) -> None:
-    """Whenever it comes after the command has begun: here, while its parts are imported."""
-    code = """
-import os, signal, sys
-from clops_sweep.cli.command import main
-
-class Interrupts:
-    def find_spec(self, name, path=None, target=None):
-        if name == sys.argv[1]:
-            os.kill(os.getpid(), signal.SIGINT)
-
-sys.meta_path.insert(0, Interrupts())
-main(["plan", "space.py"])
-"""
-    (tmp_path / "space.py").write_text(GOOD)
-    for module in (
-        "click",
-        "clops_sweep.execution.display.terminal",
-        "clops_sweep.cli.commands",
-        "clops_sweep.cli.request_options",
-        "pyarrow",
-    ):
-        command = [sys.executable, "-c", code, module]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-        assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n"), module

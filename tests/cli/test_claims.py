@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -75,34 +74,6 @@ def test_it_says_what_holds_and_what_is_missing(folder: Path, prepared_root: Pat
     assert lines[-1].endswith("see docs/claims.md")
 
 
-def test_claims_without_runs_are_counted_apart_as_in_the_report(folder: Path, prepared_root: Path) -> None:
-    first, *_ = told("space.py", prepared_root=prepared_root).stdout.splitlines()
-    told_apart = re.fullmatch(r"class_il, synthetic: (.* undecided), (\d+) without runs", first)
-    assert told_apart
-    arguments = ["report", "space.py", "--prepared-root", str(prepared_root), "--output", "page"]
-    assert CliRunner().invoke(command, arguments).exit_code == 0
-    page = (folder / "page" / "index.html").read_text()
-    assert f"<p>{told_apart[1]}.</p>" in page
-    assert f"{told_apart[2]} further claims without runs" in page
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--results", "nowhere"], "nowhere"),
-        (["space.py", "--limit", "3"], "takes neither --limit nor --where"),
-        (["--seeds", "3"], "--seeds changes the runs of a search-space file"),
-        (["nothing.py"], "no such search-space file"),
-    ],
-)
-def test_what_it_cannot_tell_it_says_in_a_sentence(
-    folder: Path, prepared_root: Path, arguments: list[str], said: str
-) -> None:
-    done = told(*arguments, prepared_root=prepared_root)
-    assert done.exit_code != 0
-    assert said in f"{done.stderr} {done.exception}"
-
-
 CLAIMS = """
 from clops_sweep import Claim, Contrast, Side
 
@@ -134,13 +105,3 @@ def test_declared_claims_are_decided_and_the_seal_is_told(folder: Path, prepared
     seal.write_text(seal.read_text().replace("sealed_at", "sealed_on"))
     assert "was edited after it was sealed" in str(told("new.py", prepared_root=prepared_root).exception)
     assert "defines CLAIMS" in str(told("--seal", prepared_root=prepared_root).exception)
-
-
-def test_files_of_one_name_have_seals_of_their_own(folder: Path, prepared_root: Path) -> None:
-    for name, claim in (("a", CLAIMS), ("b", CLAIMS.replace('"above"', '"higher"'))):
-        (folder / name).mkdir()
-        (folder / name / "new.py").write_text((SPACE + claim).replace("epochs_per_task=2", "epochs_per_task=3"))
-        assert told(f"{name}/new.py", "--seal", prepared_root=prepared_root).exit_code == 0
-    for name in "ab":
-        data = json.loads(told(f"{name}/new.py", "--json", prepared_root=prepared_root).stdout)
-        assert data["seal"].endswith("before the first run")

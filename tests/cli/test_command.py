@@ -8,14 +8,11 @@ import re
 import socket
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 
 from clops_sweep import RunConfig, __version__
 from clops_sweep.cli.command import main
@@ -118,54 +115,6 @@ def _refused(done: subprocess.CompletedProcess[str], sentence: str, folder: Path
 def test_a_wrong_search_space_is_refused(command: Command, tmp_path: Path, content: str, sentence: str) -> None:
     (tmp_path / "space.py").write_text(content)
     _refused(command("space.py"), sentence, tmp_path)
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a PyTorch that can use no GPU")
-def test_a_gpu_that_pytorch_cannot_use_is_not_waited_for(command: Command, space: Path, tmp_path: Path) -> None:
-    for option, value in (("--gpus-per-trial", "0.5"), ("--device", "gpu")):
-        asked = option if option == "--gpus-per-trial" else "--device gpu"
-        refused = command(space.name, option, value)
-        _refused(refused, f"{asked}: PyTorch {torch.__version__} can use no GPU", tmp_path)
-
-
-@pytest.mark.parametrize("damage", ["cut", "empty", "gone"])
-def test_a_truncated_record_is_named(
-    clops_sweep: Command, space: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, damage: str
-) -> None:
-    folder = tmp_path / "raw" / "mitdb"
-    folder.mkdir(parents=True)
-    signal = np.random.default_rng(0).normal(size=(360 * 30, 2))
-    beats = np.arange(100, 360 * 30, 300)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas has announced a change that wfdb has yet to follow
-        import wfdb
-
-        wfdb.wrsamp("100", 360, ["mV", "mV"], ["MLII", "V5"], signal, fmt=["212", "212"], write_dir=str(folder))
-        notes = ["(N", *[""] * (len(beats) - 1)]
-        wfdb.wrann("100", "atr", beats, ["+", *["N"] * (len(beats) - 1)], aux_note=notes, write_dir=str(folder))
-    dat = folder / "100.dat"
-    content = dat.read_bytes()
-    dat.write_bytes({"cut": content[: len(content) // 2], "empty": b"", "gone": b""}[damage])
-    if damage == "gone":
-        dat.unlink()
-    # Prepared elsewhere than the session's other sets: what is refused must leave nothing behind.
-    prepared = tmp_path_factory.mktemp("prepared-nothing")
-    done = clops_sweep(
-        space.name, "--set", "dataset=mitbih", "--data-root", "raw", "--prepared-root", prepared, "--no-report"
-    )
-    assert done.returncode == 2
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("clops-sweep: ")
-    assert "100.dat" in last
-    assert "Traceback" not in done.stderr
-    assert not list(tmp_path.rglob(".work"))
-    assert [path for path in prepared.rglob("*") if path.is_file() and not path.name.startswith(".")] == []
-
-
-@pytest.mark.skipif(not Path("/sys").is_dir(), reason="needs a file system without write access")
-def test_a_file_system_that_cannot_be_written_to_is_refused(command: Command, space: Path, tmp_path: Path) -> None:
-    done = command(space.name, "--results", "/sys/results")
-    _refused(done, "results /sys/results: cannot be written to", tmp_path)
 
 
 def test_a_cluster_that_does_not_answer_is_refused(clops_sweep: Command, space: Path) -> None:

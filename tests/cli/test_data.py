@@ -15,12 +15,10 @@ from clops_sweep.cli.data import data
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.errors import UsageError
-from tests.data.conftest import WriteRecord
 from tests.data.declared_files import forget, waves
 from tests.data.published_formats import (
     cardiology,
     physionet2020,
-    ptbxl,
 )
 
 
@@ -75,24 +73,6 @@ def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("in_one_process")
-def test_prepare_says_which_options_the_set_that_is_there_has(tmp_path: Path, write_mitbih_record: WriteRecord) -> None:
-    rhythms = [("(N", 12, beat) for beat in "NLRVA"] + [("(AFIB", 12, "N"), ("(B", 12, "V"), ("(P", 12, "/")]
-    for number in range(4):
-        write_mitbih_record(tmp_path / "data" / "mitdb", str(100 + number), rhythms)
-    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
-    made = _run("prepare", "mitbih", *where, "--option", "window_seconds=10").output
-    there = _run("prepare", "mitbih", *where).output
-    says = (
-        "options: window_seconds=10.0, frames_per_patient_and_class=60, frames_per_class=420; not the default "
-        "window_seconds=5.0, which 'clops-sweep data prepare mitbih --option window_seconds=5.0' restores\n"
-    )
-    assert says in made
-    assert says in there
-    again = _run("prepare", "mitbih", *where, "--option", "window_seconds=5.0").output
-    assert "options: window_seconds=5.0, frames_per_patient_and_class=60, frames_per_class=420\n" in again
-
-
-@pytest.mark.usefixtures("in_one_process")
 def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
     physionet2020(tmp_path / "data")
     where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
@@ -119,29 +99,6 @@ def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
 
     (tmp_path / "data" / "cpsc2018" / "SHA256SUMS.txt").write_text(f"{'0' * 64} A0001.mat\n")
     assert "A0001.mat: its SHA-256 is not the publisher's" in str(_run("verify", "physionet2020", *where).exception)
-
-
-@pytest.mark.usefixtures("in_one_process")
-def test_prepare_makes_again_what_was_made_of_other_files(tmp_path: Path) -> None:
-    ptbxl(tmp_path / "data")
-    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
-    signal = tmp_path / "data" / "ptbxl" / "records500" / "00000" / "00003_hr.dat"
-    whole = signal.read_bytes()
-    signal.write_bytes(whole[:-2])
-    assert "skipped: 3: " in _run("prepare", "ptbxl", *where, "--on-error", "skip").output
-    made = (tmp_path / "prepared" / "ptbxl" / "manifest.json").stat().st_mtime_ns
-    assert "skipped: 3: " in _run("prepare", "ptbxl", *where, "--on-error", "skip").output
-    assert "00003_hr.dat: truncated" in str(_run("prepare", "ptbxl", *where).exception)
-    assert (tmp_path / "prepared" / "ptbxl" / "manifest.json").stat().st_mtime_ns == made
-
-    signal.write_bytes(whole)
-    assert "00003_hr.dat: has changed since ptbxl was prepared" in str(_run("verify", "ptbxl", *where).exception)
-    assert "skipped" not in _run("prepare", "ptbxl", *where).output
-    table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
-    table.write_text(table.read_text().replace("'NORM'", "'AMI'", 1))
-    assert "ptbxl_database.csv: has changed since" in str(_run("verify", "ptbxl", *where).exception)
-    assert _run("prepare", "ptbxl", *where).exit_code == 0
-    assert _run("verify", "ptbxl", *where).exit_code == 0
 
 
 ARRAYS, *_ = re.findall(

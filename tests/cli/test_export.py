@@ -105,20 +105,3 @@ def test_a_model_on_features_is_loaded_and_exported_with_its_encoder(ask: Run, t
     with pytest.raises(UsageError, match=r"weights tokens\.safetensors: there is no such file"):
         load_model(store.uri, run_id)
     forgotten()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("export", "{run}", "{folder}/model.pt"), "expected a name that ends in .onnx"),
-        (("export", "{run}", "{folder}/no/model.onnx"), "there is no folder"),
-        (("export", "{run}", "{folder}/there.onnx"), "exists already"),
-        (("export", "ffff", "{folder}/model.onnx"), "no run"),
-        (("export", "{run}", "{folder}/model.onnx", "--task", "2"), "no model after task 2; stored after task 3"),
-    ],
-)
-def test_bad_input(ask: Run, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
-    run_id = stored(tmp_path)
-    (tmp_path / "there.onnx").touch()
-    done = ask(*(it.format(run=run_id, folder=tmp_path) for it in arguments), "--results", tmp_path)
-    assert sentence in str(done.exception)

@@ -136,10 +136,6 @@ def test_keys_are_those_of_the_documentation(
     assert set(printed) == documented(name)
 
 
-def test_show_prints_the_row_and_what_the_documentation_adds(ids: list[str], told: Told) -> None:
-    assert set(told("show", ids[0])) == {*SCHEMAS["runs"].names, *documented("show")}
-
-
 def test_check_prints_what_is_damaged_and_exits_with_1(ids: list[str], tmp_path: Path) -> None:
     part = sorted((tmp_path / "results" / "curves").iterdir())[0]
     part.write_bytes(b"PAR1")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
@@ -125,16 +124,3 @@ def test_what_is_wrong_is_refused_and_nothing_changes(
     _refused(new(*arguments), sentence)
     assert sorted(os.listdir(tmp_path)) == before
     assert (tmp_path / "file.py").read_text() == "mine"
-
-
-def test_it_needs_neither_torch_nor_ray_nor_pandas(tmp_path: Path) -> None:
-    code = """
-import sys
-from clops_sweep.cli.command import main
-try:
-    main(["new", "space.py", "--from", "paper"])
-finally:
-    print(sorted(set(sys.modules) & {"torch", "ray", "pandas", "optuna", "matplotlib"}))
-"""
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "[]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +14,7 @@ from click.testing import CliRunner, Result
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash, open_frames
-from clops_sweep.errors import UsageError
-from clops_sweep.execution.rerun import differences
 from clops_sweep.experiment.columns import config_row
-from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
-from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.result import RunResult
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
@@ -71,84 +66,6 @@ def test_a_failed_run_can_be_repeated(ask: Callable[..., Result], tmp_path: Path
     printed = json.loads(ask("rerun", run_id, "--verify", "--json").stdout)
     assert set(printed) == documented("rerun")
     assert (printed["error"], printed["equal"]) == (said, False)
-
-
-PLUGIN = """
-from clops_sweep import RunConfig, SearchSpace, acquisition_function
-from clops_sweep.learning.replay.acquisition import random
-
-acquisition_function("of_my_own")(random)
-SPACE = SearchSpace("mine", RunConfig(epochs_per_task=1, acquisition="of_my_own"), seeds=[0])
-"""
-
-
-def test_a_run_with_a_plug_in_is_repeated_with_the_file_that_registers_it(
-    ask: Callable[..., Result], tmp_path: Path, prepared_root: Path
-) -> None:
-    (tmp_path / "space.py").write_text(PLUGIN)
-    ((request,),) = ([*space.requests()] for space in load_spaces(tmp_path / "space.py"))
-    frames = open_frames("synthetic", prepared_root=prepared_root)
-    result = ContinualRun(request.config, frames).run()
-    (run_id,) = result.runs["run_id"]
-    record(tmp_path, request.config, result, "cpu")
-    assert ask("rerun", run_id, "--verify").output.endswith("every number equals the stored one, bit for bit\n")
-    printed = json.loads(ask("rerun", run_id, "--verify", "--json").stdout)
-    assert (printed["equal"], printed["differences"], printed["error"]) == (True, [], None)
-    assert printed["metrics"]["auc"] == result.runs["auc"].item()
-
-    ACQUISITION_FUNCTIONS.forget("of_my_own")
-    refused = ask("rerun", run_id)
-    assert isinstance(refused.exception, UsageError)
-    assert str(refused.exception) == (
-        f"run {run_id}: acquisition 'of_my_own' is not registered; expected --plugins {tmp_path}/space.py"
-    )
-    shown = ask("show", run_id).output.splitlines()
-    assert shown[-1].endswith(f"--plugins {tmp_path}/space.py")
-    digest = hashlib.sha256(PLUGIN.encode()).hexdigest()[:12]
-    assert f"  of_my_own: {tmp_path}/space.py, SHA-256 {digest}" in shown
-    again = ask("rerun", run_id, "--verify", "--plugins", str(tmp_path / "space.py"))
-    assert (again.exit_code, again.output.splitlines()[-1]) == (0, "every number equals the stored one, bit for bit")
-    assert "its code" not in again.output
-
-    (tmp_path / "space.py").write_text(PLUGIN.replace("(random)", "(lambda context, rows: -random(context, rows))"))
-    changed = ask("rerun", run_id, "--verify", "--plugins", str(tmp_path / "space.py"))
-    said = f"acquisition 'of_my_own': its code is no longer what computed 1 stored run ({tmp_path}/space.py); "
-    assert changed.exit_code == 1
-    assert changed.output.startswith(said)
-    assert said in ask("show", run_id).output
-    plan = CliRunner(env={"CLOPS_PREPARED_ROOT": str(prepared_root)}).invoke(
-        command, ["plan", str(tmp_path / "space.py"), "--results", str(tmp_path)], standalone_mode=False
-    )
-    assert said in plan.output
-    ACQUISITION_FUNCTIONS.forget("of_my_own")
-
-
-def test_a_number_where_there_was_none_is_a_difference(
-    ask: Callable[..., Result], tmp_path: Path, prepared_root: Path
-) -> None:
-    config = RunConfig(epochs_per_task=1, strategy="finetune")
-    result = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root)).run()
-    (run_id,) = result.columns
-    result.columns[run_id]["r_matrix"]["auc"][0] = float("nan")
-    record(tmp_path, config, result, "cpu")
-    for tolerance in ("0", "1"):
-        found = ask("rerun", run_id, "--verify", "--tolerance", tolerance)
-        assert found.exit_code == 1
-        printed = json.loads(ask("rerun", run_id, "--verify", "--tolerance", tolerance, "--json").stdout)
-        assert [(it["table"], it["column"]) for it in printed["differences"]] == [("r_matrix", "auc")]
-        assert printed["equal"] is False
-        first = result.r_matrix.iloc[0]
-        assert (
-            f"\nr_matrix.auc: differs in 1 of {len(result.r_matrix)} rows; first at split {first['split']}, "
-            f"trained_on {first['trained_on']}, evaluated_on {first['evaluated_on']}: "
-        ) in found.output
-        assert " here, nan stored\n" in found.output
-    rows, shorter = len(result.curves), tmp_path / "shorter"
-    columns = result.columns[run_id]
-    cut = {**columns, "curves": {name: values[:-2] for name, values in columns["curves"].items()}}
-    record(shorter, config, RunResult({run_id: cut}), "cpu")
-    (difference,) = differences(result, RunStore(shorter), run_id)
-    assert str(difference) == f"curves: {rows} rows, and the stored run has {rows - 2}"
 
 
 def test_numbers_of_another_device_are_compared_to_a_tolerance(

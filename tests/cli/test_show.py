@@ -8,16 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from click.testing import CliRunner
 
-from clops_sweep import FloatOption, RunConfig, strategy
+from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.show import sections
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.experiment.plugins.registry import STRATEGIES
-from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import write_finished
 
@@ -53,20 +50,6 @@ def test_of_a_config_the_fields_and_options_are_shown_that_the_run_uses() -> Non
     assert {"storage_order", "acquisition"}.isdisjoint(config_of(replay))
 
 
-def test_options_are_shown_where_their_plug_in_is_in_use() -> None:
-    strategy("patient", options={"patience": FloatOption(2.0, gt=0)})(type("Patient", (FineTuning,), {}))
-    try:
-        assert config_of(RunConfig(strategy="patient")) == [*ALWAYS, "patience"]
-        other = RunConfig(patience=3.0).replace(strategy="finetune")
-        assert "patience" not in config_row(other)
-        before = {**config_row(other), "patience": 3.0}  # as a store of an earlier version has it
-        assert "patience" not in config_of(other)
-        assert "patience" not in sections(before).columns["config"]
-        assert "patience" in sections(before, everything=True).columns["config"]
-    finally:
-        STRATEGIES.forget("patient")
-
-
 def test_of_the_results_those_are_shown_that_there_are() -> None:
     row = {**config_row(RunConfig(strategy="multitask")), **dict.fromkeys(METRICS, float("nan")), "auc": 0.8, "f1": 0.7}
     row |= {"replayed": 0, "projections": None, "left_out": 2, "seconds": 1.5}
@@ -75,18 +58,6 @@ def test_of_the_results_those_are_shown_that_there_are() -> None:
     everything = sections(row, everything=True)
     assert everything.columns["results"] == [*METRICS, "left_out", "replayed", "seconds"]
     assert (everything.fields_left_out, everything.results_left_out) == (0, 0)
-
-
-@pytest.mark.parametrize("everything", [False, True])
-def test_what_is_left_out_is_said(tmp_path: Path, finished_tables: Tables, everything: bool) -> None:
-    replays_all = RunConfig(acquisition_fraction=1)
-    write_finished(RunStore(tmp_path), "a" * 24, finished_tables("a" * 24, replays_all))
-    arguments = ["show", "aaa", "--results", str(tmp_path), *["--all"] * everything]
-    shown = CliRunner().invoke(command, arguments, standalone_mode=False)
-    assert shown.exit_code == 0, shown.exception
-    line = "not shown: 7 config fields that this run does not use"
-    assert (line in shown.output) is not everything
-    assert bool(re.search(r"^  mc_samples +20$", shown.output, re.MULTILINE)) is everything
 
 
 def test_test_metrics_have_intervals_over_patients(tmp_path: Path, finished_tables: Tables) -> None:

@@ -55,18 +55,6 @@ def test_cardiology_episodes(tmp_path: Path, episodes: list[tuple[int, int, str]
     _fails("cardiology", tmp_path, rf"ab_0001_grp3\.episodes\.json: {says}")
 
 
-def test_a_flat_line_is_told_of_the_file_that_holds_it(tmp_path: Path) -> None:
-    write_ecg(tmp_path / "data" / "cardiology", "ab_0001", [(1, 6000, "NSR")])
-    signal = tmp_path / "data" / "cardiology" / "ab_0001.ecg"
-    np.full(6000, 7, "<i2").tofile(signal)
-    _fails("cardiology", tmp_path, r"ab_0001\.ecg: lead ECG is nothing but flat line")
-    signal.write_bytes(b"")
-    with pytest.raises(
-        UsageError, match=r"no usable frame; records skipped: 1, the first one for .*ab_0001\.ecg: holds no"
-    ):
-        _prepare("cardiology", tmp_path, on_error="skip")
-
-
 def test_cardiology_files_that_do_not_belong_together(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "cardiology"
     write_ecg(folder, "ab_0001", [(1, 6000, "NSR")])
@@ -131,32 +119,6 @@ def test_chapman_tables_and_numbers(tmp_path: Path) -> None:
     _fails("chapman", tmp_path, r"Diagnostics\.xlsx: not a readable xlsx table")
     (folder / "Diagnostics.xlsx").unlink()
     _fails("chapman", tmp_path, r"Diagnostics\.xlsx: the table of labels is missing")
-
-
-def test_chapman_drops_and_counts_leads_with_nan(tmp_path: Path) -> None:
-    chapman_csv(tmp_path / "data")
-    path = sorted((tmp_path / "data").rglob("*.csv"))[0]
-    values = np.loadtxt(path, delimiter=",")
-    values[17, 3] = np.nan
-    values[:, 5] = 7.0
-    np.savetxt(path, values, fmt="%.5g", delimiter=",")
-    manifest = _prepare("chapman", tmp_path).manifest
-    assert manifest.dropped == {"missing samples": 1, "flat line": 1}
-    assert manifest.frames == 33 * 12 - 2
-
-
-def test_the_real_chapman_file(data_root: Path, tmp_path: Path) -> None:
-    prepare("chapman", prepared_root=tmp_path, data_root=data_root, workers=1, on_error="skip")  # one of 10,646 records
-    frames = open_frames("chapman", prepared_root=tmp_path)
-    assert len(frames) == 12
-    assert str(frames.times[0] if frames.times is not None else "") == "2018-01-11T15:51:15"
-    raw = np.loadtxt(next((data_root / "chapman").glob("*.csv")), delimiter=",")
-    # halving the rate by the Fourier method keeps exactly the lower half of the spectrum
-    for lead in range(12):
-        spectrum = np.fft.rfft(raw[:, lead])[:1251]
-        spectrum[1250] = 2 * spectrum[1250].real
-        expected = np.fft.irfft(spectrum / 2, 2500)
-        np.testing.assert_allclose(frames.signal(np.array([lead]))[0], expected, atol=2e-3)
 
 
 def test_physionet2020_records(tmp_path: Path) -> None:

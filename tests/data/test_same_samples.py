@@ -17,9 +17,8 @@ from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.preparing.verify import verify
 from clops_sweep.errors import UsageError
-from tests.conftest import prepare_once
 from tests.data import published_formats
-from tests.data.published_formats import noise, write_challenge_record, write_diagnostics, write_ecg
+from tests.data.published_formats import write_diagnostics, write_ecg
 
 
 def _prepare(name: str, tmp_path: Path, **options: Any) -> PreparedSet:
@@ -102,16 +101,6 @@ def test_a_recording_under_two_names_is_refused_or_the_first_one_stays(
     assert problem == reason
 
 
-def test_it_is_noticed_whatever_the_labels_the_caps_and_the_order_of_leads(tmp_path: Path) -> None:
-    folder = tmp_path / "data" / "cpsc2018"
-    signal = noise(3, shape=(12, 5000))
-    write_challenge_record(folder, "A0001", "AF", signal)
-    leads = ("V6", "I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5")
-    write_challenge_record(folder, "A0002", "STE", np.roll(signal, 1, axis=0), leads=leads)
-    with pytest.raises(UsageError, match=r"A0002\.mat: holds the same samples as \S+A0001\.mat"):
-        _prepare("physionet2020", tmp_path)
-
-
 def _rows(table: Path) -> list[list[str]]:
     with open(table, newline="") as file:
         return list(csv.reader(file))
@@ -138,21 +127,6 @@ def test_ptbxl_is_published_with_such_recordings_which_are_kept_and_noted(tmp_pa
     skipped = _prepare("ptbxl", tmp_path, on_error="skip", anew=True).manifest
     assert [record for record, _ in skipped.skipped] == ["3", "30"]
     assert (skipped.notes, skipped.frames) == ((), 28 * 24)
-
-
-def test_the_real_ptbxl_has_four_of_them(data_root: Path, prepared_root: Path) -> None:
-    prepared = prepare_once("ptbxl", prepared_root, data_root)
-    (note,) = prepared.manifest.notes
-    assert note.startswith(
-        "records with the samples of an earlier one: 4 (138 those of 137, 457 those of 456, 460 those of 459, "
-        "463 those of 145), of which under another patient: 1; "
-    )
-
-
-@pytest.mark.parametrize("name", ["mitbih", "mitbih_vfdb", "physionet2020"])
-def test_no_other_real_recording_is_there_twice(name: str, data_root: Path, prepared_root: Path) -> None:
-    manifest = prepare_once(name, prepared_root, data_root).manifest
-    assert (manifest.skipped, [note for note in manifest.notes if "samples" in note]) == ((), [])
 
 
 @pytest.mark.parametrize("written", ["28", "28.00", " 28.0 ", "028"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -142,23 +141,3 @@ def test_a_stopped_sweep_goes_on_from_its_checkpoint(
     assert runs.loc["broken", "error"].rstrip().endswith("RuntimeError: broken on purpose")
     printed = "".join(it.read_text() for it in (tmp_path / "results" / ".work" / "logs").glob("*.log"))
     assert f"[run {runs.loc['slow', 'run_id'][:12]}] at task 5\n" in printed
-
-
-def test_an_epoch_that_does_not_end_is_not_waited_for(alone_in: Launch, tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text(SLOW.format(folder=str(tmp_path), seconds=600))
-    program = WITHOUT_RAY + "from clops_sweep.execution import alone; alone._SECONDS_TO_STOP = 0.5\n"
-    program += "from clops_sweep.cli.command import main; main()"
-    sweep = alone_in("slow.py", "--no-ray", "--no-report", program=program)
-    wait_for((tmp_path / "began").exists, "the second task")
-    sweep.process.send_signal(signal.SIGTERM)
-    began = time.monotonic()
-    assert sweep.wait() == 130
-    assert time.monotonic() - began < 25
-    assert sweep.output.splitlines()[-1].startswith("interrupted; resume with: clops-sweep slow.py --no-ray ")
-
-
-def test_a_search_needs_no_ray(alone_in: Launch, tmp_path: Path) -> None:
-    done = alone_in(program=SEARCH)
-    assert done.wait() == 0
-    complete, whole, pruned = done.output.splitlines()[-1].split()
-    assert (complete, int(whole) + int(pruned)) == ("True", 3)

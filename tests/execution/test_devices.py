@@ -10,7 +10,6 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace, native
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError
 from clops_sweep.execution import devices
 from clops_sweep.execution.devices import choose
 from clops_sweep.execution.jobs import Resources
@@ -18,7 +17,6 @@ from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.machine import Gpu
 from clops_sweep.planning.request import Request
 from clops_sweep.store.run_store import RunStore
-from tests.helpers.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -85,26 +83,3 @@ def test_a_device_that_is_asked_for_is_taken(machine: Machine) -> None:
     asked = machine.asked({"network": "mlp"})
     assert choose(asked, Resources(device="cpu"), (), 1).words == "cpu, as requested; 8 GPUs stay idle"
     assert choose(asked, Resources(device="gpu"), (), 1).words.startswith("gpu, as requested; a trial takes 1 GPU")
-
-
-def test_one_kind_of_device_per_search_space(machine: Machine, finished_tables: Tables) -> None:
-    asked, ids = machine.asked(), {}
-    for number, device in enumerate(("cpu", "cuda", None)):
-        config = asked.selection.configs[number]
-        tables = finished_tables(f"{number}", config)
-        place = tables["runs"].schema.get_field_index("device")
-        field = tables["runs"].schema.field(place)
-        tables["runs"] = tables["runs"].set_column(place, field, pa.array([device], pa.string()))
-        write_finished(asked.store, f"{number}", tables)  # type: ignore[arg-type]
-        ids[device] = [f"{number}"]
-    assert choose(asked, Resources(), ids["cpu"], 1).words == "cpu, like the finished runs; 8 GPUs stay idle"
-    assert choose(asked, Resources(), ids[None], 1).words.startswith("cpu, like the")  # written by an early version
-    assert choose(asked, Resources(), ids["cuda"], 640).words.startswith("gpu, like the finished runs; a trial takes")
-    for resources, before in ((Resources(device="gpu"), "cpu"), (Resources(gpus_per_trial=1), "cpu")):
-        with pytest.raises(UsageError, match="computed on CPUs; expected --device cpu or auto, or other --results"):
-            choose(asked, resources, ids[before], 1)
-    with pytest.raises(UsageError, match="computed on GPUs; expected --device gpu or auto, or other --results"):
-        choose(asked, Resources(device="cpu"), ids["cuda"], 1)
-    machine.gpus = []
-    with pytest.raises(UsageError, match=r"computed on GPUs, and PyTorch .* cannot use a GPU here"):
-        choose(asked, Resources(), ids["cuda"], 1)

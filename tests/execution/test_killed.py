@@ -19,9 +19,7 @@ from tests.helpers.launching import (
     TABLES,
     Counted,
     Sweep,
-    Tables,
     assert_counted_like_fine_tuning,
-    assert_same,
     kill,
     runs_alone,
     wait_for,
@@ -116,21 +114,6 @@ def _whole(results: Path) -> dict[str, pd.DataFrame]:
     return found
 
 
-@pytest.mark.nightly
-def test_workers_killed_at_random_cost_no_run_and_change_no_number(
-    attach: Launch, alone: Tables, tmp_path: Path, moments: random.Random
-) -> None:
-    sweep = attach("space.py", "--no-report", workers=2)
-    for finished in (1, 3):
-        sweep.read_until(f"[{finished}/")
-        time.sleep(moments.uniform(0, 0.5))
-        workers = sweep.workers()
-        if workers:
-            kill(moments.choice(workers))
-    assert sweep.wait() == 0
-    assert_same(tmp_path / "results", alone)
-
-
 def test_a_killed_worker_loses_the_run_that_it_was_in_and_not_its_job(
     attach: Launch, tmp_path: Path, prepared_root: Path
 ) -> None:
@@ -157,3 +140,14 @@ def test_a_killed_worker_loses_the_run_that_it_was_in_and_not_its_job(
     assert sorted(found["runs"]["seed"]) == list(range(RUNS))
     some = sorted({lost.seed, done[-1], RUNS - 1})
     assert_counted_like_fine_tuning(found, runs_alone(counted.configs(some), prepared_root))
+
+
+@pytest.mark.nightly
+def test_a_dead_process_of_ray_is_said(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:
+    sweep = launch("space.py", "--no-report", *ONE_WORKER, script=forked)
+    sweep.read_until("[1/")
+    for number, command in sweep.processes().items():
+        if "/raylet/raylet " in command:
+            kill(number)
+    sweep.read_until("the scheduler of the Ray cluster, at 127.0.0.1:")
+    _whole(tmp_path / "results")

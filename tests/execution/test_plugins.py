@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,9 +11,6 @@ import pandas as pd
 import pytest
 
 from clops_sweep import RunConfig
-from clops_sweep.execution.plugins import packed_plugins
-from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
-from clops_sweep.experiment.spaces.search_space import load_spaces
 from tests.helpers.launching import ATTACHED, ONE_WORKER, Sweep, comparable, runs_alone
 from tests.helpers.preloaded import Preloaded
 
@@ -206,27 +201,3 @@ def test_one_that_cannot_be_handed_to_workers_is_refused_before_any_starts(
     )
     assert "Traceback" not in sweep.errors
     assert not (tmp_path / "results" / ".work" / "logs").exists()
-
-
-def test_modules_beside_a_file_go_with_what_makes_use_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ACQUISITION_FUNCTIONS, "_plugins", dict(ACQUISITION_FUNCTIONS.built_in))
-    for number, name in enumerate(("a", "b")):
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "helpers.py").write_text(f"import helpers as me\nimport other\nNUMBER = {number}\n")
-        (folder / "other.py").write_text("import helpers\ndef number():\n    return helpers.NUMBER\n")
-        (folder / "space.py").write_text(
-            "import helpers\nfrom clops_sweep import RunConfig, SearchSpace, acquisition_function\n"
-            f"@acquisition_function('f_{name}')\ndef score(context, rows):\n"
-            "    return helpers.NUMBER, helpers.me.NUMBER, helpers.other.number()\n"
-            "SPACE = SearchSpace('s', RunConfig())\n"
-        )
-        load_spaces(folder / "space.py")
-    code = (
-        "import sys, pickle\n"
-        "for packed in pickle.load(sys.stdin.buffer):\n"
-        "    print(*packed.unpacked().member(None, None))\n"
-    )
-    packed = pickle.dumps(list(packed_plugins()["acquisition"].values()))
-    done = subprocess.run([sys.executable, "-c", code], input=packed, capture_output=True, cwd="/", check=False)
-    assert done.stdout.decode() == "0 0 0\n1 1 1\n", done.stderr.decode()

@@ -9,8 +9,8 @@ import pytest
 
 from clops_sweep import UsageError, scenario
 from clops_sweep.experiment.columns import RESULTS
-from clops_sweep.experiment.metrics import MEASURES, METRICS, headline_of, metric_named
-from clops_sweep.experiment.plugins.registry import SCENARIOS, has_metric, headline
+from clops_sweep.experiment.metrics import MEASURES, METRICS, metric_named
+from clops_sweep.experiment.plugins.registry import SCENARIOS, has_metric
 
 
 @pytest.fixture
@@ -37,14 +37,6 @@ def test_only_tasks_with_classes_of_their_own_have_an_auc_over_classes_seen() ->
         ]
         assert has_metric("of_her_own", name)
     assert all(has_metric("class_il", it) for it in ("auc", "accuracy_forgetting", "test_f1", "seconds"))
-
-
-def test_a_transfer_is_that_of_the_measure_before_it(forgotten: str) -> None:
-    assert headline_of(("accuracy", "forgetting")) == ("accuracy", "accuracy_forgetting")
-    assert headline_of(["auc", "bwt", "f1", "bwt", "fwt"]) == ("auc", "bwt", "f1", "f1_bwt", "f1_fwt")
-    assert headline_of(("auc", "accuracy_forgetting")) == ("auc", "accuracy_forgetting")
-    scenario(forgotten, headline=("accuracy", "forgetting"))(lambda frames: frames)
-    assert headline(forgotten) == ("accuracy", "accuracy_forgetting")
 
 
 @pytest.mark.parametrize("names", ["accuracy", (), None, ("bwt",), ("accuracy", "aucc"), ("accuracy", 3), ("seconds",)])

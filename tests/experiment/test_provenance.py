@@ -86,15 +86,6 @@ def test_each_plug_in_is_recorded_with_the_file_that_registers_it(tmp_path: Path
     assert plugin_files(stored) == ("methods.py", "space.py")
 
 
-def test_what_a_run_does_not_use_is_not_recorded(tmp_path: Path) -> None:
-    config = config_of(tmp_path)
-    stored = plugins_of(config.replace(strategy="finetune", network="clops_cnn"))
-    assert stored is not None
-    assert sorted(json.loads(stored)) == ["by_device", "wearable"]
-    assert plugins_of(RunConfig()) is None
-    assert plugin_files(None) == plugin_files(float("nan")) == ()
-
-
 def test_changed_code_is_named_and_a_changed_search_space_is_not(tmp_path: Path) -> None:
     before = row_of(config_of(tmp_path))
     config_of(tmp_path, SPACE.replace("seeds=[0]", "seeds=range(5)"))
@@ -104,15 +95,3 @@ def test_changed_code_is_named_and_a_changed_search_space_is_not(tmp_path: Path)
     wearable = "dataset 'wearable': its code is no longer what computed 2 stored runs (space.py); under another name"
     found = changed_code([before, before, {**before, "plugins": None}])
     assert [found[0].startswith(wearable), found[1].startswith(tiny), len(found)] == [True, True, 2]
-
-
-def test_a_notebook_has_no_file(tmp_path: Path) -> None:
-    source = compile(
-        SPACE.replace("import methods\n", "").replace('scenario="by_device", network="tiny", ', ""), "<in>", "exec"
-    )
-    names: dict[str, Any] = {"__name__": "__main__"}
-    exec(source, names)
-    stored = plugins_of(names["SPACE"].base)
-    assert stored is not None
-    assert all(entry[:2] == [None, None] for entry in json.loads(stored).values())
-    assert plugin_files(stored) == ()

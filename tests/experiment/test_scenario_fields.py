@@ -8,12 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from clops_sweep import OptunaSearch, RunConfig, SearchSpace
+from clops_sweep import RunConfig
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.experiment.plugins.registry import SCENARIOS
-from clops_sweep.experiment.spaces.selection import Selection
-from clops_sweep.experiment.spaces.where import Where
 
 GROUPS = ((0, 1, "AFIB"), (3, 4, 5))
 
@@ -80,25 +78,3 @@ def test_a_row_gives_them_back(settings: dict[str, Any]) -> None:
     assert config_from_row(row) == config
     (from_pandas,) = pd.DataFrame([row]).to_dict("records")
     assert config_from_row(from_pandas) == config  # type: ignore[arg-type]
-
-
-def test_they_can_be_set_varied_and_asked_for() -> None:
-    space = SearchSpace("s", RunConfig(), {"task_classes": [None, [[0, 1], [2, 3]], [[0, 2], [1, 3]]]}, seeds=[0])
-    kept = Selection((space,), where="task_classes == [[0, 2], [1, 3]]").requests
-    assert [request.config.task_classes for request in kept] == [((0, 2), (1, 3))]
-    pairs = SearchSpace("s", RunConfig(), seeds=[0])
-    (request,) = Selection((pairs,), settings={"task_classes": [[0, 1, 2], [3, 4, 5]]}).requests
-    assert request.config.task_classes == ((0, 1, 2), (3, 4, 5))
-    assert Where("domain == 'lead'")(request.config)
-    with pytest.raises(UsageError, match=r"'domain' cannot be searched over: results on different tasks cannot be"):
-        SearchSpace("s", RunConfig(), search=OptunaSearch({"domain": ["lead", "site"]}, n_trials=1))
-
-
-def test_a_permutation_of_the_tasks_is_checked_as_far_as_they_are_known() -> None:
-    def asked(**settings: Any) -> list[Any]:
-        return Selection((SearchSpace("s", RunConfig(**settings), seeds=[0]),)).requests
-
-    assert asked(task_classes=((0, 1), (2, 3)), task_order=(1, 0))
-    assert asked(scenario="by_ward", task_order=(1, 0))
-    with pytest.raises(UsageError, match=r"class_il of synthetic has 2 tasks; expected a permutation of 0..1"):
-        asked(task_classes=((0, 1), (2, 3)), task_order=(1, 0, 2))

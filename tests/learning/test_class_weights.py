@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clops_sweep import ContinualRun, RunConfig
-from clops_sweep.errors import UsageError
+from clops_sweep import ContinualRun
 from clops_sweep.learning.class_weights import balanced
 from clops_sweep.testing import tiny_config, tiny_frames
 from tests.learning import class_balance
@@ -43,9 +42,3 @@ def test_a_balanced_task_is_trained_as_without_weights() -> None:
         for it in (config, config.replace(class_weights="balanced"))
     )
     assert plain == weighted
-
-
-@pytest.mark.parametrize("value", ["balance", True, 2.0])
-def test_another_value_is_refused(value: Any) -> None:
-    with pytest.raises(UsageError, match=r"^class_weights = .*: input should be 'balanced'$"):
-        RunConfig(class_weights=value)

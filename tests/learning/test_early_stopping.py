@@ -14,7 +14,6 @@ import pytest
 from clops_sweep import ContinualRun, RunConfig, Strategy, UsageError
 from clops_sweep.data.frames import TEST, VALIDATION, FrameSet
 from clops_sweep.experiment.plugins.registry import STRATEGIES
-from clops_sweep.learning.early_stopping import EarlyStopping
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -97,19 +96,6 @@ def test_the_run_is_the_one_that_had_no_more_epochs(method: str) -> None:
     assert per_task["min"].tolist() == [1 + most * stage for stage in range(len(kept))]
 
 
-def test_the_best_epoch_is_the_first_with_the_lowest_loss() -> None:
-    stopping = EarlyStopping(2)
-    losses = [0.5, 0.4, 0.4, 0.45, 0.1]
-    assert [stopping.ends(epoch, loss, lambda epoch=epoch: epoch) for epoch, loss in enumerate(losses[:4], 1)] == [
-        *(False, False, False, True)
-    ]
-    assert stopping.best() == (2, 2)
-    assert not stopping.ends(1, 0.9, lambda: 1), "the next task begins anew"
-    assert not stopping.ends(2, float("nan"), lambda: 2)
-    assert stopping.ends(3, 0.9, lambda: 3)
-    assert stopping.best() == (1, 1)
-
-
 @pytest.mark.parametrize("method", ["clops", "counting_loss", "icarl"])
 @pytest.mark.parametrize("epochs", [2, 5])
 def test_a_run_resumes_within_a_task_as_if_never_interrupted(method: str, epochs: int) -> None:
@@ -121,14 +107,6 @@ def test_a_run_resumes_within_a_task_as_if_never_interrupted(method: str, epochs
     resumed.restore(copy.deepcopy(begun.state()))
     assert resumed.comes_to == begun.comes_to
     assert_same(resumed.run(), begun.run())
-
-
-def test_a_run_without_patience_to_lose_is_the_plain_one() -> None:
-    config, frames = config_of("finetune"), frames_of("finetune")
-    plain, patient = (ContinualRun(it, frames).run() for it in (config, config.replace(early_stopping=EPOCHS)))
-    assert plain.runs["epochs_trained"].tolist() == patient.runs["epochs_trained"].tolist() == [3 * EPOCHS]
-    assert len(patient.curves) <= len(plain.curves)
-    assert config.identity == config.replace(early_stopping=None).identity != config.replace(early_stopping=3).identity
 
 
 def test_it_is_refused_without_a_validation_set() -> None:

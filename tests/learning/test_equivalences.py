@@ -43,13 +43,6 @@ def test_with_everything_acquired_the_acquisition_function_does_not_matter(kind:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_random_storage_and_acquisition_are_plain_replay(kind: str, run: Run) -> None:
-    clops = run(kind, storage_order="random", acquisition="random")
-    same(clops, run(kind, strategy="replay"))
-    same(clops, run(kind, strategy="replay", acquisition="bald_mcd", storage_order="bottom", weight_replay=True))
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_weights_of_one_are_no_weights(kind: str, run: Run) -> None:
     # with a vanishing step beta stays at 1.0 in float32, and s is the number of intervals
     settings = {"beta_learning_rate": 1e-30, "acquisition": "random"}

@@ -8,22 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from clops_sweep import ContinualRun
-from clops_sweep.learning.frame_bank import FrameBank, LastBank, rows_in_use
-from clops_sweep.testing import tiny_config, tiny_frames
-from clops_sweep.testing.watch import result_difference
+from clops_sweep.learning.frame_bank import FrameBank, rows_in_use
+from clops_sweep.testing import tiny_frames
 
 CPU = torch.device("cpu")
-
-
-def test_rows_are_read_where_they_lie_on_a_cpu() -> None:
-    frames = tiny_frames("class_il")
-    side_by_side = np.arange(len(frames) // 4, len(frames) // 2)
-    for used in (None, np.arange(0, len(frames), 2)[:-1], side_by_side):
-        bank = FrameBank(frames, CPU, used)
-        assert bank.stored.data_ptr() == frames.frames.__array_interface__["data"][0]
-        assert len(bank.stored) == len(frames.frames)
-        assert bank.members is None
 
 
 def test_another_device_gets_the_rows_in_use_alone() -> None:
@@ -49,18 +37,3 @@ def test_instances_are_made_of_the_same_rows(channels: int | None) -> None:
     assert (np.delete(places, used, axis=0) == -1).all()
     everything = rows_in_use(None, np.arange(50), 50, 50)
     assert everything == (slice(None), None)
-
-
-def test_the_last_bank_is_shared_by_runs_that_want_the_same() -> None:
-    frames, others = tiny_frames("class_il"), tiny_frames("time_il")
-    bank_of, config = LastBank(), tiny_config("class_il", strategy="finetune", epochs_per_task=1)
-    runs = [ContinualRun(config.replace(seed=seed), frames, bank_of=bank_of) for seed in (0, 1)]
-    banks = [run._training.learner.bank for run in runs]
-    assert banks[0] is banks[1]
-    assert result_difference(runs[1].run(), ContinualRun(config.replace(seed=1), frames).run()) is None
-    used = np.arange(5)
-    one = bank_of(frames, CPU, used)
-    assert bank_of(frames, CPU, used.copy()) is one
-    for other in ((frames, CPU, used[:4]), (others, CPU, used), (frames, torch.device("meta"), used)):
-        assert bank_of(*other) is not one
-        one = bank_of(frames, CPU, used)

@@ -71,12 +71,3 @@ def test_frames_outside_evaluation_are_training_frames_of_tasks_so_far(
     everything = {row for each in run.scenario.tasks for row in each.train.rows.tolist()}
     assert seen <= everything if name == "gdumb" else seen == everything  # it trains only on its memory
     assert set(run.result().instances["instance"]) == everything
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_tiny_sets_keep_a_patient_in_one_split(kind: str) -> None:
-    frames = tiny_frames(kind)
-    splits: dict[int, set[int]] = {}
-    for patient, split in zip(frames.patients.tolist(), frames.split.tolist(), strict=True):
-        splits.setdefault(patient, set()).add(split)
-    assert all(len(found) == 1 for found in splits.values())

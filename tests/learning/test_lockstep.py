@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from clops_sweep import ContinualRun, RunConfig, native
+from clops_sweep import ContinualRun, native
 from clops_sweep.errors import UsageError
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Batch
@@ -65,12 +65,6 @@ def test_what_changes_sizes_or_steps_keeps_runs_apart(other: dict[str, object]) 
     assert lockstep_key(one) != lockstep_key(two)
     with pytest.raises(UsageError, match="may differ in nothing but"):
         ContinualRun([one, two], tiny_frames("class_il"))
-
-
-def test_a_strategy_that_does_not_say_so_has_one_config_for_all_runs() -> None:
-    one = RunConfig(strategy="mir", replay_ratio=1)
-    assert lockstep_key(one) == lockstep_key(one.replace(seed=5))
-    assert lockstep_key(one) != lockstep_key(one.replace(replay_ratio=0.5))
 
 
 @pytest.mark.parametrize("kind", ["class_il", "time_il"])

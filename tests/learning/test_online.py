@@ -13,10 +13,9 @@ import torch
 from sklearn.metrics import roc_auc_score
 from torch import nn
 
-from clops_sweep import ContinualRun, RunConfig, UsageError
+from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.analysis import draw_learning_curves, learning_curves
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
-from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference, saved_and_loaded
 
@@ -100,49 +99,6 @@ def test_resumed_after_a_task_and_run_to_the_end(strategy: str) -> None:
         resumed = ContinualRun(config, frames)
         resumed.restore(state)
         assert result_difference(run.result(), resumed.run()) is None
-
-
-def test_plain_replay_is_clops_at_random_in_a_stream_too() -> None:
-    replay = config_of("replay")
-    clops = config_of("clops", storage_order="random", acquisition="random")
-    assert replay.identity == clops.identity
-    frames = tiny_frames("time_il")
-    first, second = (ContinualRun(config, frames).run() for config in (replay, clops))
-    assert result_difference(first, second) is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        (
-            {"strategy": "ewc"},
-            "^strategy = 'ewc': not .*; expected clops, finetune, replay, er, derpp, agem, slda or ranpac",
-        ),
-        ({"strategy": "joint"}, "does not tell where tasks begin and end"),
-        ({"strategy": "flip_penalty"}, "not available with stream"),
-        ({"strategy": "er", "memory_division": "task_balanced"}, "memory_division"),
-        ({"strategy": "er", "er_flip_strength": 1.0}, "er_flip_strength"),
-        ({"strategy": "er", "early_stopping": 3}, "early_stopping"),
-        ({"strategy": "er", "schedule": "cosine"}, "schedule"),
-        ({"strategy": "er", "class_weights": "balanced"}, "class_weights"),
-        ({"strategy": "er", "steps_per_batch": 0}, "steps_per_batch"),
-    ],
-)
-def test_what_needs_whole_tasks_is_refused(changes: dict[str, Any], named: str) -> None:
-    with pytest.raises(UsageError, match=named):
-        RunConfig(stream="online", **changes)
-
-
-def test_a_stream_is_computed_alone_and_fields_of_the_other_kind_make_no_difference() -> None:
-    config = config_of("er")
-    with pytest.raises(UsageError):
-        ContinualRun([config, config.replace(seed=1)], tiny_frames("time_il"))
-    assert lockstep_key(config) != lockstep_key(config.replace(seed=1))
-    assert config.replace(epochs_per_task=9).identity == config.identity
-    assert config.replace(steps_per_batch=3).identity != config.identity
-    epochs = config.replace(stream="epochs")
-    assert epochs.replace(steps_per_batch=3, prequential_window=7).identity == epochs.identity
-    assert "stream" not in epochs.identity
 
 
 def test_the_learning_curve_of_a_stream_is_prequential() -> None:

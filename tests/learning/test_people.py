@@ -11,12 +11,8 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, roc_auc_score
 
 from clops_sweep import ContinualRun, UsageError
-from clops_sweep.analysis import patient_bootstrap, per_person
-from clops_sweep.analysis.update.measures import Measures
-from clops_sweep.analysis.update.paired import last_update
-from clops_sweep.data.frames import TEST, TRAINING, UNKNOWN_PERSON, UNSEEN, VALIDATION, FrameSet
-from clops_sweep.data.prepared.counts import class_rows
-from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.analysis import per_person
+from clops_sweep.data.frames import TEST, TRAINING, UNSEEN, VALIDATION, FrameSet
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -53,44 +49,6 @@ def scores(rows: pd.DataFrame) -> dict[str, float]:
         "f1": f1_score(truth, p.argmax(1), average="macro", labels=np.unique(truth)),
         "auc": np.mean([roc_auc_score(truth == c, p[:, c]) for c in kept]),
     }
-
-
-@pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
-def test_people_in_no_task_are_evaluated_beside_the_tasks(result: RunResult) -> None:
-    kept, r = result.predictions, result.r_matrix
-    unseen = kept[kept["evaluated_on"] == 0]
-    assert set(unseen["patient"]) == {"P006", "P007"}
-    assert not set(unseen["patient"]) & set(result.instances["patient"])
-    rows = r[r["split"] == "unseen"].set_index("trained_on")
-    assert set(rows.index) == set(kept["trained_on"])
-    for stage, of_stage in unseen.groupby("trained_on"):
-        for measure, value in scores(of_stage).items():
-            assert rows.loc[stage, measure] == pytest.approx(value, abs=1e-6)
-    last = rows.loc[kept["trained_on"].max()]
-    for measure in ("auc", "accuracy", "balanced_accuracy", "f1"):
-        assert result.runs[f"unseen_{measure}"].item() == last[measure]
-    tested = r[r["split"] == "test"].groupby("trained_on")["evaluated_on"].apply(list)
-    assert all(places == [1, 2] for places in tested)
-    if len(tested) == 1:  # the union of all tasks excludes people in no task
-        union = scores(kept[kept["evaluated_on"] > 0])
-        assert result.runs["test_accuracy"].item() == pytest.approx(union["accuracy"], abs=1e-9)
-    assert patient_bootstrap(kept)["test_accuracy"].value == pytest.approx(result.runs["test_accuracy"].item())
-
-
-def test_data_without_people_name_and_count_none() -> None:
-    """Nothing is called a patient, intervals are over recordings, and groups of people are refused."""
-    frames = tiny_frames("class_il")
-    unknown = replace(frames, patient_names=tuple(f"{UNKNOWN_PERSON}{n}" for n in range(len(frames.patient_names))))
-    result = ContinualRun(tiny_config("class_il", strategy="finetune"), unknown, keep_predictions=True).run()
-    assert result.runs[["patients_train", "patients_validation", "patients_test"]].isna().all(axis=None)
-    interval = patient_bootstrap(result.predictions)["test_accuracy"]
-    assert interval.drawn == f"{interval.people} test recordings as if independent, because people are unknown"
-    assert Measures(last_update(result.predictions)[0]).paired.unit == "recording"
-    assert {of for row in class_rows(unknown) for of in row.patients} == {None}
-    with pytest.raises(UsageError, match="name no people"):
-        per_person(result.predictions)
-    with pytest.raises(UsageError, match=f"subject_il: '{frames.name}' names no people"):
-        build_scenario(unknown, "subject_il")
 
 
 def test_what_a_person_gains_and_keeps_is_counted_directly(result: RunResult) -> None:

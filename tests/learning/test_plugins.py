@@ -44,24 +44,6 @@ def test_an_acquisition_function_that_returns_no_scores_is_named(
             run.run()
 
 
-STORAGE = [
-    (lambda trajectories: 3, r"int; expected a tensor of scores \[1, \d+\]"),
-    (lambda trajectories: trajectories, r"scores of shape \[1, \d+, (\d+)\]; expected \[1, \1\]"),
-    (lambda trajectories: area(trajectories).to(torch.complex64), "torch.complex64; expected scores that are real .*"),
-    (lambda trajectories: _one_nan(area(trajectories)), r"NaN for 1 of \d+ instances; expected numbers"),
-]
-
-
-@pytest.mark.parametrize(("function", "sentence"), STORAGE)
-def test_a_storage_function_that_returns_no_scores_is_named(
-    function: Callable[..., Any], sentence: str, frames: FrameSet
-) -> None:
-    with STORAGE_FUNCTIONS.temporarily("mine", function):
-        run = ContinualRun(tiny_config("class_il", storage_function="mine"), frames)
-        with pytest.raises(ValueError, match=rf"^storage function 'mine' returned {sentence}$"):
-            run.run()
-
-
 def _spoils(*arguments: object) -> None:
     torch.set_default_dtype(torch.float64)
     torch.set_grad_enabled(False)

@@ -6,14 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 
-from clops_sweep import ContinualRun, native
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.learning.batches import Batch
-from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 from tests.learning.methods import PAPERS
@@ -57,17 +52,6 @@ def test_acquired_instances_are_counted_epoch_by_epoch(
         assert record["times_replayed"].max() <= later * EPOCHS
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_gem_uses_all_of_a_small_memory_in_every_step(kind: str, run: Run) -> None:
-    result = run(kind, strategy="gem")
-    steps = EPOCHS * math.ceil(SIZE[kind] / BATCH)
-    for position, (_, record) in enumerate(result.instances.groupby("task", sort=False)):
-        later = TASKS - 1 - position
-        assert (record.loc[record["stored"], "times_replayed"] == later * steps).all()
-    projections = int(result.runs["projections"].item())
-    assert 0 < projections <= (TASKS - 1) * steps
-
-
 @pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_mir_replays_its_ratio_shared_evenly(ratio: float, kind: str, run: Run) -> None:
@@ -89,39 +73,6 @@ def test_mir_replays_its_ratio_shared_evenly(ratio: float, kind: str, run: Run) 
     assert result.runs["replayed"].tolist() == [sum(expected)]
 
 
-def test_no_two_instances_of_an_epoch_share_a_dropout_mask(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if the last batch, and with it the number of replayed instances, is smaller."""
-    draws: list[list[int]] = []
-    train_step = Learner.train_step
-
-    def noting(self: Learner, batch: Batch, *others: Any) -> torch.Tensor:
-        draws.append(batch.draws.tolist())
-        return train_step(self, batch, *others)
-
-    monkeypatch.setattr(Learner, "train_step", noting)
-    monkeypatch.setenv(native.ENVIRONMENT, "off")
-    config = tiny_config("class_il", strategy="mir", batch_size=3, epochs_per_task=1, storage_fraction=1.0)
-    ContinualRun(config.replace(acquisition_fraction=1.0), tiny_frames("class_il", tasks=2)).run()
-    steps = math.ceil(SIZE["class_il"] / 3)
-    replaying = [draw for batch in draws[steps:] for draw in batch]
-    assert [len(batch) for batch in draws] == [3, 3, 3, 1, 6, 6, 6, 2]
-    assert len(set(replaying)) == len(replaying)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("strategy", ["clops", "finetune"])
-def test_curves_end_where_r_has_its_rows(strategy: str, kind: str, run: Run) -> None:
-    result = run(kind, strategy=strategy)
-    r = result.r_matrix[result.r_matrix["split"] == "validation"].pivot(
-        index="trained_on", columns="evaluated_on", values="auc"
-    )
-    curves = result.curves["auc"].to_numpy().reshape(TASKS * EPOCHS, TASKS)
-    assert np.array_equal(r.to_numpy(), curves[EPOCHS - 1 :: EPOCHS])
-    assert result.curves["epoch"].tolist() == np.repeat(range(1, 7), 3).tolist()
-    names = result.curves["task"].tolist()[:3]
-    assert result.curves["training_task"].tolist() == np.repeat(names, EPOCHS * TASKS).tolist()
-
-
 def test_storage_follows_s(run: Run) -> None:
     for order, function in (("top", "area"), ("bottom", "area"), ("top", "squared_area"), ("bottom", "squared_area")):
         instances = run("time_il", storage_order=order, storage_function=function).instances
@@ -130,16 +81,3 @@ def test_storage_follows_s(run: Run) -> None:
             assert stored.min() >= left.max() if order == "top" else stored.max() <= left.min()
     area, squared = (run("time_il", storage_function=name).instances["s"] for name in ("area", "squared_area"))
     assert not area.equals(squared)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_few_trajectories_are_kept_and_s_is_the_area_under_them(kind: str, run: Run) -> None:
-    for _, record in run(kind, epochs_per_task=3).instances.groupby("task", sort=False):
-        kept = record[record["beta_trajectory"].notna()]
-        assert len(kept) == 7
-        assert {record["s"].idxmin(), record["s"].idxmax()} <= {*kept.index} | {*record.index[record["s"].duplicated()]}
-        for row in kept.itertuples():
-            first, second, third = row.beta_trajectory
-            assert row.s == pytest.approx((first + second) / 2 + (second + third) / 2, abs=1e-12)
-            assert row.beta == third
-    assert run(kind, strategy="gem").instances["beta_trajectory"].isna().all()

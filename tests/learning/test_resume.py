@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -34,29 +33,6 @@ def test_resumed_behind_an_epoch_and_run_to_the_end(strategy: str, kind: str, ep
         resumed.restore(states[epoch])
         found = result_difference(expected, resumed.run())
         assert found is None, found
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"acquire_every": 2}, {"weight_replay": True}, {"storage_order": "random"}, {"acquisition": "balc_kld"}],
-)
-def test_the_switches_of_clops_survive_too(settings: dict[str, Any]) -> None:
-    config, frames = tiny_config("class_il", **settings), tiny_frames("class_il")
-    run, states = ContinualRun(config, frames), []
-    while not run.finished:
-        states.append(saved_and_loaded(run.state()))
-        run.advance()
-    for state in states:
-        resumed = ContinualRun(config, frames)
-        resumed.restore(state)
-        assert result_difference(run.result(), resumed.run()) is None
-
-
-def test_there_is_no_result_before_the_end() -> None:
-    run = ContinualRun(tiny_config("class_il"), tiny_frames("class_il"))
-    run.advance()
-    with pytest.raises(RuntimeError, match="not finished"):
-        run.result()
 
 
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if not computed_alone(name)])

@@ -65,10 +65,3 @@ def test_nothing_but_the_initial_weights_comes_from_it(kind: str, frames: FrameS
     assert not torch.equal(parameters(run), parameters(other))
     parameters(other).copy_(parameters(given))
     assert apart(run.run(), other.run()) is None
-
-
-def test_a_network_that_is_begun_anew_keeps_to_it(kind: str, frames: FrameSet) -> None:
-    run, given = (ContinualRun(config_of(kind, **it), frames) for it in ({"weight_seed": 5}, {"seed": 5}))
-    for each in (run, given):
-        each._training.learner.begin_anew(1)
-    assert torch.equal(parameters(run), parameters(given))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep import ContinualRun, UsageError
+from clops_sweep import ContinualRun
 from clops_sweep.data.frames import TEST, VALIDATION, FrameSet
 from clops_sweep.experiment.columns import METRICS
 from clops_sweep.testing import tiny_config, tiny_frames
@@ -43,22 +43,3 @@ def test_there_are_test_metrics_alone_and_curves_where_they_are_asked_for(kind: 
     last = curves[curves["epoch"] == epochs].set_index("task")[names]
     r = with_curves.r_matrix
     pd.testing.assert_frame_equal(last, r[r["trained_on"] == r["trained_on"].max()].set_index("task")[names])
-
-
-def test_a_run_resumes_in_the_middle_of_a_task_and_ends_the_same() -> None:
-    frames, config = without_validation("class_il"), tiny_config("class_il", strategy="er", curves="test")
-    whole = ContinualRun(config, frames)
-    whole.advance()
-    whole.advance()
-    whole.advance()
-    resumed = ContinualRun(config, frames)
-    resumed.restore(whole.state())
-    assert resumed.epoch_metrics() == whole.epoch_metrics() != [{}]
-    for name, table in whole.run().tables.items():
-        kept = [column for column in table if "seconds" not in column]
-        pd.testing.assert_frame_equal(table[kept], resumed.run().tables[name][kept])
-
-
-def test_curves_of_the_test_set_are_refused_where_there_is_a_validation_set() -> None:
-    with pytest.raises(UsageError, match=r"^curves = 'test': dataset 'synthetic' has a validation set"):
-        ContinualRun(tiny_config("class_il", curves="test"), tiny_frames("class_il"))

@@ -62,14 +62,6 @@ def bank() -> FrameBank:
     return FrameBank(frame_set(smooth(np.random.default_rng(1), COUNT)), torch.device("cpu"))
 
 
-@pytest.fixture(scope="session")
-def integer_bank() -> FrameBank:
-    generator = np.random.default_rng(2)
-    stored = (1000 * smooth(generator, COUNT)).astype(np.int16)
-    gain = generator.uniform(1e-4, 1e-3, COUNT).astype(np.float32)
-    return FrameBank(frame_set(stored, gain, generator.normal(size=COUNT).astype(np.float32)), torch.device("cpu"))
-
-
 @pytest.fixture(params=native.available() or ["none"])
 def variant(request: pytest.FixtureRequest) -> str:
     if request.param == "none":

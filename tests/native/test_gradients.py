@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -142,42 +141,6 @@ def test_the_mean_over_instances_of_what_is_made_of_their_gradients(
             expected = [total + made(slope) / size for total, slope in zip(expected, slopes, strict=True)]
         for (name, found), wanted in zip(views(flat, kind, run, 2).items(), expected, strict=True):
             assert error(found, wanted) < 1e-4, name
-
-
-def test_what_is_computed_between_the_halves_of_a_gradient_changes_nothing(learner: Make, batch: Make) -> None:
-    content, keys = batch("binary", 19, runs=2)
-    found = []
-    for disturbed in (False, True):
-        ours = learner("binary", seeds=(0, 1))
-
-        def by_logits(
-            logits: torch.Tensor, targets: torch.Tensor, ours: Any = ours, disturbed: bool = disturbed
-        ) -> torch.Tensor:
-            if disturbed:
-                ours.dropout_probabilities(content.rows, 3, keys)
-            return logits - targets
-
-        found.append(ours.backpropagate(content.rows, content.draws, keys, by_logits, content.targets)[1].clone())
-    assert torch.equal(*found)
-
-
-def test_any_loss_on_frames_of_which_some_are_in_use(
-    integer_bank: FrameBank, learner: Make, batch: Make, error: Make
-) -> None:
-    """Instances lie elsewhere than in the row of their number."""
-    content, keys = batch("binary", 19)
-    moved = FrameBank.__new__(FrameBank)
-    vars(moved).update(vars(integer_bank))
-    moved.members = torch.arange(COUNT).flip(0)[:, None]
-    found = []
-    for on, rows in ((integer_bank, content.rows), (moved, COUNT - 1 - content.rows)):
-        ours = learner(on=on)
-        usual = ours.gradient(replace(content, rows=rows), keys)[1].clone()
-        any_other = ours.loss_gradient(rows, content.draws, keys, torch.sum, track_statistics=False)[1].clone()
-        squares = ours.mean_of_instance_gradients(rows, torch.sum, of_each="square")
-        found.append((usual, any_other, squares))
-    for one, other in zip(*found, strict=True):
-        assert torch.equal(one, other)
 
 
 def test_a_pass_backward_needs_one_forward(learner: Make, batch: Make) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import subprocess
@@ -48,17 +47,6 @@ def test_kernels_touch_nothing_that_is_not_theirs(variant: str, tmp_path: Path) 
         pytest.skip("this compiler comes without the sanitizers' libraries")
     assert built.returncode == 0, built.stderr
     assert np.isfinite(computed(tmp_path / "sanitized")).all()
-
-
-@pytest.mark.nightly
-def test_optimized_kernels_compile_without_warnings() -> None:
-    """Some warnings need an optimizer, such as that of a vector which is read before it is written."""
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("no g++ to see the warnings of")
-    variant = "avx512" if platform.machine() == "x86_64" else "baseline"
-    built = checked(compiler, variant, ["-O3", "-c", "-o", os.devnull], SOURCES / "variant.cpp")
-    assert (built.returncode, built.stderr) == (0, "")
 
 
 def test_clang_compiles_everything_without_warnings() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, sweep
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.limits import seconds_in
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.planning.shard import Shard
 from clops_sweep.store.run_store import RunStore
@@ -35,24 +34,10 @@ def test_every_run_is_in_one_shard_of_about_equal_size(tmp_path: Path, count: in
     assert all(abs(len(shard) - expected) < 5 * expected**0.5 for shard in shards)
 
 
-def test_a_run_stays_in_its_shard_when_the_space_grows(tmp_path: Path) -> None:
-    for index in (1, 2, 3):
-        before, after = (plan(tmp_path, rates, Shard(index, 3)) for rates in (RATES[:10], RATES))
-        assert ids(before) < ids(after)
-        names = {run.run_id: run.name for run in after.asked}
-        assert all(run.name == names[run.run_id] for run in before.asked)
-
-
 @pytest.mark.parametrize("text", ["17/16", "0/4", "3", "3/", "-1/4", "1/0", "a/b", "1/2/3", "", None, 3, "٣/٤"])
 def test_what_is_no_shard_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match=r"^expected i/n with i from 1 to n, such as 3/16$"):
         Shard.parsed(text)
-
-
-@pytest.mark.parametrize("text", ["soon", "", "0s", "3", "-3h", "3h 5m", "1e3s", 0, -1, True, float("inf"), None])
-def test_what_is_no_duration_is_refused(text: object) -> None:
-    with pytest.raises(ValueError, match=r"^expected a duration such as 3h55m"):
-        seconds_in(text)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn
+from clops_sweep import OptunaSearch, RunConfig, SearchSpace, TuneOn
 from clops_sweep.analysis.statistics import paired_difference, partitions
 from clops_sweep.analysis.tables.tuning import TunedMethod, tuned_methods, tuning_as_data, tuning_in_words, tuning_text
 from clops_sweep.data.catalog import DataKey
@@ -20,7 +19,7 @@ from clops_sweep.execution.jobs import Job
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
 from clops_sweep.search.choosing import Choice, tuned, with_reported
-from clops_sweep.search.standing import data_hashes, runs_to_come, standings
+from clops_sweep.search.standing import data_hashes
 
 VALUES = [0.25, 0.5, 1.0]
 OTHER_SPLITS = TuneOn(splits=(7, 8))
@@ -84,39 +83,6 @@ def test_a_grid_reports_the_best_mean_and_computes_nothing_twice(world: Any, dir
     assert pending(request(world, space)) == []
     assert set(world.trained.values()) == {1}
     assert len(world.trained) == (12 + 18) * world.tasks
-
-
-def test_every_method_of_optuna_has_its_trials_before_anything_is_reported(world: Any) -> None:
-    rate = {"learning_rate": FloatDistribution(1e-5, 1e-2, log=True)}
-    search = OptunaSearch(
-        methods={"er": rate, "lwf": rate, "joint": {}}, trials_each=4, tune_on=OTHER_SPLITS, pruning=True
-    )
-    space = SearchSpace("it", RunConfig(), {"split_seed": range(3)}, seeds=range(2), search=search)
-    asked = request(world, space)
-    assert len(list(runs_to_come(asked, standings(asked)))) == 2 * 4 * 2 * 2 + 3 * 3 * 2
-    for done, phase in enumerate(asked.selection.searches):
-        assert [it.chosen is None for it in tuned(asked)[0].choices] == [not done, True, False]
-        assert not pending(request(world, space))
-        world.data = data_hashes(asked, phase)
-        world.finish(phase)
-        assert world.finish(phase).lines == []
-    choices = tuned(asked)[0].choices
-    assert [it.trials for it in choices] == [4, 4, 0]
-    for choice in choices[:2]:
-        assert choice.chosen is not None
-        configs = [
-            RunConfig(strategy=choice.method, split_seed=split, seed=seed, **choice.chosen)
-            for seed in range(2)
-            for split in (7, 8)
-        ]
-        assert list(choice.best) == world.run_ids(configs)
-        means = [fmean(worth(world, it) for it in configs)]
-        for trial in next(it.record for it in standings(asked) if it.space.name.endswith(choice.method)).of("complete"):
-            means.append((trial.values or (0.0,))[0])
-        assert max(means) == means[0]
-    assert len(pending(request(world, space))) == 3 * 3 * 2
-    more = replace(space, search=replace(search, trials_each=5))
-    assert [it.chosen is None for it in tuned(request(world, more))[0].choices] == [True, True, False]
 
 
 def rows(world: Any, space: SearchSpace, root: Path) -> tuple[TunedMethod, Choice]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace, SuccessiveHalving
 from clops_sweep.errors import UsageError
-from clops_sweep.execution.reports import Unrecorded, WorkerDied
+from clops_sweep.execution.reports import WorkerDied
 from clops_sweep.search.records import STUDIES, StudyRecord, TrialRecord
 from clops_sweep.search.storage import only_driver, open_journal
 from clops_sweep.search.study import SearchStudy, read_study
@@ -235,29 +235,6 @@ def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
     assert world.finish(it, retry=True).lines == []
 
 
-def test_a_result_that_could_not_be_recorded_is_taken_up_by_the_next_launch(world: Any) -> None:
-    it = space(n_trials=2)
-    feed, _ = world.driver(it)
-    job = feed.next_job(1)
-    feed.report(job, Unrecorded("no space left"))
-    other = feed.next_job(1)
-    feed.report(other, world.work(other))
-    assert [trial.state for trial in study(world, it).trials] == ["running"]
-    world.finish(it)
-    assert [(trial.number, trial.state) for trial in study(world, it).trials] == [(0, "complete"), (1, "complete")]
-    assert set(world.trained.values()) == {1}
-
-
-def test_a_line_that_a_killed_driver_has_not_finished_is_dropped(world: Any) -> None:
-    it = space(n_trials=2)
-    world.finish(it)
-    with (world.folder / STUDIES).open("ab") as file:
-        file.write(b'{"op_code":4,"worker_id":"x","stu')
-    assert len(study(world, it).trials) == 2
-    world.finish(replace(it, search=replace(it.search, n_trials=3)))
-    assert [trial.state for trial in study(world, it).trials] == ["complete"] * 3
-
-
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
@@ -285,17 +262,6 @@ def test_another_definition_is_refused(world: Any, changes: dict[str, Any], sent
             attempt()
         assert f"search space 'it': its study in {world.folder}/{STUDIES} was {sentence}" in str(raised.value)
         assert "\n" not in str(raised.value)
-
-
-def test_other_data_are_refused_and_another_sampler_or_number_is_not(world: Any) -> None:
-    it = space(n_trials=1)
-    world.finish(it)
-    with pytest.raises(
-        UsageError, match=r'made with data.synthetic, split 0, normalize none "generated0001" and not "x"'
-    ):
-        read_study(it, world.store, {"synthetic, split 0, normalize none": "x"})
-    world.finish(replace(it, search=replace(it.search, n_trials=2, sampler="random", sampler_seed=9)))
-    assert len(study(world, it).trials) == 2
 
 
 def test_a_search_has_one_driver_at_a_time(tmp_path: Path) -> None:

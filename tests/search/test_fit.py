@@ -106,16 +106,3 @@ def test_tuning_on_what_is_reported_is_refused(launched: Any, tune_on: TuneOn, s
     for search in (grid, optuna):
         with pytest.raises(Starting if sentence is None else UsageError, match=expected):
             launched("three_parts", search)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "said"),
-    [
-        ("three_parts", {"curves": "test"}, "curves = 'test': dataset 'three_parts' has a validation set"),
-        ("three_parts", {"validation": 0.2}, "dataset 'three_parts' has a validation set; leave out validation = 0.2"),
-        ("two_parts", {"split": "fold:1/4"}, "dataset 'two_parts' has a split fixed by its publisher"),
-    ],
-)
-def test_what_the_data_do_not_allow_is_refused(launched: Any, name: str, settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=f"^{said}"):
-        launched(name, **settings)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from clops_sweep import RunConfig, delete, load_model, merge
 from clops_sweep.cli.commands import command
-from clops_sweep.errors import DamagedStore, UsageError
+from clops_sweep.errors import DamagedStore
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import write_finished
 
@@ -39,20 +39,6 @@ def test_a_run_is_finished_without_models_unless_they_are_asked_for(tmp_path: Pa
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
     assert set(keeping.statuses()) == {IDS[0]}
     assert keeping.models.read(IDS[0]) == b"weights"
-
-
-def test_all_models_include_the_last_one(tmp_path: Path, finished_tables: Tables) -> None:
-    written(tmp_path, finished_tables)
-    every = RunStore(tmp_path, keep=["models:all"])
-    assert every.without_kept() == set(IDS)
-    write_finished(every, IDS[1], {}, {1: b"one", 2: b"two", 3: b"weights"})
-    assert set(every.statuses()) == {IDS[1]}
-    assert RunStore(tmp_path, keep=["models"]).without_kept() == set()
-    assert (every.models.read(IDS[1], 1), every.models.read(IDS[1])) == (b"one", b"weights")
-    with pytest.raises(UsageError, match="no model after task 1; stored after task 3"):
-        every.models.read(IDS[0], 1)
-    with pytest.raises(UsageError, match="no model is stored; run it again with --keep models"):
-        every.models.read("c" * 24)
 
 
 @pytest.mark.parametrize("what", ["changed", "missing", "list", "deep", "long", "those of another run"])

@@ -9,17 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from pyarrow import fs
 
-from clops_sweep import RunConfig, delete, merge
+from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.errors import UsageError
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.launches import LaunchFile, UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import EVERY_RUN
-from clops_sweep.store.writing import merge_parts
-from tests.helpers.contents import add
 from tests.helpers.s3_server import serving_s3
 from tests.helpers.stores import write_failed, write_finished
 
@@ -98,23 +94,6 @@ def test_a_failure_and_a_checkpoint_that_are_there_go(server: Server, finished_t
     assert store.files.names(store.checkpoint_folder) == []
 
 
-def test_stores_are_merged_between_a_folder_and_a_bucket(
-    server: Server, finished_tables: Tables, tmp_path: Path
-) -> None:
-    here, there = RunStore(tmp_path / "here"), server.store("there")
-    for store, numbers in ((here, range(3)), (there, range(2, 5))):
-        for number in numbers:
-            write_finished(store, _id(number), finished_tables(_id(number), RunConfig(seed=number)))
-    merge_parts(there)
-    assert merge(here.uri, there.uri) == 2
-    assert merge(there.uri, here.uri) == 2
-    for table in EVERY_RUN:
-        assert RunStore(there.uri).table(table).equals(RunStore(here.uri).table(table))
-    assert delete(there.uri, "seed < 3") == 3
-    assert sorted(RunStore(there.uri).statuses()) == [_id(3), _id(4)]
-    assert RunStore(there.uri).table("curves").num_rows == 2 * 6
-
-
 SECRET = "wJalrXUtnFEMI"
 
 
@@ -140,37 +119,6 @@ def test_no_command_prints_the_secret_in_an_address(
 def _with_secret(server: Server, bucket: str) -> str:
     place = f"endpoint_override=127.0.0.1:{server.port}&scheme=http&region=us-east-1"
     return f"s3://key:{SECRET}@{bucket}/shown?{place}"
-
-
-def test_models_lie_there_too(server: Server, finished_tables: Tables) -> None:
-    store = RunStore(server.store("models").uri, keep=["models"])
-    store.open_for_writing()
-    for run_id in (_id(0), _id(1)):
-        write_finished(store, run_id, finished_tables(run_id, RunConfig()), {3: b"weights"})
-    assert set(store.statuses()) == {_id(0), _id(1)}
-    assert store.models.read(_id(0)) == b"weights"
-    assert list(store.models.faults()) == []
-    delete(store.uri, f"run_id == '{_id(0)}'")
-    assert store.models.runs("last") == {_id(1)}
-    left = store.files.system.get_file_info(fs.FileSelector(f"{store.files.root}/models", recursive=True))
-    assert [info.base_name for info in left if info.is_file] == ["last.json", "task_3.safetensors"]
-
-
-def test_a_flush_takes_five_requests_however_many_runs_it_holds(server: Server, finished_tables: Tables) -> None:
-    store = server.store("flushed")
-    store.open_for_writing()
-    for first in (0, 50):
-        for number in range(first, first + 50):
-            add(store, number, finished_tables)
-        server.count()
-        store.flush()
-        assert server.count() <= 1 + 4, "a listing and four parts"
-    again = server.store("flushed")
-    assert len(again.statuses()) == 100
-    assert server.count() <= 4 + 2 * 2, "four listings, and each part of `runs`"
-    assert again.table("curves", [_id(2), _id(70)]).num_rows == 2 * 6
-    assert merge_parts(again) == 2
-    assert server.store("flushed").table("curves").num_rows == 100 * 6
 
 
 def test_launches_are_seen(server: Server) -> None:

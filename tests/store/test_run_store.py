@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clops_sweep import FloatOption, IntOption, RunConfig, delete, merge, strategy
-from clops_sweep.errors import DamagedStore, OtherFormat, UsageError
+from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.strategies.finetune import FineTuning
-from clops_sweep.store import parts, reading, run_store, writing
+from clops_sweep.store import parts, run_store, writing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS
 from clops_sweep.store.upkeep import faults, without_damage
@@ -109,23 +108,6 @@ def test_options_that_a_run_does_not_use_are_null(store: RunStore) -> None:
         STRATEGIES.forget("shrinking")
 
 
-def test_some_runs_and_columns(store: RunStore, finished_tables: Tables) -> None:
-    for number in range(6):
-        add(store, number, finished_tables)
-        if number % 2:
-            store.flush()
-    assert store.read("r_matrix", [id_of(4), id_of(1)])["run_id"].unique().tolist() == [id_of(1), id_of(4)]
-    assert store.read("runs", id_of(3), "auc")["auc"].tolist() == [0.03]
-    assert len(store.read("r_matrix", [])) == 0
-    with pytest.raises(UsageError, match=r"table 'runs' has no column 'aucc' \(did you mean 'auc'\?\)"):
-        store.read("runs", columns=["aucc"])
-    with pytest.raises(UsageError, match="run_ids: 3 is not text"):
-        store.read("runs", [3])  # type: ignore[list-item]
-    assert store.find(id_of(3)) == id_of(3)
-    with pytest.raises(UsageError, match="6 runs of "):
-        store.find("000")
-
-
 def test_rows_of_a_run_keep_their_order(store: RunStore) -> None:
     """In parts of several row groups, whose runs are not in the order of their ids."""
     draws, order = np.random.default_rng(0), [3, 0, 2, 1]
@@ -163,21 +145,6 @@ def test_the_first_of_two_equal_runs_stays_and_a_failure_is_replaced(store: RunS
     assert found["status"].to_pylist() == ["finished", "finished", "failed"]
     assert found["auc"].to_pylist()[:2] == [0.1, 0.02]
     assert found["error"].to_pylist()[2] == "second"
-    assert equal(raw(store), content(store))
-
-
-def test_predictions_count_only_if_they_are_kept(store: RunStore, finished_tables: Tables) -> None:
-    for number in range(3):
-        add(store, number, finished_tables, predicted=int(number == 0))
-    store.flush()
-    plain, keeping = RunStore(store.uri), RunStore(store.uri, keep=["predictions"])
-    assert list(plain.statuses()) == [id_of(number) for number in range(3)]
-    assert keeping.statuses() == {id_of(0): "finished"}
-    assert keeping.without_kept() == {id_of(1), id_of(2)}
-    assert plain.predicted() == {id_of(0)}
-    add(keeping, 1, finished_tables, predicted=1)
-    assert keeping.without_kept() == {id_of(2)}
-    assert content(store)["runs"]["run_id"].to_pylist() == [id_of(number) for number in range(3)]
     assert equal(raw(store), content(store))
 
 
@@ -290,45 +257,6 @@ def test_a_missing_file_makes_its_runs_pending(store: RunStore, finished_tables:
         again.read("instances")
     assert without_damage(again, [id_of(0)], lambda text: None)
     assert len(again.read("instances")) == 3
-
-
-def test_files_that_are_no_parts_are_left_alone(store: RunStore, finished_tables: Tables) -> None:
-    add(store, 1, finished_tables)
-    store.flush()
-    names = ["other.parquet", "../outside", ".hidden.parquet", "notes.txt", f"{store.next_stem()}-zz.parquet"]
-    for name in names:
-        (Path(store.uri) / "runs" / name).write_bytes(b"not Parquet")
-    again = RunStore(store.uri)
-    again.open_for_writing()
-    assert again.statuses() == {id_of(1): "finished"}
-    assert all((Path(store.uri) / "runs" / name).exists() for name in names)
-
-
-def test_stores_of_other_versions_are_refused(
-    store: RunStore, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "FORMAT", 5)
-    add(store, 1, finished_tables)
-    store.flush()
-    monkeypatch.undo()
-    with pytest.raises(OtherFormat, match=r"newer version of clops-sweep \(format 5; this one reads format 4\)"):
-        RunStore(store.uri).statuses()
-    (Path(store.uri) / "runs" / f"finished-{id_of(1)}.parquet").write_bytes(b"PAR1")
-    for use in (lambda: RunStore.named(store.uri), RunStore(store.uri).open_for_writing):
-        with pytest.raises(OtherFormat, match=r"written by an older clops-sweep; `python tools/convert_0_2_store.py"):
-            use()
-
-
-def test_a_store_that_stays_locked_is_refused(store: RunStore, finished_tables: Tables) -> None:
-    add(store, 1, finished_tables)
-    with RunStore(store.uri).locked(), pytest.MonkeyPatch.context() as patched:
-        patched.setattr(reading, "_SECONDS_TO_LOCK", 0.2)
-        began = time.monotonic()
-        with pytest.raises(UsageError, match="another process is rewriting it"):
-            store.flush()
-        assert time.monotonic() - began < 5
-    store.flush()
-    assert RunStore(store.uri).statuses() == {id_of(1): "finished"}
 
 
 # --- any sequence -----------------------------------------------------------------------------------------------------

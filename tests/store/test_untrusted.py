@@ -6,8 +6,6 @@ import base64
 import io
 import os
 import pickle
-import socket
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -107,76 +105,6 @@ def test_a_name_of_a_search_space_stays_in_its_folder(
     assert (status, output) == (2, "")
     assert errors.startswith("clops-sweep: space.py: search space name ")
     assert _tree(tmp_path) == before
-
-
-@pytest.fixture(params=["fifo", "device", "loop", "folder"])
-def put(request: pytest.FixtureRequest) -> Callable[[Path], None]:
-    """Put something other than a regular file where a file belongs."""
-
-    def put(path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        if request.param == "fifo":
-            os.mkfifo(path)
-        elif request.param == "folder":
-            path.mkdir()
-        else:
-            path.symlink_to("/dev/zero" if request.param == "device" else path)
-
-    return put
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("name", ["runs/{stem}-0123456789abcdef.parquet", "curves/{part}"])
-def test_what_is_no_file_is_no_part(place: Path, command: Command, put: Callable[[Path], None], name: str) -> None:
-    results = place / "results"
-    (part,) = (path.name for path in (results / "curves").iterdir())
-    put(results / name.format(stem=RunStore(results).next_stem(), part=part))
-    for arguments in (["status"], ["show", A], ["check"], ["claims"]):
-        status, output, errors = command(*arguments, "--results", results)
-        assert status in (0, 1, 2)
-        assert "Traceback" not in output + errors
-        assert errors.count("\n") <= 1
-
-
-def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outside = place / "finished-x.parquet"
-    monkeypatch.setattr("clops_sweep.data.files.folder.secrets.token_hex", lambda size: "0" * 2 * size)
-    final = place / "results" / "runs" / "new"
-    beside = final.parent / f".{final.name}.{socket.gethostname()}.{'0' * 8}.partial"
-    beside.symlink_to(outside)
-    with pytest.raises(FileExistsError):
-        RunStore(place / "results").files.write(str(final), b"content")
-    assert outside.read_text() == "beside"
-    assert not final.exists()
-
-
-def test_a_user_without_rights_reads_a_store_and_writes_nothing(
-    place: Path, without_privilege: list[str], console_script: str
-) -> None:
-    results = place / "results"
-    for path in (results, *results.rglob("*")):
-        path.chmod(0o555 if path.is_dir() else 0o444)
-    before = _tree(results)
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [*without_privilege, console_script, *arguments, "--results", str(results)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=place)
-
-    for arguments in (["status"], ["show", A], ["check"]):
-        done = run(*arguments)
-        assert (done.returncode, done.stderr) == (0, "")
-    assert _tree(results) == before
-    (place / "space.py").write_text(
-        'from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace("s", RunConfig(), seeds=[0])\n'
-    )
-    refused = run("space.py")
-    assert refused.returncode == 2
-    assert refused.stderr.startswith(f"clops-sweep: results {results}") or "permission" in refused.stderr.lower()
-    assert "Traceback" not in refused.stderr
-    assert _tree(results) == before
-    for path in (results, *results.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 # --- nothing is executed ----------------------------------------------------------------------------------------------

@@ -11,10 +11,7 @@ import pytest
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.claims.catalogue import (
     CLAIMS,
-    CLOPS,
     CURRICULUM,
-    FINETUNE,
-    FRACTIONS,
 )
 from clops_sweep.analysis.claims.claim_runs import FinishedRuns
 from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO
@@ -22,7 +19,7 @@ from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.report.write import ReportPaths
 from clops_sweep.experiment.columns import RESULTS, config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
-from clops_sweep.experiment.spaces.claims import Claim, Contrast
+from clops_sweep.experiment.spaces.claims import Claim
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.store.run_store import RunStore
@@ -95,33 +92,9 @@ def test_the_condition_selects_the_runs_of_a_claim_and_no_other(
 
 # --- which runs -------------------------------------------------------------------------------------------------------
 
-ABOVE = Claim("above", "x", Contrast(CLOPS, FINETUNE), scenario="class_il")
-
 
 def space(name: str, base: RunConfig, seeds: int = 3, **axes: Any) -> SearchSpace:
     return SearchSpace(name, base, axes, range(seeds))
-
-
-def test_runs_that_are_trained_otherwise_are_never_put_together(tmp_path: Path) -> None:
-    long, short = RunConfig(dataset="mitbih"), RunConfig(dataset="mitbih", epochs_per_task=3)
-    spaces = [space("a", long), space("b", short.replace(strategy="finetune"))]
-    found = finished(spaces, RunStore(tmp_path)).of(ABOVE, "mitbih")
-    assert found.contrasts[0].missing in ("no finished run of fine-tuning", "no finished run of CLOPS")
-
-
-def test_a_grid_with_holes_is_averaged_over_the_same_places_in_every_seed(tmp_path: Path) -> None:
-    corners = space("g", RunConfig(dataset="mitbih"), 4, storage_fraction=[0.1, 1.0], acquisition_fraction=[0.1, 1.0],
-                    variant={"c": {}, "r": {"storage_order": "random"}})  # fmt: skip
-    claim = next(claim for claim in CLAIMS if claim.key == "storage_costs")
-    assert len(claim.contrasts[0].places) == len(FRACTIONS) ** 2
-    there = finished([corners], RunStore(tmp_path)).of(claim, "mitbih").contrasts[0].pairs
-    assert {key: len(pairs) for key, pairs in there.items()} == {(0, seed): 4 for seed in range(4)}
-
-    def hole(config: RunConfig) -> bool:
-        return (config.seed, config.storage_fraction, config.acquisition_fraction) != (2, 0.1, 0.1)
-
-    there = finished([corners], RunStore(tmp_path), keep=hole).of(claim, "mitbih").contrasts[0].pairs
-    assert {key: len(pairs) for key, pairs in there.items()} == {(0, seed): 4 for seed in (0, 1, 3)}
 
 
 # --- in the report ----------------------------------------------------------------------------------------------------

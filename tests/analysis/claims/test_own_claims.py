@@ -71,12 +71,6 @@ def test_pairs_agree_in_what_no_side_names(
     assert (found.n, found.mean, found.low, found.high) == pytest.approx((4, units.mean(), low, high))
 
 
-def test_one_side_against_zero(runs: pd.DataFrame, tmp_path: Path) -> None:
-    (verdict,) = own_verdicts(collect([SPACE], runs), RunStore(tmp_path), [Claim("it", "x", Contrast(FINETUNE, None))])
-    assert verdict.outcome == "holds"
-    assert verdict.evidence[0].mean == pytest.approx(runs.query("strategy == 'finetune'")["auc"].mean())
-
-
 def test_runs_that_differ_in_more_are_not_compared(runs: pd.DataFrame, tmp_path: Path) -> None:
     claim = Claim("it", "x", Contrast(ER.but("a", learning_rate=0.001), FINETUNE.but("b", learning_rate=0.01)))
     other = Claim("other", "x", Contrast(ER.but("a", learning_rate=0.001), FINETUNE))

@@ -21,7 +21,7 @@ from clops_sweep.analysis.claims.verdicts import (
     verdicts,
 )
 from clops_sweep.analysis.collect import collect
-from clops_sweep.analysis.statistics import ALPHA, Partition, paired_difference
+from clops_sweep.analysis.statistics import ALPHA, Partition
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.spaces.claims import Claim, Contrast, Says, Side
@@ -130,24 +130,6 @@ def test_too_few_seeds(seeds: tuple[int, ...], said: str) -> None:
 
 
 # --- patient splits ---------------------------------------------------------------------------------------------------
-
-
-def test_seeds_of_one_split_are_one_difference() -> None:
-    """Five seeds that agree in each of three splits that do not: fifteen differences would be taken for a proof."""
-    auc = apart(0.03, noise=0.001, split=0.06)
-    (verdict,) = on(auc, [claim()], splits=(0, 1, 2))
-    assert (verdict.outcome, verdict.unit, verdict.weakest.n) == ("undecided", "patient splits, about these runs", 3)
-    configs = [RunConfig(split_seed=split, seed=seed) for split in range(3) for seed in range(5)]
-    by_seed = [auc(c) - auc(c.replace(strategy="finetune")) for c in configs]
-    assert stats.ttest_1samp(by_seed, 0, alternative="greater").pvalue < ALPHA
-    by_split = paired_difference(by_seed, np.zeros(15), [(c.split_seed, c.seed) for c in configs])
-    assert verdict.weakest.mean == pytest.approx(by_split.mean)
-    assert verdict.weakest.p_for == pytest.approx(by_split.p / 2)
-
-
-def test_splits_that_agree_decide() -> None:
-    (verdict,) = on(apart(0.1, 0.01, 0.005), [claim()], splits=(0, 1, 2, 3))
-    assert (verdict.outcome, verdict.weakest.n) == ("holds", 4)
 
 
 def test_folds_decide_and_an_incomplete_set_does_not() -> None:

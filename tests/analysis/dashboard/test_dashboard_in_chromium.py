@@ -13,9 +13,7 @@ import pytest
 from clops_sweep import SearchSpace
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.source import StoreSource
-from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.store.run_store import RunStore
-from tests.helpers.stores import write_finished
 
 TOKEN = "a-token-of-some-length"
 
@@ -100,14 +98,3 @@ def test_the_section_is_drawn_and_its_tables_sort(browsed: Browsed) -> None:
     assert any(name.startswith("Learning curves") for name in images.get("image", set()) | images.get("img", set()))
     browsed.run("document.querySelector('#content table.sortable th.value:last-child button').click()")
     assert browsed.run("document.querySelector('#content th[aria-sort]').getAttribute('aria-sort')") == "descending"
-
-
-def test_a_sweep_that_goes_on_elsewhere_is_followed(browsed: Browsed, generated: ModuleType) -> None:
-    browsed.open("")
-    browsed.until("document.querySelectorAll('#content progress').length === 2")
-    browsed.run("document.querySelector('#content details:not([open]) summary')?.click()")
-    row = next(row for row in browsed.store.rows("runs") if row["status"] == "failed")
-    made = generated.generated_tables(config_from_row(row), row["run_id"], instances=2, epochs=1)
-    write_finished(browsed.store, row["run_id"], made)
-    browsed.until("document.querySelector('#content progress').ariaLabel.includes('33 of 36')")
-    assert browsed.run("document.querySelectorAll('#content details[open]').length") == 1, "what was unfolded stays so"

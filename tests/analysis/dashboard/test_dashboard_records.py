@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Hashable, Sequence
 from datetime import timedelta
@@ -17,10 +16,7 @@ from scipy import stats
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.dashboard.drawings import Drawings
 from clops_sweep.analysis.dashboard.overview import best, progress
-from clops_sweep.analysis.dashboard.run_log import MOST_LINES as MOST_LOGGED
-from clops_sweep.analysis.dashboard.run_log import run_log
 from clops_sweep.analysis.dashboard.runs import PAGE, runs_table
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
@@ -125,35 +121,6 @@ def test_only_what_is_new_is_read(tmp_path: Path, generated: ModuleType, monkeyp
     assert followed.refresh().runs.empty
 
 
-@pytest.mark.parametrize("replacement", ["nothing", "a FIFO", "a device", "a file"])
-@pytest.mark.parametrize("place", ["", "runs"])
-def test_a_store_that_is_replaced_while_it_is_followed_is_a_sentence(
-    place: str, replacement: str, tmp_path: Path, generated: ModuleType
-) -> None:
-    store = RunStore(tmp_path / "results")
-    generated.write_generated_runs(store, [SearchSpace(name="one", base=RunConfig(), seeds=[0])])
-    followed = FollowedStore(store, StoreSource(store, lambda key: None), 0)
-    path = tmp_path / "results" / place
-    path.rename(tmp_path / "before")
-    if replacement == "a FIFO":
-        os.mkfifo(path)
-    elif replacement == "a device":
-        path.symlink_to("/dev/zero")
-    elif replacement == "a file":
-        path.write_text("no folder")
-    snapshot = followed.refresh()
-    if place and replacement == "nothing":  # as in a store that has no run yet
-        assert (snapshot.problem, len(snapshot.runs)) == ("", 0)
-    else:
-        assert "results" in snapshot.problem
-        assert len(snapshot.runs) == 1, "what was there is shown still"
-    if path.is_symlink() or path.exists():
-        path.unlink()
-    (tmp_path / "before").rename(path)
-    assert followed.refresh().problem == ""
-    assert len(followed.snapshot.runs) == 1
-
-
 # --- experiments ------------------------------------------------------------------------------------------------------
 
 
@@ -202,24 +169,6 @@ def test_the_best_configuration_has_the_best_mean_and_students_interval(experime
     assert best(experiment.judged_by(["replayed"])) is None, "neither more nor less is better"
 
 
-def test_one_lucky_seed_is_no_best_configuration(tmp_path: Path, generated: ModuleType) -> None:
-    space = SearchSpace("s", RunConfig(), {"storage_fraction": [0.1, 0.5]}, range(3))
-    store = RunStore(tmp_path / "results")
-    given = [(it.config, {"auc": 0.7}) for it in space.requests() if it.config.storage_fraction == 0.1]
-    lucky = next(it.config for it in space.requests() if it.config.storage_fraction == 0.5)
-    generated.write_given_runs(store, [given[0], (lucky, {"auc": 0.9})])
-    (young,) = recorded_experiments(store.read("runs"))
-    found = best(young)
-    assert found is not None
-    assert (found.estimate.mean, found.interval_text) == (0.9, ""), "as long as none has three runs"
-    generated.write_given_runs(store, given)
-    (grown,) = recorded_experiments(store.read("runs"))
-    found = best(grown)
-    assert found is not None
-    assert (found.estimate.mean, found.estimate.n) == (pytest.approx(0.7), 3)
-    assert found.interval_text == "", "equal values have no spread to judge by"
-
-
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 
@@ -244,36 +193,4 @@ def test_pages_hold_every_run_once_whatever_the_order(generated: ModuleType, tmp
     assert (at, labels) == (3, sorted(labels)), "by axes and seeds"
 
 
-def test_the_log_of_a_run_has_its_lines_of_all_launches(tmp_path: Path) -> None:
-    run, other = "a" * 24, "b" * 24
-    empty = RunStore(tmp_path / "results")
-    folder = empty.log_folder / "logs"
-    folder.mkdir(parents=True)
-    (folder / "20260101-000000-1.log").write_text(f"[run {run[:12]}] first\n[run {other[:12]}] not this\n")
-    (folder / "20260102-000000-1.log").write_text(f"noise\n[runs {other[:12]} {run[:12]}] second\n")
-    os.mkfifo(folder / "20260103-000000-1.log")
-    (folder / f"{run}.stacks").write_text("in epoch 3")
-    found = run_log(empty, run)
-    assert (found.lines, found.whole, found.stacks) == (("first", "second"), True, "in epoch 3")
-    many = "".join(f"[run {run[:12]}] {at}\n" for at in range(MOST_LOGGED + 5))
-    (folder / "20260104-000000-1.log").write_text(many)
-    found = run_log(empty, run)
-    assert (found.lines[-1], len(found.lines), found.whole) == (str(MOST_LOGGED + 4), MOST_LOGGED, False)
-    for wrong in ("../../../etc/passwd", "", "A" * 24, run[:6]):
-        assert run_log(empty, wrong).lines == ()
-
-
 # --- the open section -------------------------------------------------------------------------------------------------
-
-
-def test_drawing_again_takes_a_tenth_of_a_core(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    spent = iter([0.0, 2.0, 0.0, 1.0])
-    monkeypatch.setattr("clops_sweep.analysis.dashboard.drawings.time.thread_time", lambda: next(spent))
-    drawings, began = Drawings(), time.monotonic()
-    section = FollowedStore(store, Recorded(), 0).snapshot.sections["synthetic class_il finetune"]
-    drawing = drawings.of("s", section)
-    until(lambda: drawing.drawn is not None and drawings.rests_until > 0)
-    assert 18 <= drawings.rests_until - began < 18 + 60
-    drawing.drawn = -1  # as if a run had ended
-    assert drawings.of("s", section).times == 1
-    until(lambda: drawings.of("other", section).section is not None)  # a section that was not drawn yet does not wait

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.curves import (
     Block,
     LearningCurves,
@@ -33,14 +32,6 @@ def test_record_by_hand() -> None:
     np.testing.assert_allclose(record.mean, [[0.61, 0.71, 0.51], [0.51, 0.41, 0.91]])
     np.testing.assert_allclose(record.sd, np.full((2, 3), 0.01))
     assert np.isnan(learning_curves(two).sd).all(), "two runs have no band"
-
-
-def test_drawing_names_every_line() -> None:
-    record = learning_curves(rows("r1"), "One run")
-    figure = draw_learning_curves([record, record, record])
-    named = [text.get_text() for text in figure.axes[0].texts]
-    assert named == ["B", "A", "B", "A"]  # the blocks, then the lines
-    assert as_png(figure).startswith(b"\x89PNG")
 
 
 LEADS = [f"Lead {name}" for name in ("I", "II", "III", "aVL", "aVR", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")]

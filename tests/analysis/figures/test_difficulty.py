@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import integrate, stats
 
-from clops_sweep.analysis.difficulty import fit_gaussians, task_similarity
+from clops_sweep.analysis.difficulty import task_similarity
 from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.difficulty_figures import (
     draw_similarity,
@@ -26,13 +26,6 @@ from clops_sweep.learning.metrics.difficulty import (
 def frame(run_id: str = "r1", **by_task: list[float]) -> pd.DataFrame:
     rows = [{"run_id": run_id, "task": task, "s": s} for task, values in by_task.items() for s in values]
     return pd.DataFrame(rows)
-
-
-def test_gaussians_by_hand() -> None:
-    fit = fit_gaussians(frame(A=[1.0, 3.0], B=[4.0, 4.0, 7.0, math.nan]))
-    assert fit.tasks == ("A", "B")
-    assert fit.fits == (TaskDistribution(2, 1), TaskDistribution(5, pytest.approx(math.sqrt(2))))
-    assert fit.n == (2, 3)
 
 
 def test_one_run_gives_what_a_sweep_orders_tasks_by() -> None:

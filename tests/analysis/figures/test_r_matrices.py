@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -62,22 +60,6 @@ def test_forgetting_is_the_end_less_what_had_just_been_learned() -> None:
     np.testing.assert_allclose(record.final, [0.61, 0.91, 0.96])
     np.testing.assert_allclose([estimate.mean for estimate in record.change], [-0.3, 0.05, 0.0], atol=1e-12)
     np.testing.assert_allclose(record.change[0].sd, 0.2 / np.sqrt(2))
-
-
-def test_its_mean_is_bwt(generated: ModuleType) -> None:
-    matrix = np.random.default_rng(3).random((5, 5))
-    record = forgetting(rows("r1", r=matrix, tasks=tuple("abcde")))
-    bwt = generated.metrics(matrix)["bwt"]
-    assert np.mean([estimate.mean for estimate in record.change[:-1]]) == pytest.approx(bwt, rel=1e-12)
-
-
-@pytest.mark.parametrize("make", [r_matrix, forgetting])
-def test_what_is_not_there_or_differs_ends_in_a_sentence(make: object) -> None:
-    assert callable(make)
-    with pytest.raises(UsageError, match="no finished run with R on the test split"):
-        make(TWO[TWO["split"] == "validation"], split="test")
-    with pytest.raises(UsageError, match="CLOPS: the runs train different tasks at place 1"):
-        make(pd.concat([rows("r1"), rows("r2", tasks=("A", "B", "C"))]), "CLOPS")
 
 
 def test_drawing_r_writes_every_value_and_frames_what_was_just_learned() -> None:

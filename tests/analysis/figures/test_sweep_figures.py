@@ -12,15 +12,12 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.cost import (
-    cost_frontier,
-    draw_cost_frontier,
     frontier,
 )
 from clops_sweep.analysis.figures.differences import difference_heatmap
 from clops_sweep.analysis.figures.heatmaps import draw_heatmap
 from clops_sweep.analysis.figures.importance import draw_importance, importance
 from clops_sweep.analysis.figures.profiles import draw_profile, profile
-from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.tables.comparisons import comparison_text, comparisons, comparisons_csv
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
@@ -76,40 +73,10 @@ def test_variants_are_compared_at_the_same_place(tmp_path: Path, generated: Modu
     assert comparisons_csv(record).count("\n") == 5
 
 
-def test_the_best_is_bold_only_where_it_is_clear(tmp_path: Path, generated: ModuleType) -> None:
-    clear = result_table(collected(tmp_path / "a", generated, lambda c: noisy(c) + (c.mc_samples == 20) * 0.05))
-    best = [row.name for row in clear.rows if "auc" in row.best_in]
-    assert best == ["Top, 0.5, 20"]
-    # the same runs without that gain: two configurations differ by noise alone, and neither is bold
-    unclear = result_table(collected(tmp_path / "b", generated, noisy))
-    assert [row.name for row in unclear.rows if row.best_in] == []
-
-
 def test_frontier_by_hand() -> None:
     cost = np.array([1.0, 2.0, 2.0, 3.0, 4.0, 4.0])
     value = np.array([0.5, 0.7, 0.6, 0.7, 0.9, 0.9])
     assert frontier(cost, value).tolist() == [True, True, False, False, True, True]
-
-
-def test_cost_frontier_record(tmp_path: Path, generated: ModuleType) -> None:
-    experiment = collected(tmp_path, generated, noisy)
-    record = cost_frontier(experiment)
-    assert sorted(set(record.cost)) == [15, 30, 55, 70]
-    assert record.groups == ("Top", "Bottom")
-    assert all(record.group[record.on_frontier] == 0)
-    assert as_png(draw_cost_frontier(record)).startswith(b"\x89PNG")
-    replayed = cost_frontier(experiment, "replayed")
-    assert sorted(set(replayed.cost)) == [4, 20]
-    for drawn in (record, replayed):
-        figure = draw_cost_frontier(drawn)
-        names = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-        for number, i in enumerate(i for i in np.argsort(drawn.cost, kind="stable") if drawn.on_frontier[i]):
-            assert f"{number + 1}  {drawn.names[i]}" in names
-    with pytest.raises(UsageError, match="cost 'euros': expected one of seconds, replayed"):
-        cost_frontier(experiment, "euros")
-    from_before = replace(experiment, runs=experiment.runs.drop(columns="replayed"))
-    with pytest.raises(UsageError, match="no finished run with its instances replayed"):
-        cost_frontier(from_before, "replayed")
 
 
 def test_importance_finds_the_shares_of_variance(tmp_path: Path, generated: ModuleType) -> None:

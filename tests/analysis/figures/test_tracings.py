@@ -12,7 +12,6 @@ import pytest
 from clops_sweep.analysis.figures.tracings import draw_tracings, tracings
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.errors import UsageError
 from tests.data.published_formats import write_mitbih_record
 
 
@@ -89,29 +88,6 @@ class Multichannel(GeneratedFrames):
 
 AXES = ("ax", "ay", "az")
 TWELVE = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
-
-
-def test_all_channels_of_an_instance() -> None:
-    low, high = tracings(INSTANCES, Multichannel(unit="g", lead_names=AXES, frame_seconds=2.56))
-    assert (low.channels, low.unit, low.is_ecg) == (AXES, "g", False)
-    assert low.signal.shape == (3, 128)
-    np.testing.assert_allclose(high.signal[:, 0], [30, 31, 32])
-    assert low.time[1] == pytest.approx(0.02)
-    figure = draw_tracings([low, high])
-    for axes in figure.axes:
-        assert [label.get_text() for label in axes.get_yticklabels()] == list(AXES)
-        assert [text.get_text() for text in axes.texts] == ["1 g"], "a bar of a round number of units"
-        middles = [float(np.median(line.get_ydata())) for line in axes.lines[:3]]
-        assert middles == sorted(middles, reverse=True), "one below the other"
-
-
-def test_wrong_input_ends_in_a_sentence() -> None:
-    with pytest.raises(UsageError, match="no instance has an s"):
-        tracings(INSTANCES.assign(s=np.nan), GeneratedFrames())
-    with pytest.raises(UsageError, match="not among the 4 frames of mitbih"):
-        tracings(INSTANCES.assign(instance=[0, 1, 2, 9]), GeneratedFrames())
-    with pytest.raises(UsageError, match="nothing to draw"):
-        draw_tracings([])
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,20 +67,6 @@ def test_power_is_how_often_the_test_finds_it() -> None:
     assert power_of_t_test(9, 0.03, 0.02) == pytest.approx(share, abs=0.025)
     assert power_of_t_test(9, 0.03, 0.0) == pytest.approx(0.05)
     assert (power_of_t_test(2, 0.03, 0.02), power_of_t_test(3, 0.0, 0.02)) == (0.0, 1.0)
-
-
-def test_how_many_splits_it_takes() -> None:
-    for deviation in (0.01, 0.03, 0.08):
-        n = splits_needed(deviation)
-        assert n is not None
-        assert power_of_t_test(n, deviation, 0.02) >= 0.8
-        assert n == 3 or power_of_t_test(n - 1, deviation, 0.02) < 0.8
-    by_normal = (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) ** 2 * (0.08 / 0.02) ** 2
-    assert splits_needed(0.08) == pytest.approx(by_normal, abs=3)
-    assert splits_needed(1.0) is None
-    # With rho = 1/3 the standard error never falls below 0.03 sqrt(1/3), so the power stays below 0.25.
-    assert splits_needed(0.03, 0.02, overlap=1 / 3) == math.inf
-    assert splits_needed(0.01, 0.02, overlap=1 / 3) > splits_needed(0.01, 0.02)
 
 
 METHODS = {"f": {"strategy": "finetune"}, "r": {"strategy": "replay"}, "c": {}}

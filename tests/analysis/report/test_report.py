@@ -4,7 +4,6 @@ import csv
 import hashlib
 import math
 import re
-from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +13,6 @@ import pytest
 from PIL import Image
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.formats import DASH
 from clops_sweep.analysis.report.write import ReportPaths, write_report
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
@@ -178,34 +176,6 @@ def test_wrong_requests_end_in_a_sentence(
         write_report(spaces, RunStore(tmp_path), tmp_path / "report", axes=axes)
 
 
-@pytest.mark.usefixtures("unpainted")
-def test_editions_undefined_metrics_and_one_seed_are_said(tmp_path: Path, generated: ModuleType) -> None:
-    space = SearchSpace(
-        "odd", RunConfig(), {"storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.5, 1.0]}, seeds=[0]
-    )
-    store = RunStore(tmp_path / "results")
-    sizes = {"instances": 4, "epochs": 1}
-    generated.write_generated_runs(store, [space], data_hash="a" * 64, **sizes)
-    later = generated.START + timedelta(days=1)
-    generated.write_generated_runs(
-        store, [space], data_hash="b" * 64, started_at=later, keep=lambda c: c.storage_fraction == 0.1, **sizes
-    )
-    undefined = next(r.config for r in space.requests() if r.config.storage_fraction == 0.5)
-    generated.write_given_runs(
-        store, [(undefined, {"auc": 0.1, "bwt": math.nan, "started_at": later})], data_hash="b" * 64
-    )
-    text = write_report([space], store, tmp_path / "report").index.read_text("utf-8")
-    assert (
-        "Not shown and not included in any mean: 4 runs of synthetic (class_il, patient split 0), data aaaaaaaaaaaa"
-        in text
-    )
-    assert "; --data-hash aaaaaaaaaaaa shows them." in text
-    assert "BWT is undefined in 1 of 3 finished runs; its means leave them out." in text
-    assert "Rank agreement of s needs two runs or more that learn beta; there are 1." in text
-    older = write_report([space], store, tmp_path / "older", data_hashes=["aaa"])
-    assert "4 of 4 runs are finished" in older.index.read_text("utf-8")
-
-
 def test_latex_tables_are_well_formed(report: ReportPaths) -> None:
     for path in report.tables:
         if path.suffix != ".tex":
@@ -224,21 +194,3 @@ def test_latex_tables_are_well_formed(report: ReportPaths) -> None:
                 assert row.count("$") % 2 == 0
                 assert not re.search(r"(?<![$\w-])-\d", row), f"a hyphen stands for a minus in {row}"
                 assert row.isascii(), row
-
-
-def test_every_row_of_a_table_leads_to_its_runs(report: ReportPaths, store: RunStore) -> None:
-    """The last row is fine-tuning's, a search space that has no section of its own."""
-    text = report.index.read_text("utf-8")
-    assert 'id="fine-tuning"' not in text
-    table = text.split('<figure id="grid-results">')[1].split("</figure>")[0]
-    rows = re.findall(r"<tr>(.*?)</tr>", table.split("<tbody>")[1], re.S)
-    assert len(rows) == 13
-    for position, row in enumerate(rows):
-        cells = [cell for cell in re.findall(r'<td class="value"[^>]*>(.*?)</td>', row) if cell != DASH]
-        assert cells
-        assert all(cell.startswith(f'<a href="#grid-runs-{position}">') for cell in cells)
-    listed = text.split('<details id="grid-runs-12">')[1].split("</details>")[0]
-    runs = store.read("runs")
-    finetuned = runs.loc[runs["strategy"] == "finetune", "run_id"]
-    assert len(finetuned) == 3
-    assert all(run_id in listed for run_id in finetuned)

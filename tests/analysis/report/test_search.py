@@ -19,7 +19,6 @@ from clops_sweep.analysis.figures.optimization_history import (
     draw_optimization_history,
     optimization_history,
 )
-from clops_sweep.analysis.figures.pareto import draw_pareto_front, pareto_front
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.search_trials import (
     best_trials,
@@ -29,7 +28,7 @@ from clops_sweep.analysis.search_trials import (
 )
 from clops_sweep.errors import UsageError
 from clops_sweep.search.records import StudyRecord, TrialRecord
-from clops_sweep.search.study import SearchStudy, read_study, recorded_studies
+from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
 
 
@@ -73,12 +72,6 @@ def test_history_holds_the_best_up_to_each_trial() -> None:
     assert as_png(draw_optimization_history([first, second])).startswith(b"\x89PNG")
     with pytest.raises(UsageError, match="search 'tuned' has no complete trial yet"):
         optimization_history(record({"auc": "maximize"}, None))
-
-
-def test_the_pareto_front_has_optuna_s_best_trials() -> None:
-    front = pareto_front(record({"auc": "maximize", "seconds": "minimize"}, (0.7, 9.0), (0.8, 9.0), (0.6, 1.0)))
-    assert front.on_front.tolist() == [False, True, True]
-    assert as_png(draw_pareto_front(front)).startswith(b"\x89PNG")
 
 
 def auc(config: RunConfig) -> float:
@@ -168,20 +161,3 @@ def test_the_report_shows_a_search(
     assert f"12 of 12 trials: {complete} complete{pruned}, 1 failed." in page
     assert "Trial 10 failed: run 0123 has failed." in page
     assert "no finished run with learning curves" in page  # written by hand, the runs have none
-
-
-def test_a_study_is_read_without_its_search_space(tmp_path: Path, generated: ModuleType) -> None:
-    space = search_space(6, pruning=True)
-    store = filled(tmp_path, generated, space)
-    known, rows = read_study(space, store), store.read("runs").set_index("run_id", drop=False)
-    (found,) = recorded_studies(store)
-    assert known is not None
-    assert found == known
-    assert [trial.labels for trial in found.trials] == [trial.labels for trial in known.trials]
-    experiment = search_experiment(found, rows)
-    labels = [trial.labels for trial in found.trials if set(trial.run_ids) & set(rows.index)]
-    for axis in ("storage_fraction", "storage"):
-        assert experiment.axes[axis] == tuple(sorted({it[axis] for it in labels}))
-    of_cells = [dict(cell.labels) for cell in experiment.cells]
-    assert all(it in labels for it in of_cells)
-    np.testing.assert_array_equal(np.sort(experiment.runs["auc"]), np.sort(rows["auc"]))

@@ -70,13 +70,6 @@ def test_two_units_have_neither_interval_nor_p(tmp_path: Path, generated: Module
     assert "2 seeds where 3 are needed: not tested." in table.notes
 
 
-def test_fine_tuning_that_was_trained_otherwise_is_no_baseline(tmp_path: Path, generated: ModuleType) -> None:
-    _, _, (grid, tuned) = experiments(tmp_path, generated, epochs_per_task=7)
-    found = best_configurations(grid, [tuned])
-    assert [it.above for it in found] == [None, None]
-    assert best_text(found, "best").header == ("configuration", "n", "Average AUC", "BWT")
-
-
 def test_equal_configurations_are_listed_and_counted_once(tmp_path: Path, generated: ModuleType) -> None:
     """At a = 1 all acquisition functions replay the same instances."""
     axes = {"acquisition_fraction": [0.5, 1.0], "acquisition": ["bald_mcd", "entropy", "random"]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 
@@ -88,12 +87,3 @@ def test_other_data_and_other_training_are_not_compared(tmp_path: Path, generate
     longer = SearchSpace("longer", RunConfig(strategy="finetune", epochs_per_task=7), seeds=range(5))
     elsewhere = SearchSpace("elsewhere", RunConfig(strategy="mir", dataset="mitbih"), seeds=range(5))
     assert compared(tmp_path, generated, GRID, longer, elsewhere) == []
-
-
-def test_numbers_of_another_edition_of_the_data_are_not_compared(tmp_path: Path, generated: ModuleType) -> None:
-    store = filled(tmp_path, generated, [GRID, OTHER])
-    later = {"auc": 0.9, "started_at": generated.START + timedelta(days=1)}
-    tuned = [(request.config, later) for request in TUNED.requests()]
-    generated.write_given_runs(store, tuned, data_hash="generated0002")
-    (record,) = compare_strategies(collect([GRID, TUNED, OTHER], store.read("runs")))
-    assert record.strategies == ("clops", "mir")

@@ -131,19 +131,6 @@ def test_an_interval_is_that_of_drawing_patients() -> None:
     np.testing.assert_allclose((found.low, found.high), np.quantile(drawn, (tail, 1 - tail)), atol=width / 8)
 
 
-def test_fewer_than_three_patients_have_no_interval() -> None:
-    few = [it.assign(patient=np.where(it["instance"] % 2, "a", "b")) for it in (stage(1), stage(2))]
-    measures = Measures(last_models(*few))
-    assert measures.resamples == 0
-    assert all(np.isnan(it.right_to_wrong.low) for it in measures.slices())
-
-
-def test_without_patients_instances_are_drawn() -> None:
-    paired = last_models(*(it.assign(patient=None) for it in (stage(1), stage(2))))
-    assert (paired.unit, len(np.unique(paired.units))) == ("instance", PEOPLE * OF_EACH)
-    assert np.isfinite(next(Measures(paired).slices()).accuracy.after.low)
-
-
 def test_the_last_update_is_judged_on_earlier_tasks_and_an_instance_counts_once() -> None:
     stages = [stage(seed, tasks=3).assign(trained_on=seed) for seed in (1, 2, 3)]
     old, new = last_update(pd.concat(stages))

@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 from scipy.signal import resample
 
-from clops_sweep import Recordings, RunConfig, dataset
-from clops_sweep.data.catalog import DATASETS, Rules
+from clops_sweep.data.catalog import Rules
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
@@ -271,10 +270,6 @@ def good(x, **more):
     assert list((tmp_path / "prepared").glob("*")) == []
 
 
-def _function(data_root: Path) -> Recordings:
-    raise AssertionError("what is declared wrongly is refused before the function is called")
-
-
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a built-in name": ({"name": "mitbih"}, "^dataset 'mitbih' is built in"),
     "a name with a space": ({"name": "my data"}, "^dataset 'my data': expected a name of letters"),
@@ -295,34 +290,3 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "rules of its own": ({"rules": Rules()}, "^dataset 'own': rules: only built-in data sets have them"),
     "a title of two lines": ({"title": "a\nb"}, "^dataset 'own': title: expected a line of text"),
 }
-
-
-@pytest.mark.parametrize("what", BAD)
-def test_a_bad_declaration_is_one_sentence(what: str) -> None:
-    changes, says = BAD[what]
-    with pytest.raises(UsageError, match=says):
-        dataset(**({"name": "own"} | changes))(_function)
-    assert not DATASETS.added
-
-
-def test_configs_take_the_defaults_that_are_declared(tmp_path: Path) -> None:
-    declare(
-        tmp_path / "space.py", WEARABLE.replace("files=", "batch_size=3, learning_rate=0.5, normalize='zscore', files=")
-    )
-    config = RunConfig(dataset="wearable")
-    assert (config.batch_size, config.learning_rate, config.normalize, config.leads) == (3, 0.5, "zscore", "all")
-    assert RunConfig(dataset="wearable", scenario="domain_il").leads == "single"
-    with pytest.raises(
-        UsageError, match="'time_il' does not go with dataset 'wearable', which has class_il, domain_il"
-    ):
-        RunConfig(dataset="wearable", scenario="time_il")
-
-
-def test_files_that_are_not_there_are_named(root: Path, tmp_path: Path) -> None:
-    declare(tmp_path / "space.py", WEARABLE)
-    with pytest.raises(UsageError, match=r"has no wearable.npz; look at the path, or give .* with --data-root DIR"):
-        prepare("wearable", prepared_root=tmp_path / "prepared", data_root=None)
-    (root / "wearable.npz").unlink()
-    with pytest.raises(UsageError, match=r"files: data root .* has no wearable.npz"):
-        _prepare(root)
-    assert state("wearable", prepared_root=tmp_path / "prepared", data_root=root) == "absent"

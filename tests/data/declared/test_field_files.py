@@ -138,20 +138,6 @@ def test_swapped_axes_of_files(ending: str, tmp_path: Path) -> None:
         )  # fmt: skip
 
 
-def test_parquet_files_of_pandas(tmp_path: Path) -> None:
-    def write(path: Path, signal: np.ndarray, **more: Any) -> None:
-        index = pd.Index(np.arange(160) / 80, name="seconds" if path.stem == "r3" else None)
-        pd.DataFrame({"ecg": signal[0], "ppg": signal[1], **more}, index=index).to_parquet(path)
-
-    frames = _folder(tmp_path, write, "parquet")
-    assert frames.lead_names == ("ecg", "ppg")
-    np.testing.assert_allclose(frames.signal(slice(None)), X, atol=1e-6)
-    with pytest.raises(UsageError, match="column 'y' looks like a label"):
-        _folder(tmp_path, lambda path, signal: write(path, signal, y=True), "parquet")
-    with pytest.raises(UsageError, match=r"holds values that are not numbers.*channels="):
-        _folder(tmp_path, lambda path, signal: write(path, signal, y=pd.Timestamp("2020-01-01")), "parquet")
-
-
 @pytest.mark.parametrize("option", ["drop_windows", "refuse"])
 @pytest.mark.parametrize("kind", ["wfdb", "array", "generator"])
 def test_a_missing_sample_costs_its_window(kind: str, option: str, tmp_path: Path) -> None:
@@ -225,27 +211,6 @@ def test_records_of_other_units_are_converted_or_refused(tmp_path: Path) -> None
     np.testing.assert_allclose(
         _frames(tmp_path, 'from_wfdb(data_root / "wfdb", "#Dx")').signal(slice(None)), X, atol=1e-5
     )
-
-
-def test_channels_of_one_record_have_one_unit(tmp_path: Path) -> None:
-    _records(tmp_path / "wfdb")
-    for header in (tmp_path / "wfdb").glob("*.hea"):
-        lines = header.read_text().splitlines()
-        lines[2] = lines[2].replace("1000.0(0)/mV", "-1(0)/uV")
-        header.write_text("\n".join(lines))
-    frames = _frames(tmp_path, 'from_wfdb(data_root / "wfdb", "#Dx", channels=[1, 0])')
-    assert (frames.unit, frames.lead_names) == ("uV", ("V", "II"))
-    np.testing.assert_allclose(frames.signal(slice(None)), 1000 * X[:, ::-1] * [[-1], [1]], rtol=1e-5, atol=1e-3)
-
-
-def test_a_wide_record_among_narrow_ones(tmp_path: Path) -> None:
-    _records(tmp_path / "wfdb")
-    header = tmp_path / "wfdb" / "r5.hea"
-    np.rint(1000 * X[5]).T.astype("<i4").tofile(tmp_path / "wfdb" / "r5.dat")
-    header.write_text(header.read_text().replace(" 16 1000", " 32 1000"))
-    frames = _frames(tmp_path, 'from_wfdb(data_root / "wfdb", "#Dx")')
-    assert frames.frames.dtype == np.float32
-    np.testing.assert_allclose(frames.signal(slice(None)), X, atol=1e-6)
 
 
 ONE_HOT = "file,AF,N,ST,day\n" + "".join(

@@ -11,7 +11,6 @@ from scipy.signal import butter, iirnotch, sosfiltfilt, tf2sos
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, waves
 
 X = waves(12, 2, 3000, seed=5)
@@ -61,23 +60,3 @@ def test_pieces_between_missing_samples_are_filtered_alone() -> None:
     np.testing.assert_array_equal(found[1, :1000], sosfiltfilt(BAND, x[1, :1000]))
     np.testing.assert_array_equal(found[1, 1011:], sosfiltfilt(BAND, x[1, 1011:]))
     assert np.isnan(found[1, 1000:1011]).all()  # nine samples are too few
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        (", bandpass=40", r"bandpass: expected \(low, high\) such as \(0.5, 40\), not 40"),
-        (", bandpass=(40, 0.5)", "bandpass: expected"),
-        (", bandpass=(0, 40)", "bandpass: expected"),
-        (", bandpass=(None, None)", "bandpass: expected"),
-        (", notch=-50", "notch: expected a frequency in Hz such as 50"),
-        (", scale='bpm'", 'scale: expected a unit such as "mV"'),
-        (", scale='g'", "scale: signals in uV cannot be converted to g"),
-        (", clip=(1, 0)", r"clip: expected \(low, high\)"),
-        (", bandpass=(0.5, 125)", "recording '0': bandpass: 125 Hz is not below half the sampling rate of 250 Hz"),
-        (", notch=200", "recording '0': notch: 200 Hz is not below half"),
-    ],
-)
-def test_bad_filters(fields: str, sentence: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        _frames(tmp_path, fields)

@@ -11,9 +11,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep import Recordings
-from clops_sweep.data.declared.recording_checks import identifier
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, waves, write_wfdb
 
 NUMBERS = [7, 12, 7, 12, 30, 30, 7, 1001, 12, 5, 1001, 5]
@@ -84,22 +82,6 @@ def test_tables_of_every_type_name_the_same(shape: str, tmp_path: Path) -> None:
     if "bytes" not in shape:
         again = Recordings.from_wfdb(tmp_path, label="label", table="table.csv", name="file", patient="who")
         assert list(again.columns.patients) == list(some.columns.patients)
-
-
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, "", " ", "nan", np.datetime64("NaT", "s")])
-def test_a_missing_identifier_is_nobody(missing: Any) -> None:
-    assert identifier("patient", missing) == ""
-    with pytest.raises(UsageError, match=r"^patients: expected"):
-        _recordings(patients=[missing, *range(11)])
-
-
-def test_identifiers_that_floats_merge_are_refused() -> None:
-    for value in (2.0**53, np.float32(2**24), np.float16(2048)):
-        with pytest.raises(
-            UsageError, match=r"^name: expected whole numbers below .*, from which on floats are rounded"
-        ):
-            identifier("name", value)
-    assert identifier("name", 2**60 + 1) == str(2**60 + 1)
 
 
 def test_a_person_is_never_in_two_splits(tmp_path: Path) -> None:

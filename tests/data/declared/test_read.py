@@ -15,7 +15,7 @@ from pydicom.data import get_testdata_file
 from scipy.io import savemat
 from scipy.signal import resample_poly
 
-from clops_sweep import from_ecg, from_edf, from_mat, from_npz
+from clops_sweep import from_ecg, from_edf, from_npz
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -59,14 +59,6 @@ def test_a_function_reads_the_files_of_a_folder(workers: int, texts: Path) -> No
     assert frames.labels.tolist() == [0, 1] * 10
     assert len(frames.patient_names) == 10
     assert (frames.unit, frames.lead_names, frames.frame_seconds) == ("mV", ("I", "II"), 4.0)
-
-
-def test_frames_are_prepared_again_if_the_function_changes(texts: Path) -> None:
-    first = _frames(texts, BODY.format(more=""))
-    again = _frames(texts, BODY.format(more=""))
-    changed = _frames(texts, BODY.format(more="").replace("return Recording(signal,", "return Recording(2 * signal,"))
-    assert again.data_hash == first.data_hash
-    np.testing.assert_array_equal(changed.signal(np.arange(20)), 2 * X)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -238,22 +230,6 @@ def test_hdf5_files(layout: str, signals: str, ids: str | None, tmp_path: Path) 
     }
 
 
-@pytest.mark.parametrize(
-    ("signals", "ids", "more", "sentence"),
-    [
-        ("'y'", "'id'", "", r"part0\.h5: has no dataset 'y'; it has id, x"),
-        ("'x'", "'who'", "", r"part0\.h5: has no dataset 'who'; it has id, x"),
-        ("'id'", "'id'", "", r"part0\.h5: id has the shape \[10\]; expected 10 recordings of 2 channels and samples"),
-        ("'x'", "None", "", "no recording has a row with a label in the table, such as 0"),
-        ("'*/x'", "None", "", r"part0\.h5: has no dataset 'id/x'"),
-    ],
-)
-def test_bad_hdf5_files(signals: str, ids: str, more: str, sentence: str, tmp_path: Path) -> None:
-    _hdf5(tmp_path)
-    with pytest.raises(UsageError, match=sentence):
-        _frames(tmp_path, HDF5.format(signals=signals, ids=ids, more=more))
-
-
 def test_matlab_and_numpy_files(tmp_path: Path) -> None:
     body = "read=lambda path: from_mat(path, 'ecg.data', label='rhythm', patient='ecg.person')"
     for ending, read in (
@@ -271,16 +247,6 @@ def test_matlab_and_numpy_files(tmp_path: Path) -> None:
         frames = _frames(tmp_path, f"from clops_sweep import from_mat, from_npz\n{own}")
         np.testing.assert_array_equal(frames.signal(np.arange(20)), X)
         assert (frames.labels.tolist(), len(frames.patient_names)) == ([0, 1] * 10, 10)
-
-
-def test_matlab_files_of_version_7_3(tmp_path: Path) -> None:
-    path = tmp_path / "new.mat"
-    with h5py.File(path, "w", userblock_size=512) as file:
-        file["val"] = X[0].T  # MATLAB's order
-        file["val"].attrs["MATLAB_class"] = np.bytes_(b"single")
-    with path.open("r+b") as binary:
-        binary.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
-    np.testing.assert_array_equal(from_mat(path).signal, X[0])
 
 
 def test_a_dicom_file_of_an_electrocardiograph() -> None:

@@ -11,7 +11,6 @@ import pytest
 from clops_sweep.data.files.wfdb_records import load_wfdb
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, waves, write_notes, write_wfdb
 
 
@@ -61,17 +60,6 @@ def test_wfdb_with_a_table(records: Path, tmp_path: Path) -> None:
         assert str(frames.times[3 * place])[:10] == f"2020-01-{number + 1:02d}"
         codes, sites = frames.domains["site"]
         assert sites[codes[3 * place]] == f"S{number % 2}"
-
-
-def test_wfdb_with_labels_in_the_header(records: Path, tmp_path: Path) -> None:
-    frames = _frames(
-        tmp_path, 'from_wfdb(data_root / "wfdb", label="#Dx", patient="#Person", separator=",", window_seconds=2)'
-    )
-    assert frames.classes == ("AF", "N")
-    order = sorted(range(12), key=lambda number: ("ab"[number % 2], number))
-    expected = [[number % 4 == 0, 1] for number in order]
-    np.testing.assert_array_equal(frames.labels, np.array(expected, np.uint8))
-    assert frames.patient_names == tuple(f"p{number}" for number in range(6))
 
 
 def test_wfdb_with_rhythm_notes(tmp_path: Path) -> None:
@@ -160,15 +148,6 @@ REFUSED = {
         r"no file there matches \*.npy",
     ),
 }
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_is_wrong_with_files_is_one_sentence(what: str, records: Path, tmp_path: Path) -> None:
-    call, says = REFUSED[what]
-    with pytest.raises(UsageError, match=says) as caught:
-        _frames(tmp_path, call)
-    assert str(caught.value).startswith("dataset 'own': ")
-    assert "\n" not in str(caught.value)
 
 
 def test_cinc2017(data_root: Path, tmp_path: Path) -> None:

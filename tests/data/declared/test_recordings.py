@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from clops_sweep import Recording, Recordings
 from clops_sweep.data.declared.one_by_one import one_by_one
-from clops_sweep.data.frames import UNKNOWN_PERSON
 from clops_sweep.data.records import Common, Stretch
 from clops_sweep.errors import UsageError
 
@@ -26,11 +25,6 @@ GOOD: dict[str, Any] = {
     "classes": ("x", "y", "z"),
     "patients": [1, 1, 2, 2, 3, 3],
 }
-
-
-def test_unknown_people_are_recordings_by_name() -> None:
-    found = Recordings(**{**GOOD, "patients": None}).columns.patients
-    assert found == [f"{UNKNOWN_PERSON}{n}" for n in range(6)]
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -143,27 +137,6 @@ def _recordings(**changes: Any) -> Iterator[Recording]:
         own = {"signal": X[number], "label": number % 3, "patient": number // 2, "sampling_rate": 10.0}
         own |= {"channels": ("a", "b"), "units": "g", "classes": ("x", "y", "z")}
         yield Recording(**(own | {key: value for key, value in changes.items() if number == 5}))
-
-
-BAD_LATER: dict[str, tuple[dict[str, Any], str]] = {
-    "a label": ({"label": 3}, "^recording 5: labels: 3 is no position"),
-    "a label of another kind": ({"label": [0, 1, 0]}, "^recording 5: label: expected one label"),
-    "a number of channels": ({"signal": X[0, :1]}, "^recording 5: signal: has 1 channels; expected 2"),
-    "no signal": ({"signal": None}, "^recording 5: signal: expected an array of numbers"),
-    "a rate": ({"sampling_rate": 20.0}, "^recording 5: sampling_rate: 20 where the first has 10; give resample_to"),
-    "a date alone": ({"time": "2020-01-01"}, "^recording 5: time: expected a date for all"),
-    "a domain alone": ({"domains": {"site": "A"}}, "^recording 5: domains: has"),
-    "channels": ({"channels": ("b", "a")}, "^recording 5: channels: .* is not what the first recording has"),
-    "a patient": ({"patient": None}, "^recording 5: patient: expected names or numbers"),
-    "a split": ({"split": "dev"}, "^recording 5: split: expected one of train"),
-}
-
-
-@pytest.mark.parametrize("what", BAD_LATER)
-def test_a_later_recording_that_does_not_go_with_the_first_is_named(what: str) -> None:
-    changes, says = BAD_LATER[what]
-    with pytest.raises(UsageError, match=says):
-        list(one_by_one(_recordings(**changes), {})[1])
 
 
 def test_a_generator_is_taken_one_by_one() -> None:

@@ -46,20 +46,3 @@ def test_what_another_process_is_writing_stays_until_it_ends(tmp_path: Path, kil
     remove_leftovers(tmp_path / "set")
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
     assert (tmp_path / "set" / "content").read_text() == f"of {'this' if killed else 'another'} process"
-
-
-def test_what_had_stepped_aside_is_not_lost_until_something_new_is_there(tmp_path: Path) -> None:
-    left(tmp_path, "replaced")
-    left(tmp_path, "partial")
-    remove_leftovers(tmp_path / "set")
-    assert [path.name for path in tmp_path.iterdir()] == ["set"]
-    assert (tmp_path / "set" / "content").read_text() == "replaced"
-
-
-def test_of_two_the_one_in_place_stays(tmp_path: Path) -> None:
-    (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "content").write_text("in place")
-    left(tmp_path, "replaced")
-    remove_leftovers(tmp_path / "set")
-    assert [path.name for path in tmp_path.iterdir()] == ["set"]
-    assert (tmp_path / "set" / "content").read_text() == "in place"

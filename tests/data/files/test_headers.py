@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from clops_sweep.data.files.wfdb_records import read_header
-from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.errors import UsageError
 from tests.data import published_formats
 from tests.data.published_formats import write_mitbih_record
@@ -78,22 +77,6 @@ def test_numbers_that_cannot_be_are_refused_by_line_and_field(name: str, tmp_pat
             read_header(header)
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 500
-
-
-@pytest.mark.parametrize("name", WRITERS)
-@pytest.mark.parametrize("gain", ["0/mV", "nan/mV", "-1000/mV"])
-def test_such_a_record_ends_the_preparation_or_is_skipped_and_listed(name: str, gain: str, tmp_path: Path) -> None:
-    write, file = WRITERS[name]
-    write(tmp_path / "data")
-    (header,) = (tmp_path / "data").rglob(file)
-    header.write_text(_with_field(header.read_text(), 1, 2, gain))
-    where = {"prepared_root": tmp_path / "prepared", "data_root": tmp_path / "data", "workers": 1}
-    with pytest.raises(
-        UsageError, match=rf"{file}: line 2: gain '{gain}', .* leave such records out with data prepare"
-    ):
-        prepare(name, **where)
-    ((_, reason),) = prepare(name, on_error="skip", **where).manifest.skipped
-    assert f"{file}: line 2: gain '{gain}'" in reason
 
 
 PUBLISHED = {

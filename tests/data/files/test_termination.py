@@ -57,16 +57,3 @@ def test_processes_end_with_a_killed_parent() -> None:
             for process in (parent.pid, *workers):
                 if _alive(process):
                     os.kill(process, signal.SIGKILL)
-
-
-def test_a_terminated_preparation_leaves_nothing_behind(tmp_path: Path) -> None:
-    script = (
-        "import sys; from clops_sweep.cli.command import main\n"
-        f"main(['data', 'prepare', 'synthetic', '--prepared-root', {str(tmp_path / 'prepared')!r}])"
-    )
-    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True) as process:
-        assert _until(lambda: bool([*tmp_path.glob("prepared/.*.partial")]))
-        process.terminate()
-        _, said = process.communicate(timeout=60)
-    assert (process.returncode, said.strip()) == (130, "interrupted")
-    assert [*(tmp_path / "prepared").iterdir()] == []

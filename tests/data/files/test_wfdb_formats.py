@@ -119,15 +119,3 @@ def test_segments_of_a_fixed_layout(tmp_path: Path) -> None:
     (tmp_path / "r.hea").write_text("r/2 2 100 300\none 200\ntwo 90\n")
     with pytest.raises(UsageError, match=r"two\.hea: has another length, rate or unit than r\.hea promises"):
         read_in_units(tmp_path / "r.hea", [0])
-
-
-def test_segments_of_a_variable_layout_and_of_other_units(tmp_path: Path) -> None:
-    values = np.random.default_rng(0).integers(-60, 60, (300, 2)) / 50
-    _write(tmp_path, "16", values[:200], "one", sig_name=["II", "V"])
-    _write(tmp_path, "16", values[200:, 1:], "two", sig_name=["V"], units=["uV"])
-    (tmp_path / "layout.hea").write_text("layout 2 100 0\n~ 0 50/mV 0 0 0 0 0 II\n~ 0 50/mV 0 0 0 0 0 V\n")
-    (tmp_path / "r.hea").write_text("r/3 2 100 300\nlayout 0\none 200\ntwo 100\n")
-    found = read_in_units(tmp_path / "r.hea", [0, 1])
-    expected = values.T.copy()
-    expected[0, 200:], expected[1, 200:] = np.nan, expected[1, 200:] / 1000
-    np.testing.assert_allclose(found.values, expected, rtol=1e-12)

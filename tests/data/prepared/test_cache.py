@@ -62,21 +62,6 @@ def _run(root: Path, *arguments: object) -> Result:
     return CliRunner().invoke(data, given, standalone_mode=False)
 
 
-def test_prepared_sets_are_listed_with_size_and_last_use(root: Path) -> None:
-    _age(root, "another", 3)
-    another, synthetic = cached_sets(root)
-    assert (another.folder.name, synthetic.folder.name) == ("another", "synthetic")
-    assert another.size == sum(path.stat().st_size for path in (root / "another").iterdir())
-    assert (round(another.days_unused), another.in_use) == (3, False)
-    said = _run(root).output
-    size = f"{another.size / 1e6:,.1f} MB"
-    line = next(line for line in said.splitlines() if line.startswith("another"))
-    assert size in line
-    assert time.strftime("%Y-%m-%d", time.localtime(another.last_used)) in line
-    assert said.endswith(f"2 data sets, {2 * another.size / 1e6:,.1f} MB in {root}\n")
-    assert cached_sets(root / "absent") == []
-
-
 def test_named_sets_are_evicted(root: Path) -> None:
     size = cached_sets(root)[0].size
     said = f"evicted another: {size / 1e6:,.1f} MB\n1 data set evicted, {size / 1e6:,.1f} MB freed\n"
@@ -100,18 +85,3 @@ def test_what_a_process_has_open_is_never_evicted(root: Path, sweep: subprocess.
     assert len(cached_sets(root)) == 2
     sweep.communicate()
     assert len(evict(root, ["synthetic"])) == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (("mitbih",), "data set 'mitbih': not prepared in {root}; prepared: another, synthetic"),
-        (("../prepared/another",), "data set '../prepared/another': not prepared in "),
-        (("another", "--unused-for", 3), "names and --unused-for DAYS are both given; expected one of them"),
-    ],
-)
-def test_what_cannot_be_evicted_is_one_sentence(root: Path, arguments: tuple[object, ...], why: str) -> None:
-    done = _run(root, *arguments)
-    assert isinstance(done.exception, UsageError)
-    assert why.format(root=root) in str(done.exception)
-    assert len(cached_sets(root)) == 2

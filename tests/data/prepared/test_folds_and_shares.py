@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clops_sweep import Recordings, UsageError, data_hash, dataset, folds, open_frames, prepare
+from clops_sweep import Recordings, data_hash, dataset, folds, open_frames, prepare
 from clops_sweep.data.frames import TEST, TRAINING, VALIDATION, FrameSet
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from tests.data.declared_files import forget, waves
@@ -65,15 +65,6 @@ def test_every_fold_has_a_data_hash_of_its_own_which_needs_no_frames(declared: D
     assert hashes == [open_frames("people", prepared_root=tmp_path, **view).data_hash for view in views]
 
 
-def test_a_data_set_may_have_training_and_test_alone(declared: Declare, tmp_path: Path) -> None:
-    notes = declared(GIVEN).manifest.notes
-    assert any("there is no validation set; validation=0.2" in note for note in notes)
-    assert not any("is not in the validation split" in note for note in notes)
-    for seed in (0, 3):
-        frames = open_frames("people", prepared_root=tmp_path, split_seed=seed)
-        np.testing.assert_array_equal(frames.split, [TRAINING] * 20 + [TEST] * 12)
-
-
 def test_a_share_of_the_training_people_becomes_validation(declared: Declare, tmp_path: Path) -> None:
     declared(GIVEN)
     views: list[dict[str, Any]] = [{}, {"validation": 0.4}, {"validation": 0.4, "split_seed": 1}, {"validation": 0.2}]
@@ -85,27 +76,3 @@ def test_a_share_of_the_training_people_becomes_validation(declared: Declare, tm
         assert not people(frames, TRAINING) & people(frames, VALIDATION)
         assert frames.data_hash == data_hash("people", prepared_root=tmp_path, **view)
     assert len({frames.data_hash for frames in opened}) == 4
-
-
-@pytest.mark.parametrize(
-    ("given", "changes", "view", "said"),
-    [
-        (None, {"labels": [3] * 6 + [0, 1, 2, 1] * 6 + [0, 2]}, {"split": "fold:2/4"}, "each class, and d has 3"),
-        (None, {}, {"split": "fold:1/17"}, "17 people of each class, and a has 8"),
-        (GIVEN, {}, {"split": "fold:1/3"}, "a split fixed by its publisher"),
-        (None, {}, {"split": "fold:9/3"}, "expected fold:i/k with i from 1 to k"),
-        (None, {}, {"validation": 0.2}, "has a validation set"),
-        (["train"] * 16 + ["validation"] * 8 + ["test"] * 8, {}, {"validation": 0.2}, "has a validation set"),
-        (GIVEN, {}, {"validation": 0.01}, "leaves none for validation; expected a larger share"),
-        (GIVEN, {}, {"validation": 0.999}, "leaves none for training; expected a smaller share"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_refused_when_it_is_opened_and_when_it_is_planned(
-    declared: Declare, tmp_path: Path, given: Any, changes: dict[str, Any], view: dict[str, Any], said: str
-) -> None:
-    declared(given, **changes)
-    for ask in (open_frames, data_hash):
-        with pytest.raises(UsageError) as raised:
-            ask("people", prepared_root=tmp_path, **view)
-        assert said in str(raised.value)
-        assert "\n" not in str(raised.value)

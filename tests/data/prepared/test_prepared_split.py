@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 import pytest
 
-from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared import prepared_split
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
-from clops_sweep.data.splits import split_program
-from clops_sweep.errors import DamagedStore
 
 
 def _listing(folder: Path) -> dict[str, tuple[int, int]]:
@@ -33,16 +29,6 @@ def _prepare(prepared: PreparedSet, *seeds: int, anew: bool = False) -> Prepared
     )
 
 
-@pytest.fixture
-def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make any start of the solver fail."""
-
-    def refuse(*_: object) -> NoReturn:
-        raise AssertionError("the solver was started")
-
-    monkeypatch.setattr(split_program._Programme, "solve", refuse)
-
-
 @pytest.fixture(autouse=True)
 def _as_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepared_split, "_SOLVED", {})
@@ -59,18 +45,6 @@ def solved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(prepared_split, "balanced_split", split)
     return asked
-
-
-@pytest.mark.usefixtures("no_solver")
-def test_a_quick_split_is_found_in_memory(synthetic: FrameSet, prepared_root: Path) -> None:
-    folder = prepared_root / "synthetic"
-    before = _listing(folder)
-    hashed = data_hash("synthetic", prepared_root=prepared_root, split_seed=14)
-    frames = open_frames("synthetic", prepared_root=prepared_root, split_seed=14)
-    assert hashed == frames.data_hash != synthetic.data_hash
-    assert not frames.split.flags.writeable
-    prepare("synthetic", prepared_root=prepared_root, data_root=None, split_seeds={14, 15})
-    assert _listing(folder) == before
 
 
 def test_prepared_splits_are_known_in_every_process(small_mitbih: PreparedSet) -> None:
@@ -110,11 +84,3 @@ def test_a_kept_split_that_is_not_one_of_these_frames_is_solved_again(
         assert _hash(small_mitbih, 5) == found
         assert kept.read_bytes() == whole
         assert solved == [5] * (2 + number)
-
-
-def test_no_split_is_made_of_a_damaged_set(small_mitbih: PreparedSet, solved: list[int]) -> None:
-    path = small_mitbih.folder / "index.parquet"
-    path.write_bytes(path.read_bytes()[:-8] + b"\1" * 8)
-    with pytest.raises(DamagedStore, match=r"index\.parquet: its content has changed"):
-        _prepare(small_mitbih, 5)
-    assert solved == []

@@ -16,7 +16,7 @@ from clops_sweep.data.prepared.freshness import state_of
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, is_to_be_made_again
 from clops_sweep.data.prepared.prepared_split import split_of
 from clops_sweep.data.prepared.verified_frames import VERIFIED
-from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
+from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import DamagedStore
 from tests.data.declared_files import declare, forget
@@ -100,23 +100,6 @@ def test_frames_whose_file_was_only_touched_are_read_once(folder: Path) -> None:
     (folder.parent / "copy").rename(folder)  # another inode
     _open(folder)
     assert str(state_of(frames))[1:] in (folder / VERIFIED).read_text()
-
-
-@pytest.mark.parametrize("memory", [b"", b"{", b"[]", b"null", b'["", 1, 2, 3, 4]', b"\xff"])
-def test_a_damaged_memory_means_that_frames_are_read_again(folder: Path, memory: bytes) -> None:
-    (folder / VERIFIED).write_bytes(memory)
-    assert len(_open(folder)) == 12
-    _edit(folder / "frames.npy")
-    (folder / VERIFIED).write_bytes(memory)
-    with pytest.raises(DamagedStore):
-        _open(folder)
-
-
-def test_a_source_that_was_edited_with_its_time_kept_makes_frames_stale(folder: Path) -> None:
-    source = folder.parents[1] / "data" / "twelve.npy"
-    assert data_hash("twelve", prepared_root=folder.parent) is not None
-    _keeping_times(source)
-    assert data_hash("twelve", prepared_root=folder.parent) is None
 
 
 def test_a_kept_split_that_has_changed_is_solved_anew(small_mitbih: PreparedSet) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from clops_sweep.data.preparing.prepare import prepare
-from tests.data.physionet_server import PhysioNet
 from tests.data.published_formats import physionet2020
 
 COMMAND = """
@@ -68,27 +67,3 @@ def test_preparing_on_a_full_disk(ends_in: str, disk: Path, tmp_path: Path) -> N
         f"clops-sweep: {disk}/physionet2020: the disk is full; free some space or choose another folder\n"
     )
     assert done.stdout == ""
-
-
-@pytest.mark.parametrize("command", ["prepare", "download"])
-def test_a_read_only_disk(command: str, disk: Path, tmp_path: Path, physionet: PhysioNet) -> None:
-    physionet2020(tmp_path / "data")
-    roots = {"prepare": (tmp_path / "data", disk), "download": (disk, tmp_path / "prepared")}[command]
-    options = ("physionet2020", "--data-root", roots[0], *(("--prepared-root", roots[1]) * (command == "prepare")))
-    done = _on_disk(disk, "size=1m,ro", *_command(command, *options, server=physionet.address))
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"clops-sweep: {disk}/")
-    assert done.stderr.endswith(": the file system is read-only; choose another folder\n")
-    assert done.stderr.count("\n") == 1
-
-
-def test_a_record_that_may_not_be_read(tmp_path: Path, without_privilege: list[str]) -> None:
-    physionet2020(tmp_path / "data")
-    (tmp_path / "data" / "cpsc2018" / "A0002.mat").chmod(0)
-    roots = ("--data-root", tmp_path / "data", "--prepared-root", tmp_path / "prepared")
-    arguments = [*without_privilege, *_command("prepare", "physionet2020", *roots)]
-    done = subprocess.run(arguments, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "cpsc2018/A0002.mat: permission is denied" in done.stderr
-    assert os.listdir(tmp_path / "prepared") == []

@@ -16,20 +16,11 @@ import pytest
 
 from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepared.manifest import read_manifest
 from clops_sweep.data.prepared.prepared_folder import prepared_problems, state
 from clops_sweep.data.prepared.verified_frames import VERIFIED
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
 from clops_sweep.errors import DamagedStore, UsageError
 from tests.helpers.preloaded import Preloaded
-
-
-def test_preparing_again_returns_at_once(prepared_root: Path) -> None:
-    before = (prepared_root / "synthetic" / "manifest.json").stat().st_mtime_ns
-    begin = time.process_time()
-    prepare("synthetic", prepared_root=prepared_root, data_root=None)
-    assert time.process_time() - begin < 0.3
-    assert (prepared_root / "synthetic" / "manifest.json").stat().st_mtime_ns == before
 
 
 def test_frames_are_plain_read_only_arrays_that_pickle_out_of_band(synthetic: FrameSet) -> None:
@@ -132,15 +123,6 @@ def _rewrite(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("file", ["frames.npy", "index.parquet", "manifest.json"])
-def test_a_truncated_file_is_noticed(copied_root: Path, file: str) -> None:
-    path = copied_root / "synthetic" / file
-    _rewrite(path, path.read_bytes()[:-7])
-    assert state("synthetic", prepared_root=copied_root, data_root=None) == "damaged"
-    with pytest.raises(DamagedStore, match="data prepare synthetic"):
-        open_frames("synthetic", prepared_root=copied_root)
-
-
 def test_every_byte_of_the_frames_file_is_verified(copied_root: Path) -> None:
     path = copied_root / "synthetic" / "frames.npy"
     whole = path.read_bytes()
@@ -177,20 +159,3 @@ def test_a_flipped_bit_in_a_label_is_noticed(copied_root: Path) -> None:
     _rewrite(path, bytes(content))
     with pytest.raises(DamagedStore, match="content has changed"):
         open_frames("synthetic", prepared_root=copied_root)
-
-
-def test_unknown_names_and_values(prepared_root: Path) -> None:
-    with pytest.raises(UsageError, match=r"is not known \(did you mean 'mitbih'\?\)"):
-        prepare("mitbhi", prepared_root=prepared_root, data_root=None)
-    with pytest.raises(UsageError, match="expected one of none, minmax, zscore"):
-        open_frames("synthetic", prepared_root=prepared_root, normalize="max")
-    with pytest.raises(UsageError, match="has no option 'cap'"):
-        prepare("synthetic", prepared_root=prepared_root, data_root=None, options={"cap": 1})
-    assert data_hash("mitbih", prepared_root=prepared_root / "nowhere") is None
-
-
-def test_the_manifest_counts_what_is_there(synthetic: FrameSet, prepared_root: Path) -> None:
-    found = read_manifest(prepared_root / "synthetic")
-    assert found is not None
-    assert found.frames == len(synthetic)
-    assert found.data_hash == synthetic.data_hash

@@ -170,21 +170,3 @@ def test_without_a_network_one_sentence(name: str, run: Run, tmp_path: Path, mon
     assert re.fullmatch(
         r"clops-sweep: physionet\.org cannot be reached \(\w+\); check .* goes on where it stopped\n", said.err
     )
-
-
-def test_a_server_that_sends_something_else(physionet: PhysioNet, tmp_path: Path, run: Run) -> None:
-    """Such as the login page of a hotel network, or a file other than the published one."""
-    physionet.root = tmp_path / "elsewhere"
-    version = physionet.root / PROJECTS["mitdb"]
-    version.mkdir(parents=True)
-    (version / "SHA256SUMS.txt").write_text("<html>Welcome</html>")
-    said = run("download", "mitbih")
-    assert said.status == 2
-    assert said.err.endswith("SHA256SUMS.txt: lists no file of mitdb/1.0.0; check the network and download it again\n")
-    (version / "SHA256SUMS.txt").write_text(f"{'0' * 64} 100.dat\n")
-    (version / "100.dat").write_bytes(b"other")
-    said = run("download", "mitbih")
-    assert said.status == 2
-    assert re.fullmatch(
-        r"clops-sweep: \S+100\.dat: the received file does not have the published SHA-256; .*\n", said.err
-    )

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep.data.files.annotation_end import require_end
 from clops_sweep.data.files.rhythm_segments import AAMI, Segment
 from clops_sweep.data.files.wfdb_records import load_wfdb
 from clops_sweep.data.frames import TEST, FrameSet
@@ -63,23 +62,6 @@ def test_records_of_one_person_are_one_patient(small_root: Path, write_mitbih_re
     assert set(index.loc[index["record"].isin(["201", "202"]), "patient"]) == {"201"}
 
 
-def test_caps_are_options_and_change_the_prepared_set(small_root: Path) -> None:
-    assert _prepare(small_root).manifest.frames == 64
-    capped = _prepare(small_root, options={"frames_per_patient_and_class": 1})
-    assert capped.manifest.frames == 32
-    assert capped.manifest.dropped["over the cap per patient and class"] == 32
-    assert _prepare(small_root).manifest.frames == 32  # without options, the existing folder is accepted
-    assert _prepare(small_root, options={}).manifest.frames == 64
-
-
-@pytest.mark.parametrize("listed_in", ["RECORDS", "SHA256SUMS.txt"])
-def test_a_listed_record_of_which_nothing_is_there_is_noticed(small_root: Path, listed_in: str) -> None:
-    lines = {"RECORDS": "100\n108\n", "SHA256SUMS.txt": f"{'0' * 64} 100.hea\n{'0' * 64} 108.hea\n"}
-    (small_root / "mitdb" / listed_in).write_text(lines[listed_in])
-    with pytest.raises(UsageError, match=r"108\.hea: the header is missing; download the record again"):
-        _prepare(small_root)
-
-
 def _truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:1000])
 
@@ -124,18 +106,6 @@ def test_a_bad_file_is_one_sentence_and_can_be_skipped(small_root: Path, file: s
     assert [record for record, _ in manifest.skipped] == ["103"]
 
 
-def test_annotations_that_were_cut_anywhere_are_refused(small_root: Path, tmp_path: Path) -> None:
-    whole = (small_root / "mitdb" / "103.atr").read_bytes()
-    require_end(small_root / "mitdb" / "103.atr")
-    # notes end in zeros too, so the last two bytes do not show whether a file is truncated
-    assert any(whole[length - 2 : length] == b"\0\0" for length in range(2, len(whole) - 2, 2))
-    cut = tmp_path / "103.atr"
-    for length in range(len(whole)):
-        cut.write_bytes(whole[:length])
-        with pytest.raises(UsageError, match=r"103\.atr: truncated"):
-            require_end(cut)
-
-
 @pytest.mark.parametrize("note", ["(AFIP", "AFIB", ""])
 def test_an_unknown_rhythm_is_refused_and_a_known_one_without_a_class_is_counted(
     small_root: Path, write_mitbih_record: WriteRecord, note: str
@@ -148,19 +118,6 @@ def test_an_unknown_rhythm_is_refused_and_a_known_one_without_a_class_is_counted
         prepare("mitbih", prepared_root=small_root, data_root=small_root, workers=1)
     manifest = prepare("mitbih", prepared_root=small_root, data_root=small_root, workers=1, on_error="skip").manifest
     assert [record for record, _ in manifest.skipped] == ["103"]
-
-
-def test_missing_folders_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--data-root"):
-        prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=None)
-    with pytest.raises(UsageError, match="there is no such folder"):
-        prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="holds neither mitdb/"):
-        prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=tmp_path)
-    (tmp_path / "mitdb").mkdir()
-    with pytest.raises(UsageError, match=r"mitdb: the folder holds no \*\.hea"):
-        prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=tmp_path)
-    assert not (tmp_path / "prepared").exists()
 
 
 def test_windows_never_overlap_and_short_rhythms_are_centred() -> None:

@@ -13,7 +13,6 @@ from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.published.chapman import GROUPS, acquired, split_by_term
 from clops_sweep.data.published.chapman_files import read_diagnostics
 from clops_sweep.data.scenarios import term_of
-from clops_sweep.data.splits import random_split
 from clops_sweep.data.synthetic.generated import PAPER_COUNTS, paper_population
 
 
@@ -30,13 +29,6 @@ def test_chapman_terms_and_splits(data_root: Path, seed: int) -> None:
     # the paper's row "Train" for Time-IL: term 1 in twelve leads, without frames with NaN
     per_term = [np.bincount(split[terms == term]).tolist() for term in range(3)]
     assert per_term == [[3135, 1045, 1046], [1716, 572, 572], [1536, 512, 512]]
-
-
-def test_physionet2020_splits(data_root: Path) -> None:
-    with open(data_root / "cpsc2018" / "REFERENCE_cpsc2018_full.csv", newline="") as file:
-        recordings = [row["Recording"] for row in csv.DictReader(file)]
-    assert len(recordings) == 6877
-    assert np.bincount(random_split.test_first(len(recordings), 0)).tolist() == [4402, 1100, 1375]
 
 
 def test_physionet2020_labels_are_those_of_the_reference_list(data_root: Path) -> None:
@@ -60,11 +52,3 @@ def test_synthetic_paper_has_the_papers_task_counts_exactly() -> None:
         frames = np.array([person.frames for person in people if person.split == split]).sum(0)
         assert tuple(frames.reshape(6, 2).sum(1)) == counts
     assert len(people) == 291
-
-
-@pytest.mark.parametrize("patients", [2, 3, 5, 10, 99])
-def test_random_splits_take_everybody_once(patients: int) -> None:
-    for split in (random_split.sixty_twenty_twenty(patients, 0), random_split.test_first(patients, 1)):
-        assert len(split) == patients
-        assert set(split.tolist()) <= {0, 1, 2}
-        assert (split == 0).any()

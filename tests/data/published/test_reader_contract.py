@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.declared.data_set import DataSet
-from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
@@ -61,14 +59,6 @@ def test_shapes_and_types(opened: FrameSet) -> None:
 def test_a_patient_is_in_one_split(opened: FrameSet) -> None:
     for code in range(len(opened.patient_names)):
         assert len(np.unique(opened.split[opened.patients == code])) == 1
-
-
-def test_sources_are_listed_with_their_hash(published: tuple[str, Path], prepared: PreparedSet) -> None:
-    _, root = published
-    sources = json.loads((prepared.folder / "manifest.json").read_text())["sources"]
-    files = {path.name: path for path in root.rglob("*") if path.is_file()}
-    assert sources
-    assert all(file_sha256(files[name]) == sha256 for name, sha256 in sources.items())
 
 
 def test_every_scenario_it_is_listed_for_can_be_built(opened: FrameSet) -> None:

@@ -144,11 +144,6 @@ def recurring(frames: FrameSet) -> ScenarioTasks:
     return ScenarioTasks("softmax", [TaskInstances("all", np.ones(len(frames), bool), targets)], people_recur=True)
 
 
-def one_person_everywhere() -> FrameSet:
-    frames = tiny()
-    return replace(frames, patients=np.zeros_like(frames.patients))
-
-
 def test_a_leak_from_one_task_to_another_is_found() -> None:
     frames = tiny()
     tasks = build_scenario(frames, "class_il").tasks
@@ -156,13 +151,6 @@ def test_a_leak_from_one_task_to_another_is_found() -> None:
     patients[tasks[1].test.rows[0]] = patients[tasks[0].train.rows[0]]
     with pytest.raises(UsageError, match=r"^dataset 'synthetic', scenario 'class_il': patient 'P0\d\d' is in training"):
         build_scenario(replace(frames, patients=patients), "class_il")
-
-
-def test_people_may_recur_where_the_scenario_says_so() -> None:
-    frames = one_person_everywhere()
-    with pytest.raises(UsageError, match="patient 'P000' is in training and in validation"):
-        build_scenario(frames, "class_il")
-    assert build_scenario(frames, "again", function=recurring).people_recur
 
 
 @pytest.mark.parametrize("channels", [1, 2])

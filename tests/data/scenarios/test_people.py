@@ -13,9 +13,8 @@ import pytest
 from clops_sweep import Recordings, UsageError, dataset, open_frames, prepare
 from clops_sweep.data.frames import TEST, TRAINING, VALIDATION, Encoded, FrameSet
 from clops_sweep.data.preparing.prepare import data_hash
-from clops_sweep.data.scenarios import build_scenario, subject_il
+from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.data.scenarios.leaks import check_leaks
-from clops_sweep.testing import check_scenario, tiny_frames
 from tests.data.declared_files import forget
 
 PARTS = ("train", "validation", "test")
@@ -126,11 +125,3 @@ def test_people_come_by_date_then_in_the_order_of_the_data_or_shuffled(root: Pat
     assert sorted(shuffled) == sorted(place)
     assert shuffled != order(frames)
     assert shuffled == order(frames, people_order=3) != order(frames, people_order=4)
-
-
-def test_ten_groups_by_default_and_a_group_may_have_one_class() -> None:
-    frames = tiny_frames("class_il", tasks=2)  # 20 training people of four classes
-    built = build_scenario(frames, "subject_il")
-    assert [task.title for task in built.tasks] == [f"Group {number} (2 people)" for number in range(1, 11)]
-    assert any(len(np.unique(frames.labels[task.train.rows])) == 1 for task in built.tasks)
-    check_scenario(subject_il, frames, people_per_task=7)

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario, ScenarioTasks, TaskInstances, build_scenario, class_targets
-from clops_sweep.errors import UsageError
 from clops_sweep.testing import tiny_frames
 
 PARTS = ("train", "validation", "test")
@@ -97,42 +95,6 @@ def test_domains_by_a_column(kind: str, output: str) -> None:
     )
 
 
-def test_terms_are_as_many_as_the_data_set_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    from clops_sweep.data.scenarios import instances, terms
-
-    frames = tiny_frames("time_il", channels=2)
-    ends = ("2018-12-01", "2019-12-01")
-    monkeypatch.setattr(terms, "info_of", lambda frames: replace(instances.info_of(frames), terms=ends))
-    scenario = build_scenario(frames, "time_il")
-    assert [task.title for task in scenario.tasks] == [
-        "Term 1 (2018-06-01 to 2018-06-01)", "Term 2 (2019-06-01 to 2019-06-01)"
-    ]  # fmt: skip
-    assert frames.times is not None
-    years = frames.times.astype("datetime64[Y]").astype(int) + 1970
-    targets = class_targets(frames)
-    assert held(scenario) == by_hand(frames, [2018, 2019], lambda i, year: targets[i] if years[i] == year else None)
-    assert replace(DATASETS["synthetic"], terms=ends).task_count("time_il") == 2
-
-
-@pytest.mark.parametrize(
-    ("scenario", "options", "sentence"),
-    [
-        (
-            "class_il",
-            {"task_classes": ((0, 1), (2, 6))},
-            "task_classes: 6 is no class of 'synthetic', which has 0 A, 1 B",
-        ),
-        ("class_il", {"task_classes": (("A", "X"),)}, "task_classes: 'X' is no class of 'synthetic'"),
-        ("class_il_union", {"task_classes": ((0, 1), ("A", 3))}, "class 'A' of 'synthetic' is there twice"),
-        ("class_il", {"task_classes": ((0, 1, 2), (3, 4))}, "groups of 2 and of 3 classes; use groups of one size"),
-        ("domain_il", {"domain": "ward"}, "'synthetic' has no column 'ward' of domains; domain may be lead, site"),
-    ],
-)
-def test_options_that_the_data_do_not_go_with(scenario: str, options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        build_scenario(tiny_frames("class_il"), scenario, **options)
-
-
 # --- user-defined scenarios -------------------------------------------------------------------------------------------
 
 
@@ -168,10 +130,3 @@ WRONG: list[tuple[Any, str]] = [
     (lambda frames: replace(made(frames, kind="multilabel"), by_position=True), "by_position goes with kind"),
     (lambda frames: made(frames, instances=frames.split == 0), "task all has no instance in the validation split"),
 ]
-
-
-@pytest.mark.parametrize(("function", "sentence"), WRONG)
-def test_what_a_function_of_ones_own_may_not_return(function: Any, sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence) as raised:
-        build_scenario(tiny_frames("class_il"), "mine", function=function)
-    assert "\n" not in str(raised.value)

@@ -99,24 +99,3 @@ def test_a_class_missing_in_a_split_is_named_with_task_and_split(synthetic: Fram
         match="task 2-3 has no instance in the test split; leave it out of the data or pool it with another one",
     ):
         build_scenario(replace(synthetic, split=split), "class_il")
-
-
-def test_what_a_scenario_needs_and_the_data_lack_is_said(synthetic: FrameSet) -> None:
-    with pytest.raises(UsageError, match="dates of acquisition"):
-        build_scenario(replace(synthetic, times=None), "time_il")
-    one_lead = replace(synthetic, leads=np.zeros_like(synthetic.leads))
-    with pytest.raises(UsageError, match="several leads"):
-        build_scenario(one_lead, "domain_il")
-    several = replace(synthetic, labels=np.eye(12, dtype=np.uint8)[synthetic.labels])
-    with pytest.raises(UsageError, match="one label per instance"):
-        build_scenario(several, "class_il")
-    with pytest.raises(UsageError, match="even number of classes"):
-        build_scenario(replace(synthetic, classes=synthetic.classes[:11]), "class_il")
-
-
-def test_a_year_without_the_ends_of_terms_is_cut_into_terciles(synthetic: FrameSet) -> None:
-    from clops_sweep.data.scenarios import term_of
-
-    times = np.repeat(np.arange("2001-01-01", "2001-01-10", dtype="datetime64[D]").astype("datetime64[s]"), 4)
-    terms = term_of(times, np.ones(len(times), bool), ())
-    assert np.bincount(terms).tolist() == [12, 12, 12]

@@ -70,11 +70,6 @@ def test_as_balanced_as_trying_everything(seed: int) -> None:
     assert deviation <= _brute_force(counts) * 1.06 + 0.011
 
 
-def test_a_class_of_two_patients_is_in_training_and_test() -> None:
-    counts = np.array([[10, 0], [10, 0], [0, 5], [0, 5], [0, 5], [0, 5]])
-    assert uncovered_classes(counts, balanced_split(counts, 0)) == {0: ["validation"]}
-
-
 def test_seeds_give_different_splits_of_equal_quality() -> None:
     counts = np.random.default_rng(0).integers(0, 30, (12, 2))
     splits = [balanced_split(counts, seed) for seed in range(4)]

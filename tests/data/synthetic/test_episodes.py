@@ -54,16 +54,3 @@ def test_ectopic_beats_are_early_and_leave_the_rest_where_it_was(seed: int) -> N
     assert differs.mean() < 0.9
     again = _drawn("NSR", seed, some)
     np.testing.assert_array_equal(changed, again)
-
-
-def test_how_many_beats_are_ectopic_is_as_asked_for() -> None:
-    frames = 300
-    some = Difficulty(short_episodes={}, episode_end=(0.0, 1.0), ectopy=0.5, artefacts=0.0)
-    touched = sum(
-        bool((np.abs(_drawn("NSR", seed, some) - _drawn("NSR", seed, LASTING)).max(0) > 0.05).any())
-        for seed in range(frames)
-    )
-    # Poisson: 1 - exp(-0.5) of the frames have one, also counting beats partly inside
-    expected = frames * (1 - np.exp(-0.5))
-    deviation = np.sqrt(expected * np.exp(-0.5))
-    assert abs(touched - expected) < 4 * deviation + 0.1 * frames

@@ -9,7 +9,7 @@ import pytest
 
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.data.synthetic.ecg_model import P, R, draw_beats, normal_beat, ventricular_beat
+from clops_sweep.data.synthetic.ecg_model import P, R, draw_beats, normal_beat
 from clops_sweep.data.synthetic.rhythms import RHYTHMS, draw_patient
 
 
@@ -56,23 +56,6 @@ def test_rhythms_are_what_their_names_say(seed: int) -> None:
     pauses = _strip("WENCKEBACH", seed)[0]
     assert pauses.max() > 1.25 * np.median(pauses)
     assert _strip("IVR", seed)[2].min() > 0.02
-
-
-def test_a_ventricular_beat_is_wide_and_has_no_p() -> None:
-    normal, ventricular = normal_beat(), ventricular_beat()
-    assert ventricular.width[R] > 2 * normal.width[R]
-    assert not ventricular.dipole[P].any()
-
-
-def test_patients_have_their_own_morphology(synthetic: FrameSet) -> None:
-    """Mean beats of one person correlate more than those of two people: here, spectra of normal sinus rhythm."""
-    chosen = np.flatnonzero((synthetic.labels == synthetic.classes.index("NSR")) & (synthetic.leads == 1))
-    spectra = np.log(np.abs(np.fft.rfft(synthetic.signal(chosen), axis=1))[:, 5:200] + 1e-3)
-    likeness = np.corrcoef(spectra)
-    same = synthetic.patients[chosen][:, None] == synthetic.patients[chosen][None]
-    np.fill_diagonal(same, False)
-    others = ~same & ~np.eye(len(chosen), dtype=bool)
-    assert likeness[same].mean() > likeness[others].mean() + 0.05
 
 
 def test_every_split_seed_has_equal_counts_and_other_people(synthetic: FrameSet, prepared_root: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,15 +18,6 @@ def ray_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     (tmp_path / "ray").mkdir()
     return tmp_path / "ray"
-
-
-@pytest.fixture
-def silent() -> Iterator[str]:
-    """The address of somebody who takes connections and never says a word."""
-    with socket.socket() as listener:
-        listener.bind(("0.0.0.0", 0))
-        listener.listen()
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 def test_auto_without_a_cluster_is_refused_whatever_other_ray_runs_here(ray_folder: Path) -> None:

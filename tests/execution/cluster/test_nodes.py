@@ -235,19 +235,3 @@ def test_a_lost_driver_and_a_lost_node_cost_no_run_and_change_no_number(
     assert_counted_like_fine_tuning(found, runs_alone(story.counted.configs(seeds), prepared_root))
     left = store.files.system.get_file_info(fs.FileSelector(f"{BUCKET}/results/.work/checkpoints"))
     assert [info.base_name for info in left] == []
-
-
-def test_every_command_reads_results_in_an_object_store(
-    story: Story, results: str, clops_sweep: Command, tmp_path: Path
-) -> None:
-    run_id = next(iter(RunStore(results).statuses()))
-    for arguments, said in (
-        (("status",), f"{RUNS} runs finished, 0 failed in s3://"),
-        (("plan", story.counted.file), f"{RUNS} runs asked for, {RUNS} finished"),
-        (("show", run_id), run_id),
-        (("report", story.counted.file), "report: "),
-    ):
-        done = clops_sweep(*arguments, "--results", results)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert said in done.stdout
-    assert (tmp_path / "report" / "space" / "index.html").is_file()

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from clops_sweep import RunConfig
-from clops_sweep.execution.display.best_cell import BestCell
 from clops_sweep.execution.display.display_lines import ended
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.jobs import Job
@@ -83,19 +82,6 @@ def test_how_a_job_has_ended(of: Job, report: Finished | FoundFinished | Failed 
 
 
 LUCKY, STEADY, OTHER = (RunConfig(strategy=it) for it in ("er", "finetune", "joint"))
-
-
-def test_the_best_cell_is_the_one_with_the_best_mean_over_its_seeds() -> None:
-    best = BestCell()
-    assert str(best) == ""
-    best.add(("lucky", "steady"), (LUCKY, STEADY), {"auc": (0.9, 0.8), "bwt": (-0.1, 0.1)})
-    assert str(best) == "AUC 0.900, BWT -0.100 (lucky, n = 1)"
-    best.add(("lucky",), (LUCKY.replace(seed=1),), {"auc": (0.6,), "bwt": (-0.3,)})
-    best.add(("steady",), (STEADY.replace(seed=1),), {"auc": (0.85,), "bwt": (0.0,)})
-    assert str(best) == "AUC 0.825, BWT +0.050 (steady, n = 2)"
-    best.add(("other",), (OTHER,), {"balanced_accuracy": (0.4,), "balanced_accuracy_forgetting": (0.5,)})
-    union = "balanced accuracy 0.400, forgetting 0.500 (other, n = 1)"  # not comparable
-    assert str(best) == f"AUC 0.825, BWT +0.050 (steady, n = 2); {union}"
 
 
 NAMES = [

@@ -20,13 +20,6 @@ def test_each_kind_of_run_takes_its_own_mean_and_workers_share_the_rest() -> Non
     assert left.seconds(1) == 100 + 10
 
 
-def test_runs_without_a_duration_leave_no_time_behind() -> None:
-    left = TimeLeft([GEM, GEM, GEM])
-    left.ended([GEM], 90.0)
-    left.ended([GEM])  # failed, or resumed from a checkpoint
-    assert left.seconds(1) == 90
-
-
 def test_runs_of_a_search_count_whatever_it_requests() -> None:
     left = TimeLeft([FINE] * 4)
     left.ended([FINE.replace(epochs_per_task=7)], 5.0)

@@ -13,14 +13,10 @@ from typing import Any
 import pytest
 
 from clops_sweep import EpochEnd, RunConfig, RunEnd, TaskEnd
-from clops_sweep.errors import UsageError
-from clops_sweep.execution.feeding.retries import Retries
-from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.observers import thread
 from clops_sweep.execution.observers.events import after_epoch, after_run
 from clops_sweep.execution.observers.requested import check_observers, requested_observers
 from clops_sweep.execution.observers.thread import Observers
-from clops_sweep.execution.reports import Failed, WorkerDied
 from clops_sweep.experiment.events import Event, Place
 from clops_sweep.experiment.plugins.decorators import observer
 from clops_sweep.experiment.plugins.registry import OBSERVERS
@@ -28,7 +24,7 @@ from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import ContractViolation, check_observer, tiny_config, tiny_frames
-from tests.helpers.launching import Sweep, kill, wait_for
+from tests.helpers.launching import Sweep
 
 Launch = Callable[..., Sweep]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -102,31 +98,6 @@ def raising(error: BaseException) -> Callable[[], object]:
         raise error
 
     return then
-
-
-def test_a_launch_passes_no_event_of_a_run_twice(made: Made, notes: list[str]) -> None:
-    recorder, events, others = Recorder("recorder"), events_of(), events_of(OTHER)
-    observers = made("recorder")
-    for some in (events[:2], events[1:5], others, events, events, others):
-        observers.tell(some)
-    observers.close(SECONDS)
-    assert recorder.events == [*events[:5], *others, *events[5:]]
-    again = made("recorder")  # the next launch knows of nothing, and gets the events after the checkpoint
-    again.tell(events[3:])
-    again.close(SECONDS)
-    assert recorder.events[14:] == events[3:]
-    assert notes == []
-
-
-@pytest.mark.parametrize("timed_out", [False, True])
-def test_a_run_whose_worker_has_died_for_good_has_an_end(timed_out: bool, tmp_path: Path) -> None:
-    store, config = RunStore(tmp_path / "results"), RunConfig()
-    store.open_for_writing()
-    events: list[Event] = []
-    job = Job((config,), ("0a" * 12,), names=("",))
-    retries = Retries(store, 0, lambda config: "generated0001", {}, events.extend)
-    assert retries.after_death(job, WorkerDied("it hangs", timed_out)) == Failed(job.run_ids)
-    assert events == [RunEnd(job.run_ids[0], config, "failed", {}, "it hangs")]
 
 
 def test_an_observer_that_misbehaves_is_reported_once_and_harms_no_other(made: Made, notes: list[str]) -> None:
@@ -306,54 +277,6 @@ def _history(file: Path) -> list[tuple[str, str]]:
     return found
 
 
-OF_TWO_LAUNCHES = """
-import os
-from pathlib import Path
-
-from clops_sweep import EpochEnd, RunConfig, RunEnd, SearchSpace, observer
-
-FOLDER = Path(__file__).parent
-SHORT, LONG = 1, 20
-
-
-@observer("ends_the_driver")
-def ends_the_driver(event):
-    step = 10**6 if isinstance(event, RunEnd) else event.place.step
-    with (FOLDER / f"events-{os.getpid()}").open("a") as file:
-        file.write(f"{event.config.epochs_per_task} {type(event).__name__} {step}\\n")
-    if isinstance(event, RunEnd) and event.config.epochs_per_task == SHORT and not (FOLDER / "ended").exists():
-        (FOLDER / "ended").touch()
-        os._exit(3)
-
-
-SPACE = SearchSpace(
-    "s", RunConfig(strategy="finetune", dataset="synthetic"), {"epochs_per_task": [SHORT, LONG]}, seeds=range(1)
-)
-"""
-
-
-@pytest.mark.nightly
-def test_nothing_computed_is_lost_when_an_observer_ends_the_driver_and_a_worker_is_killed(
-    attach: Launch, tmp_path: Path
-) -> None:
-    (tmp_path / "space.py").write_text(OF_TWO_LAUNCHES)
-    command = ("space.py", "--no-report", "--checkpoint-every", "5", "--observe", "ends_the_driver")
-    first = attach(*command)
-    assert first.wait() == 3
-    second = attach(*command)
-    file = tmp_path / f"events-{second.process.pid}"
-    wait_for(file.exists, "an event of the run that is left")
-    (worker,) = second.workers()
-    kill(worker)
-    assert second.wait() == 0, second.output + second.errors
-    assert "2 finished, 0 pending, 0 failed" in second.output
-    told = [line.split() for line in file.read_text().splitlines()]
-    assert len({tuple(each) for each in told}) == len(told)
-    steps = [int(step) for epochs, _, step in told if epochs == "20"]
-    assert steps == sorted(steps)
-    assert ["20", "RunEnd", str(10**6)] in told
-
-
 def test_the_contract_suite_passes_the_example_and_names_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "my_sweep.py").write_text(EXAMPLE)
     load_spaces(tmp_path / "my_sweep.py")
@@ -364,25 +287,3 @@ def test_the_contract_suite_passes_the_example_and_names_what_is_wrong(tmp_path:
         ContractViolation, match=r"^observer 'observer_under_test' raises AttributeError: 'RunEnd' object"
     ):
         check_observer(lambda event: event.place)
-
-
-def test_what_is_no_observer_is_refused_where_it_is_declared(clops_sweep: Command, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^observer 'mine': expected a function of an event; nothing\(\) "):
-
-        @observer("mine")
-        def nothing() -> None: ...
-
-    with pytest.raises(
-        UsageError, match=r"^observer 'mine': class Mute has no method __call__; expected one that takes"
-    ):
-
-        @observer("mine")
-        class Mute: ...
-
-    with pytest.raises(UsageError, match=r"^observer 'mlflow' is built in; register yours under another name"):
-        observer("mlflow")(print)
-    (tmp_path / "space.py").write_text(EXAMPLE)
-    done = clops_sweep("space.py", "--observe", "progress")
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert done.stderr.startswith("clops-sweep: --observe 'progress': no such observer")
-    assert not (tmp_path / "results").exists()

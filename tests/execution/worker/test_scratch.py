@@ -2,56 +2,22 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from clops_sweep.execution.worker.scratch import private_folder, remove_left_behind
 from tests.helpers.launching import ONE_WORKER, Sweep, kill_all, wait_for
 from tests.helpers.preloaded import Preloaded
 
 Launch = Callable[..., Sweep]
-
-OWNER = """
-import sys
-from pathlib import Path
-from clops_sweep.execution.worker.scratch import private_folder
-
-with private_folder(Path(sys.argv[1])) as folder:
-    (folder / "file").touch()
-    print(folder, flush=True)
-    sys.stdin.read()
-"""
 
 
 @pytest.fixture
 def short() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         yield Path(folder)
-
-
-def test_a_folder_is_removed_once_its_process_is_gone_and_not_before(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", OWNER, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as owner:
-        assert owner.stdout is not None
-        folder = Path(owner.stdout.readline().strip())
-        assert folder.stat().st_mode & 0o777 == 0o700
-        remove_left_behind(tmp_path)
-        assert (folder / "file").exists()
-        owner.send_signal(signal.SIGKILL)
-        owner.wait()
-    assert (folder / "file").exists()
-    with private_folder(tmp_path) as ours:
-        assert list(tmp_path.iterdir()) == [ours]
-        remove_left_behind(tmp_path)
-        assert ours.is_dir()
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.nightly

@@ -15,7 +15,7 @@ import torch
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.execution.reports import Failed, Finished, Paused, Report, Resumed, Running, Unrecorded
+from clops_sweep.execution.reports import Failed, Finished, Report, Resumed, Running
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.store.rows import failure_reason
@@ -216,18 +216,6 @@ def test_a_fresh_actor_gives_the_tables_of_a_run_alone(actor: Actor, alone: Tabl
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
 
 
-def test_an_actor_that_has_done_something_else_gives_the_same_tables(actor: Actor, alone: Tables) -> None:
-    actor.forget_results()
-    actor.take_up(2)
-    assert isinstance(actor.train(), Finished)
-    actor.take_up(3)
-    assert isinstance(actor.step(), Running)  # and is given up in the middle
-    actor.take_up(0)
-    assert isinstance(actor.train(), Finished)
-    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
-    assert set(RunStore(actor.results).statuses()) == {actor.ids[0][0], actor.ids[2][0]}
-
-
 def test_runs_in_lockstep_give_the_tables_that_each_gives_alone(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
     actor.take_up(1)
@@ -263,20 +251,6 @@ def test_a_damaged_checkpoint_means_a_fresh_start(actor: Actor, alone: Tables) -
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
 
 
-def test_a_store_that_has_gone_is_not_made_anew_and_the_run_has_not_failed(actor: Actor, tmp_path: Path) -> None:
-    actor.forget_results()
-    actor.take_up(3)
-    assert isinstance(actor.step(), Running)
-    elsewhere = tmp_path / "elsewhere"
-    actor.results.rename(elsewhere)
-    try:
-        assert actor.train() == Unrecorded(f"results {actor.results}: the folder has gone")
-        assert not actor.results.exists()
-    finally:
-        elsewhere.rename(actor.results)
-    assert RunStore(actor.results).statuses() == {}
-
-
 def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: Actor, long_alone: Tables) -> None:
     actor.forget_results()
     stopped = other_actor
@@ -310,31 +284,3 @@ def test_the_checkpoint_of_another_run_is_not_used(actor: Actor, other_actor: Ac
     assert isinstance(actor.train(), Finished)
     assert list(actor.checkpoints.iterdir()) == []
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
-
-
-def test_a_lockstep_that_is_too_large_is_halved_when_it_is_to_pause_as_well(
-    other_actor: Actor, frames: FrameSet
-) -> None:
-    before = set(other_actor.checkpoints.glob("*"))
-    other_actor.take_up(3)
-    paused = other_actor.train()
-    assert isinstance(paused, Paused)
-    assert paused.finished == ()
-    assert list(paused.so_far) == list(other_actor.ids[3])
-    expected = [ContinualRun(OTHER.replace(seed=seed), frames) for seed in range(5)]
-    for measures, run in zip(paused.so_far.values(), expected, strict=True):
-        while run.tasks_trained < 2:
-            run.advance()
-        assert measures == pytest.approx(run.so_far(2)[0], rel=0, abs=0, nan_ok=True)
-    assert len(set(other_actor.checkpoints.iterdir()) - before) == 3  # of 2, 1 and 2 runs
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a PyTorch that can use no GPU")
-def test_a_worker_with_a_gpu_that_pytorch_cannot_use_does_not_quietly_compute_on_the_cpu(
-    cluster: Any, frames: FrameSet, tmp_path: Path
-) -> None:
-    actor = Actor(cluster, frames, tmp_path, [BASE], gpus=0.5)
-    assert actor.train() == Failed(actor.ids[0])
-    actor.die()
-    (error,) = RunStore(tmp_path).read("runs")["error"]
-    assert f"this worker has a GPU, and PyTorch {torch.__version__} on its machine cannot use it" in error

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import enum
 import json
 import math
-import pickle
-from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import hypothesis.strategies as st
-import numpy as np
 import pytest
-from hypothesis import given
 
 from clops_sweep import (
     BoolOption,
     ChoiceOption,
     FloatDistribution,
     FloatOption,
-    IntDistribution,
     IntOption,
-    OptunaSearch,
     RunConfig,
     SearchSpace,
     acquisition_function,
@@ -33,7 +24,6 @@ from clops_sweep import (
     strategy,
 )
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import REGISTRIES, STRATEGIES
 from clops_sweep.learning.strategies.base import LockstepStrategy
@@ -127,69 +117,11 @@ def test_that_of_a_function_matters_where_the_strategy_uses_the_function() -> No
     assert config(strategy="acquires").options == {"acquisition": "mine", "temperature": 1.0}
 
 
-class _Memory(enum.StrEnum):
-    RING = "ring"
-
-
-def _equal_numbers(kinds: Sequence[Callable[[Any], Any]]) -> st.SearchStrategy[tuple[Any, Any]]:
-    """Pairs of numbers of several types that are equal."""
-    kind = st.sampled_from(kinds)
-    return st.tuples(st.integers(0, 2**24), kind, kind).map(lambda it: (it[1](it[0]), it[2](it[0])))
-
-
-_INTEGERS = (int, np.int64, np.uint32, np.int32)
-_NUMBERS = (*_INTEGERS, float, np.float64, np.float32, Fraction)
-
-
-@given(
-    st.one_of(
-        st.tuples(st.just(FloatOption), _equal_numbers(_NUMBERS)),
-        st.tuples(st.just(FloatOption), st.sampled_from([(0.0, -0.0), (-0.0, 0), (np.float64(-0.0), 0.0)])),
-        st.tuples(st.just(IntOption), _equal_numbers(_NUMBERS)),
-        st.tuples(st.just(BoolOption), st.sampled_from([(True, np.bool_(True)), (np.bool_(False), False)])),
-        st.tuples(
-            st.just(partial(ChoiceOption, choices=["reservoir", "ring"])),
-            st.permutations(["ring", np.str_("ring"), _Memory.RING]).map(lambda it: tuple(it[:2])),
-        ),
-    )
-)
-def test_a_default_and_an_equal_value_are_one_run(case: tuple[Callable[[Any], Any], tuple[Any, Any]]) -> None:
-    declare, (default, value) = case
-    strategy("with_an_option", options={"quantity": declare(default)})(Mine)
-    try:
-        by_default = RunConfig(strategy="with_an_option")
-        with_value = by_default.replace(quantity=value)
-        stored = config_from_row(config_row(by_default))
-        assert by_default.run_id("data") == with_value.run_id("data") == stored.run_id("data")
-        kinds = {type(it.options["quantity"]) for it in (by_default, with_value, stored)}
-        assert kinds == {OPTIONS["quantity"].kind}
-    finally:
-        REGISTRIES["strategy"].forget("with_an_option")
-
-
 def test_a_default_that_changes_changes_the_runs() -> None:
     before = mine().identity
     network("small", options={"width": IntOption(8, ge=1)})(small)
     assert mine().identity != before
     assert mine(width=16).identity == before
-
-
-def test_it_goes_through_pickle_json_and_the_table_of_runs() -> None:
-    config = mine(width=np.int64(32), strength=np.float64(2), online=np.bool_(True))
-    assert pickle.loads(pickle.dumps(config)) == config
-    assert RunConfig(**json.loads(config.model_dump_json())) == config
-    row = config_row(config)
-    assert {name: type(row[name]) for name in config.options} == {
-        "width": int,
-        "storage_fraction": float,
-        "strength": float,
-        "online": bool,
-        "memory": str,
-    }
-    assert config_from_row(row) == config
-    by_pandas = row | {"width": 32.0, "temperature": math.nan}  # whole numbers beside missing ones
-    assert config_from_row(by_pandas) == config
-    assert "temperature" not in config_from_row(by_pandas).options
 
 
 def test_it_is_an_axis_a_variant_and_a_setting() -> None:
@@ -201,34 +133,6 @@ def test_it_is_an_axis_a_variant_and_a_setting() -> None:
     assert {it.config.options["memory"] for it in space.overridden({"memory": "ring"}).requests()} == {"ring"}
     with pytest.raises(UsageError, match="varies 'width' itself"):
         space.overridden({"width": 4})
-
-
-def test_the_default_distribution_follows_from_the_declaration() -> None:
-    search = OptunaSearch(dict.fromkeys(("width", "strength", "online", "memory")), n_trials=3)
-    assert search.distributions == {
-        "width": IntDistribution(1, 64),
-        "strength": FloatDistribution(1.0, 10_000.0, log=True),
-        "online": (False, True),
-        "memory": ("reservoir", "ring"),
-    }
-    SearchSpace("search", mine(), search=search)
-    own = OptunaSearch({"width": IntDistribution(2, 4)}, n_trials=3)
-    assert own.distributions == {"width": IntDistribution(2, 4)}
-
-
-@pytest.mark.parametrize(
-    ("option", "distribution"),
-    [
-        (FloatOption(0.5, gt=0, lt=1), FloatDistribution(math.nextafter(0, 1), math.nextafter(1, 0))),
-        (FloatOption(0.5, ge=0, le=1), FloatDistribution(0, 1)),
-        (FloatOption(2.0, ge=1, le=8, log=True), FloatDistribution(1, 8, log=True)),
-        (FloatOption(2.0, ge=0, log=True), FloatDistribution(0.02, 200, log=True)),
-        (IntOption(3, gt=0, lt=10), IntDistribution(1, 9)),
-        (IntOption(16, ge=1, log=True), IntDistribution(1, 1600, log=True)),
-    ],
-)
-def test_ranges(option: Any, distribution: object) -> None:
-    assert option.distribution() == distribution
 
 
 @pytest.mark.parametrize(

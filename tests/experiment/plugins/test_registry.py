@@ -9,16 +9,14 @@ from typing import Any
 
 import pytest
 
-from clops_sweep import FloatOption, IntOption, RunConfig, acquisition_function, storage_function, strategy
+from clops_sweep import acquisition_function, storage_function, strategy
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import (
     ACQUISITION_FUNCTIONS,
     REGISTRIES,
-    STRATEGIES,
 )
 from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.search_space import load_spaces
-from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.learning.strategies.finetune import FineTuning
 
 
@@ -72,19 +70,6 @@ def test_what_is_no_plug_in_is_refused_when_it_is_registered(
         register("mine")(member)
     assert str(refused.value) == sentence
     assert not any(registry.added for registry in REGISTRIES.values())
-
-
-def test_a_strategy_says_in_which_options_runs_in_lockstep_may_differ() -> None:
-    options = ["acquisition", "storage_order", {"own_strength": FloatOption(1.0), "own_size": IntOption(1)}]
-    strategy("mine", lockstep=["acquisition", "own_strength"], options=options)(FineTuning)
-    strategy("other", options=["acquisition"])(FineTuning)
-    one = RunConfig(strategy="mine")
-    assert lockstep_key(one) == lockstep_key(one.replace(seed=1, acquisition="entropy", own_strength=3))
-    assert lockstep_key(one) != lockstep_key(one.replace(own_size=2))
-    assert lockstep_key(one) != lockstep_key(one.replace(storage_order="random"))
-    other = RunConfig(strategy="other")
-    assert lockstep_key(other) != lockstep_key(other.replace(acquisition="entropy"))
-    STRATEGIES.forget("mine")
 
 
 SPACE = """

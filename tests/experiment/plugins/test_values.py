@@ -12,8 +12,6 @@ from clops_sweep import (
     RunConfig,
     SearchSpace,
 )
-from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.values import has_twice
 
 PLAIN = SearchSpace("s", RunConfig(), {"storage_fraction": [0.25, 0.5], "task_order": [[1, 0], [0, 1]]}, seeds=[0, 2])
 
@@ -34,15 +32,3 @@ def test_arrays_are_axes_and_seeds(fractions: Any, orders: Any, seeds: Any) -> N
     assert [it.labels["storage_fraction"] for it in asked] == [it.labels["storage_fraction"] for it in expected]
     assert {type(it.labels["storage_fraction"]) for it in asked} == {float}
     assert {type(seed) for seed in space.seeds} == {int}
-
-
-def test_equal_values_of_several_types_are_one_value_twice() -> None:
-    for twice in ([1, 1.0], [1, True], [0.0, -0.0], [[0, 1], (0.0, 1)], ["a", np.str_("a")]):
-        assert has_twice(twice)
-    assert not has_twice([1, "1", [1], 1.5, None])
-
-
-def test_very_many_classes_are_checked_in_a_moment() -> None:
-    classes = [*range(100_000), 99_999]
-    with pytest.raises(UsageError, match="class 99999 is there twice"):
-        RunConfig(task_classes=[classes, [-1, -2]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from clops_sweep import Claim, Contrast, Side, UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.claims import check_claims, claims_as_json
-from clops_sweep.experiment.spaces.search_space import load_file
 
 ER, FINETUNE = Side("ER", {"strategy": "er"}), Side("fine-tuning", {"strategy": "finetune"})
 CONFIGS = [RunConfig(strategy="er"), RunConfig(strategy="finetune")]
@@ -41,17 +39,3 @@ def test_what_a_seal_hashes_is_everything_that_a_claim_says() -> None:
     edited = Claim("good", "ER is above fine-tuning", Contrast(ER, FINETUNE), matters=0.01)
     assert claims_as_json([GOOD])["good"]["contrasts"][0]["ours"] == {"name": "ER", "settings": {"strategy": "er"}}
     assert claims_as_json([GOOD]) != claims_as_json([edited])
-
-
-def test_a_file_names_itself_in_what_is_wrong_with_its_claims(tmp_path: Path) -> None:
-    file = tmp_path / "space.py"
-    file.write_text(
-        "from clops_sweep import *\n"
-        "SPACE = SearchSpace('s', RunConfig(strategy='er'), seeds=range(1))\n"
-        "CLAIMS = [Claim('a', 'x', Contrast(None, Side('s', {'strategy': 'er'})))]\n"
-    )
-    spaces, claims = load_file(file)
-    assert [len(spaces), [claim.key for claim in claims]] == [1, ["a"]]
-    file.write_text(file.read_text().replace("{'strategy': 'er'}", "{'strategy': 'gem'}"))
-    with pytest.raises(UsageError, match=r"space.py: claim 'a'"):
-        load_file(file)

@@ -129,27 +129,6 @@ def test_searches_that_make_no_sense(arguments: dict[str, Any], sentence: str) -
     _refused(sentence, **arguments)
 
 
-def test_parameters_are_ranges_of_numbers_or_choices() -> None:
-    from optuna import distributions as optunas
-
-    assert FloatDistribution is optunas.FloatDistribution
-    space = _space(
-        parameters={
-            "storage_fraction": optunas.FloatDistribution(0.1, 1.0, step=0.1),
-            "learning_rate": optunas.FloatDistribution(1e-5, 1e-2, log=True),
-            "mc_samples": optunas.IntDistribution(1, 64, log=True),
-            "acquisition": optunas.CategoricalDistribution(["random", "entropy"]),
-        }
-    )
-    assert space.search is not None
-    assert space.search.distributions == {
-        "storage_fraction": FloatDistribution(0.1, 1.0, step=0.1),
-        "learning_rate": FloatDistribution(1e-5, 1e-2, log=True),
-        "mc_samples": IntDistribution(1, 64, log=True),
-        "acquisition": ("random", "entropy"),
-    }
-
-
 def test_a_choice_becomes_config_fields() -> None:
     search = OptunaSearch(
         parameters={

@@ -6,12 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from clops_sweep.experiment.spaces.search_space import load_spaces
 
 ROOT = Path(__file__).parents[3]
 
@@ -62,19 +61,6 @@ def test_the_filter_keeps_what_it_returns_true_for() -> None:
         where=lambda config: config.storage_fraction < 0.5 or config.seed == 0,
     )
     assert _values(space, "seed", "storage_fraction") == [(0, 0.1), (0, 0.5), (1, 0.1)]
-
-
-def test_the_first_seed_of_every_space_comes_before_the_second_of_any() -> None:
-    first = SearchSpace(name="first", base=RunConfig(), axes={"mc_samples": [5, 10]}, seeds=[0, 1])
-    second = SearchSpace(name="second", base=RunConfig(strategy="finetune"), seeds=[8, 9])
-    assert [(request.space, request.config.seed) for request in all_requests([first, second])] == [
-        ("first", 0),
-        ("first", 0),
-        ("second", 8),
-        ("first", 1),
-        ("first", 1),
-        ("second", 9),
-    ]
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
@@ -241,22 +227,3 @@ def test_the_grid_is_the_paper_s() -> None:
         ("top", "random"),
         ("random", "random"),
     }
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "plain"),
-    [
-        ("storage_fraction", np.arange(0.1, 0.5, 0.1), [0.1, 0.2, 0.3, 0.4]),
-        ("storage_fraction", [0.1 * i for i in (1, 2, 3)], [0.1, 0.2, 0.3]),
-        ("learning_rate", np.array([0.001, 0.01], dtype="f4"), [0.001, 0.01]),
-        ("learning_rate", [np.float32(0.001), np.float16(0.01)], [0.001, 0.01]),
-    ],
-)
-def test_floats_of_a_grid_are_those_that_a_reader_would_write(name: str, values: Any, plain: list[float]) -> None:
-    computed, written = (SearchSpace("s", RunConfig(strategy="replay"), {name: it}) for it in (values, plain))
-    variants = {"axis": {str(i): {name: it} for i, it in enumerate(values)}}
-    named = SearchSpace("s", RunConfig(strategy="replay"), variants)
-    assert computed.axes == {name: plain}
-    assert len({frozenset(it.config.identity for it in space.requests()) for space in (computed, written, named)}) == 1
-    with pytest.raises(UsageError, match="a value twice"):
-        SearchSpace("s", RunConfig(strategy="replay"), {name: [*values, plain[-1]]})

@@ -46,15 +46,6 @@ def test_an_experiment_asks_for_its_runs_and_takes_a_stand_in(name: str) -> None
             assert {request.config.dataset for request in changed.requests()} == {dataset}
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("optuna_*.py")), ids=lambda path: path.stem)
-def test_a_search_takes_generated_data(path: Path) -> None:
-    (space,) = load_spaces(path)
-    changed = space.overridden({"dataset": "synthetic"}).with_seeds(1)
-    assert changed.search is not None
-    settings = [changed.search.settings(corner) for corner in changed.search.corners()]
-    assert {changed.base.replace(**setting).dataset for setting in settings} == {"synthetic"}
-
-
 def test_the_paper_at_once_is_the_union_and_shares_runs() -> None:
     everything = all_requests(load_spaces(FOLDER / "paper.py"))
     assert len(everything) == sum(RUNS.values())

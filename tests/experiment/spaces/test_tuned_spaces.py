@@ -9,7 +9,6 @@ import pytest
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn, UsageError
 from clops_sweep.experiment.columns import PREQUENTIAL, UNSEEN
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.experiment.spaces.selection import Selection
 
 METHODS: dict[str, dict[str, Any]] = {
     "er": {"replay_ratio": [0.5, 1], "learning_rate": [1e-4, 1e-3]},
@@ -71,20 +70,6 @@ def test_what_is_tuned_on(tune_on: Any, splits: list[int], seeds: tuple[int, ...
     assert all(getattr(it, name) == value for it in configs for name, value in changes.items())
     others = {it.config.identity for it in space.reported({"er": {}, "plain": {}}).requests()}
     assert tune_on == "same" or not others & {it.identity for it in configs}
-
-
-def test_every_method_of_optuna_has_a_study_with_as_many_trials() -> None:
-    space = optuna({"split_seed": range(3)}, methods={"er": RATE, "lwf": RATE, "joint": {}}, trials_each=4)
-    studies = space.phases
-    assert [it.name for it in studies] == ["it_selection_er", "it_selection_lwf"]
-    for study in studies:
-        assert isinstance(study.search, OptunaSearch)
-        assert (study.search.n_trials, study.search.parameters, len(study.replicates())) == (4, RATE, 6)
-    assert [it.name for it in Selection.of(space).searches] == ["it_selection_er", "it_selection_lwf"]
-    assert {it.strategy for it in Selection.of(space).configs} == {"er", "lwf", "joint"}
-    assert not optuna(parameters=RATE, n_trials=4).is_tuned
-    (tuned,) = optuna(parameters=RATE, n_trials=4, tune_on=TuneOn(tasks=1)).phases
-    assert (tuned.name, tuned.base.first_tasks) == ("it_selection", 1)
 
 
 @pytest.mark.parametrize(

@@ -103,13 +103,3 @@ def test_the_same_as_pandas(condition: str) -> None:
     expected = table.eval(condition, engine="python")
     holds = Where(condition)
     assert [holds(config) for config in configs] == expected.tolist()
-
-
-def test_a_condition_on_columns_takes_rows() -> None:
-    where = Where("auc > 0.5 and host != 'there'", {"auc", "host"})
-    rows = [{"auc": 0.6, "host": "here"}, {"auc": 0.6, "host": "there"}, {"auc": None, "host": "here"}, {"auc": 0.4}]
-    assert [where(row) for row in rows] == [True, False, False, False]
-    with pytest.raises(UsageError, match=r"^condition 'ayc > 1': there is no column 'ayc' \(did you mean 'auc'\?\)$"):
-        Where("ayc > 1", {"auc", "host"})
-    with pytest.raises(UsageError, match=r"^condition 'storage_fraction > 1': there is no column 'storage_fraction'$"):
-        Where("storage_fraction > 1", {"auc"})

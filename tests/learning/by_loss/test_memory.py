@@ -130,12 +130,3 @@ def test_drawing(steps: Any) -> None:
     assert memory.all().share.tolist() == [7.0, 1, 0, 3, 0, 0]
     with pytest.raises(AttributeError, match="a batch has x, y, weights, index, task, share and no 'logits'"):
         _ = memory.all().logits
-
-
-@pytest.mark.parametrize("size", [0, -1, 1.5, True, "3", None])
-def test_sizes_that_are_none(size: Any) -> None:
-    for make in (Memory, Reservoir):
-        with pytest.raises(UsageError, match=f"^{make.__name__}: size = .*: expected a whole number, at least 1"):
-            make(size)
-    with pytest.raises(UsageError, match=r"^Memory: policy = 'fifo': expected one of reservoir, ring"):
-        Memory(3, "fifo")  # type: ignore[arg-type]

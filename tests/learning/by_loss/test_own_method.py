@@ -49,17 +49,3 @@ def test_ewc_is_the_built_in_method(names: dict[str, Any]) -> None:
     )
     np.testing.assert_allclose(mine, built_in, rtol=0, atol=1e-5)
     assert np.abs(mine - plain).max() > 1e-2
-
-
-@pytest.mark.parametrize("size", [1, 9])
-@pytest.mark.parametrize("strategy", ["my_derpp", "my_replay"])
-def test_what_is_stored_and_replayed_is_recorded(strategy: str, size: int, names: dict[str, Any]) -> None:
-    assert names
-    config, frames = tiny_config("class_il", strategy=strategy, my_size=size, my_places=size), tiny_frames("class_il")
-    result = ContinualRun(config, frames).run()
-    assert result.runs["memory_instances"].tolist() == [size]
-    columns = {"my_derpp": 4, "my_replay": 4 + 8}[strategy]  # a logit; a loss and the priority in float64
-    assert result.runs["memory_bytes"].tolist() == [size * (frames.frames[0].nbytes + 4 + columns)]
-    assert 1 <= result.instances["stored"].sum() <= size
-    assert result.instances["times_replayed"].sum() == result.runs["replayed"].sum() > 0
-    assert result.runs["stores"].tolist() == ["raw"]

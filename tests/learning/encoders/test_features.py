@@ -5,15 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 
 from clops_sweep import ContinualRun, RunConfig
-from clops_sweep.cli.commands import command
-from clops_sweep.data.prepared.cache import cached_sets
-from clops_sweep.errors import DamagedStore, UsageError
-from clops_sweep.experiment.plugins.declarations import EncoderInput
-from clops_sweep.learning.encoders.adapting import Signals, adapter
-from clops_sweep.learning.encoders.computing import computing
+from clops_sweep.errors import DamagedStore
 from tests.learning.encoders.place import FILE, Place, config, trained
 
 
@@ -46,18 +40,6 @@ def test_a_run_on_features_never_calls_the_encoder(place: Place) -> None:
     assert (row["stores"], row["encoder_hash"]) == ("features", frames.encoded.encoder_hash)
     assert row["memory_bytes"] == row["memory_instances"] * (7 * 4 + 4)
     assert ContinualRun(config("plain", strategy="finetune"), frames).run().runs["stores"].item() == "nothing"
-
-
-def test_features_do_not_depend_on_the_number_of_workers(place: Place) -> None:
-    signals = place.frames(config(None, leads="single"))
-    takes = adapter("plain", EncoderInput(2, adapt=frozenset({"repeat"})), Signals.of(signals))
-    found = [
-        np.concatenate(list(computing("plain", trained(2), takes, signals, workers).batches)) for workers in (1, 2, 5)
-    ]
-    assert len(signals) > 2 * 32
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
-    assert torch.get_num_threads() == 1
 
 
 def run_id(place: Place, of: RunConfig) -> str:
@@ -99,24 +81,3 @@ def test_features_that_changed_are_not_used(place: Place) -> None:
     file.write_bytes(content[:-1])
     assert place.data().data_hash(of.data_key) is None
     assert place.frames(of).data_hash == before
-
-
-def test_the_command_computes_and_lists_them(place: Place) -> None:
-    def said(*arguments: str) -> str:
-        done = CliRunner().invoke(command, [*arguments, "--prepared-root", str(place.prepared)])
-        assert done.exit_code == 0, done.output
-        return done.output
-
-    plugins = ("--plugins", str(place.file))
-    assert "small: 7 features of plain for each of 64 frames" in said(
-        "data", "encode", "small", "--encoder", "plain", *plugins
-    )
-    assert "plain" in next(line for line in said("data", "list", *plugins).splitlines() if line.startswith("small"))
-    (features,) = place.prepared.rglob("features.npy")
-    assert (
-        cached_sets(place.prepared)[0].size
-        > features.stat().st_size + (features.parents[2] / "frames.npy").stat().st_size
-    )
-    done = CliRunner().invoke(command, ["data", "encode", "small", "--encoder", "plane", *plugins])
-    assert isinstance(done.exception, UsageError)
-    assert "did you mean 'plain'" in str(done.exception)

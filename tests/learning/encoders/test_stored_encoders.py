@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,14 @@ import torch
 from click.testing import CliRunner, Result
 from safetensors.torch import load
 
-from clops_sweep import ContinualRun, FrameSet, RunConfig, UsageError, load_model
+from clops_sweep import ContinualRun, FrameSet, RunConfig, UsageError
 from clops_sweep.cli.commands import command
-from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning.models.model_facts import facts_in
 from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.networks.head import features_of, head_of
 from clops_sweep.learning.result import RunResult
 from tests.learning.encoders.place import FILE, Place, config
-from tests.learning.models.test_trained_model import with_all_kinds_of_tensors
 
 
 def kept(place: Place, of: RunConfig, frames: FrameSet | None = None) -> tuple[str, bytes, RunResult]:
@@ -45,17 +42,6 @@ def test_its_features_are_what_its_last_layer_saw(place: Place) -> None:
     expected = features_of(head_of("mlp", network, 1)[1], network, signals)
     np.testing.assert_allclose(frames.signal(slice(None)), expected.numpy(), rtol=0, atol=1e-6)
     assert frames.encoded.encoder == f"run:{run_id}"
-
-
-def test_they_are_those_of_the_network_that_was_evaluated(place: Place) -> None:
-    """Also where it has buffers that its state dict leaves out, and extra state."""
-    with NETWORKS.temporarily("all_kinds", with_all_kinds_of_tensors):
-        run_id, content, result = kept(place, config(None, leads="all", network="all_kinds", strategy="finetune"))
-        features = place.frames(config(f"run:{run_id}", leads="all"))
-    rows, head = result.predictions[result.predictions["trained_on"] == 2], load(content)
-    of_test = torch.from_numpy(features.signal(rows["instance"].to_numpy())).flatten(1)
-    logits = of_test @ head["4.weight"].T + head["4.bias"]
-    np.testing.assert_allclose(logits, rows.filter(regex="^logit_").to_numpy(), rtol=0, atol=1e-5)
 
 
 def test_people_that_it_has_seen_are_not_evaluated(place: Place) -> None:
@@ -86,16 +72,6 @@ def test_a_loaded_model_predicts_from_signals_what_its_run_predicted(place: Plac
     assert not model.training
     assert set(load(content)) == set(NETWORKS["mlp"](*facts.shape, 1, mlp_width=256).state_dict())  # only the head
     assert run_id == facts.run_id
-
-
-def test_a_model_that_changed_is_refused(place: Place) -> None:
-    run_id, *_ = pretrained(place)
-    (file,) = Path(place.store.files.root).rglob("task_2.safetensors")
-    file.write_bytes(file.read_bytes()[:-1] + b"?")
-    with pytest.raises(DamagedStore, match="was changed after it was written"):
-        place.frames(config(f"run:{run_id}", dataset="other"))
-    with pytest.raises(UsageError):
-        load_model(place.store.files.root, "b" * 24)
 
 
 SPACE = """

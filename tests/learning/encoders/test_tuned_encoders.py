@@ -85,19 +85,6 @@ def test_a_run_stores_adapters_and_head_and_its_model_predicts_from_signals(plac
     ContinualRun(further, place.frames(further)).run()
 
 
-def test_rank_and_weights_are_part_of_the_identity_and_zero_changes_nothing(place: Place) -> None:
-    def run_id(of: RunConfig) -> str:
-        return of.run_id(place.frames(of).data_hash)
-
-    plain = config("plain")
-    assert plain.replace(lora_rank=0).identity == plain.identity
-    assert "lora_rank" not in plain.identity
-    ids = [run_id(plain.replace(lora_rank=rank)) for rank in (0, 1, 2)]
-    assert len(set(ids)) == 3
-    torch.save(pretrained(1).state_dict() | pretrained(2).state_dict() | {"last.bias": torch.ones(7)}, place.weights)
-    assert run_id(plain.replace(lora_rank=1)) not in ids
-
-
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace
 BASE = RunConfig(dataset="small", network="linear", epochs_per_task=1, leads="all", encoder="plain")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 import torch
 
@@ -92,10 +89,3 @@ def test_the_vector_takes_adam_steps_as_torch_would() -> None:
     assert ours.trajectories().shape == (1, 25, 6)
     assert torch.equal(ours.trajectories()[:, -1], ours.values)
     assert (ours.values < 1).all()
-
-
-def test_random_storage_has_neither_beta_nor_s(run: Callable[..., Any]) -> None:
-    instances = run(storage_order="random").instances
-    assert instances["s"].isna().all()
-    assert instances["beta"].isna().all()
-    assert run().instances["s"].notna().all()

@@ -46,24 +46,6 @@ def test_gradient_is_that_of_a_plain_network(kind: str, trained: Any, paper_netw
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_memory_gradient_is_that_of_a_plain_network(kind: str, trained: Any, paper_network: Any) -> None:
-    setting = trained(kind)
-    learner, batch = setting.learner, weighted_batch(setting)
-    keys = streams.keys(setting.seeds, "gradient test")
-    before = saved_and_loaded(learner.state())
-    views = learner.parameters.like(learner.memory_gradient(batch, keys)).views
-    assert difference(before, learner.state()) is None
-    for run in range(2):
-        reference = paper_network.of(learner, run).masked(layer_masks(keys[run], batch.draws))
-        each = losses.instance_losses(
-            setting.scenario.kind, reference(setting.signal(batch.rows[run])), batch.targets[run].double()
-        )
-        (batch.weights[run].double() * each).sum().backward()
-        for name, value in reference.flat_gradient().items():
-            torch.testing.assert_close(views[name][run].double(), value, rtol=2e-3, atol=2e-5, msg=name)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("dropped", "training"), [(True, True), (False, True), (True, False), (False, False)])
 def test_gradient_of_any_loss_is_that_of_a_plain_network(
     kind: str, dropped: bool, training: bool, trained: Any, paper_network: Any
@@ -93,22 +75,6 @@ def test_gradient_of_any_loss_is_that_of_a_plain_network(
             torch.testing.assert_close(views[name][run].double(), value, rtol=3e-3, atol=5e-5, msg=name)
 
 
-def test_statistics_are_tracked_with_any_loss_as_with_the_usual_one(trained: Any) -> None:
-    one, other = trained(), trained()
-    batch, keys = weighted_batch(one), streams.keys(one.seeds, "x")
-    _, usual = one.learner.gradient(batch, keys)
-    _, any_other = other.learner.loss_gradient(
-        batch.rows,
-        batch.draws,
-        keys,
-        lambda logits, weights, targets: weights * losses.instance_losses(other.scenario.kind, logits, targets),
-        batch.weights,
-        batch.targets,
-    )
-    torch.testing.assert_close(any_other, usual, rtol=1e-4, atol=1e-6)
-    assert difference(one.learner.state(), other.learner.state()) is None
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_of_each_instance_alone(kind: str, trained: Any, paper_network: Any) -> None:
     setting = trained(kind)
@@ -124,20 +90,6 @@ def test_gradients_of_each_instance_alone(kind: str, trained: Any, paper_network
             for name, value in reference.flat_gradient().items():
                 got = learner.parameters.like(gradient).views[name][run].double()
                 torch.testing.assert_close(got, value, rtol=2e-3, atol=5e-5, msg=name)
-
-
-def test_a_learner_begins_anew(trained: Any) -> None:
-    setting = trained()
-    learner, fresh = setting.learner, setting.learner._of_seeds(setting.seeds)
-    learner.begin_anew(0)
-    assert difference(learner.state(), fresh.state()) is None
-    for task in (1, 2):
-        learner.begin_anew(task)
-        first = learner.parameters.flat.clone()
-        assert not torch.equal(first, fresh.parameters.flat)
-        assert learner.optimizer.steps == 0
-        learner.begin_anew(task)
-        assert torch.equal(first, learner.parameters.flat)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from clops_sweep import ContinualRun
-from clops_sweep.learning.learners.optimizers import make_optimizer, scheduled
+from clops_sweep.learning.learners.optimizers import make_optimizer
 from clops_sweep.testing import tiny_config, tiny_frames
 
 REFERENCES: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
@@ -32,18 +32,6 @@ def test_steps_are_those_of_torch(name: str, weight_decay: float) -> None:
         theirs.grad = gradient.double()
         reference.step()
     torch.testing.assert_close(values.double(), theirs.detach(), rtol=1e-5, atol=1e-6)
-
-
-def test_schedules() -> None:
-    assert [scheduled("constant", epoch, 4) for epoch in range(4)] == [1] * 4
-    assert [scheduled("step", epoch, 4) for epoch in range(4)] == [1, 1, 0.1, 0.01]
-    parameter = torch.zeros(1, requires_grad=True)
-    optimizer = torch.optim.SGD([parameter], lr=1.0)
-    reference = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=7)
-    for epoch in range(7):
-        assert scheduled("cosine", epoch, 7) == pytest.approx(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        reference.step()
 
 
 @pytest.mark.parametrize(

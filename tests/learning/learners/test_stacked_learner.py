@@ -20,7 +20,7 @@ from torch import nn
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK
+from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
@@ -139,14 +139,6 @@ def test_what_can_be_stacked_is_found_out_by_trying(how: str, caplog: pytest.Log
     assert found == (HOWS[how] is None)
     assert (HOWS[how] or "") in caplog.text
     assert ("runs of network 'odd' are computed one after the other; stacked, " in caplog.text) != found
-
-
-@pytest.mark.parametrize(
-    ("network", "shape"),
-    [("resnet1d_wang", (2, 40)), ("plain", (2, 40)), ("own_norm", (2, 40)), (PAPER_NETWORK, (1, 2500))],
-)
-def test_these_can_be(network: str, shape: tuple[int, int]) -> None:
-    assert can_be_stacked(network, shape, 3, {}, CPU)
 
 
 WORD = 0xFFFFFFFF
@@ -283,38 +275,6 @@ def test_gradient_of_any_loss(dropped: bool, training: bool, frames: FrameSet) -
         torch.testing.assert_close(logits[run], expected.detach().float(), rtol=1e-4, atol=1e-6)
         for name, view in learner.parameters.like(gradient).views.items():
             torch.testing.assert_close(view[run], module.get_parameter(name).grad.float(), rtol=1e-4, atol=1e-6)
-
-
-def test_logits_and_passes_with_dropout(frames: FrameSet) -> None:
-    """For any number computed at a time."""
-    learner, keys = learner_of("plain", frames), streams.keys(SEEDS, "test")
-    learner.train_step(batch_of(frames, 1), keys)
-    rows = torch.stack([torch.arange(9), torch.arange(9).flip(0)])
-    noise = torch.randn(2, 9, 2, 80, generator=torch.Generator().manual_seed(1))
-    shift = 0.1 * torch.randn(learner.parameters.flat.shape, generator=torch.Generator().manual_seed(2))
-    before, found = saved_and_loaded(learner.state()), []
-    for at_a_time in (10_000, 2 * 5 * 4):
-        learner._at_a_time = at_a_time
-        kinds = learner.logits(rows), learner.logits(rows, noise=noise), learner.logits(rows, shift=shift)
-        found.append((*kinds, learner.dropout_probabilities(rows, 5, keys, noise=noise)))
-    assert difference(before, learner.state()) is None
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other)
-    plain, noisy, shifted, passes = found[0]
-    moved = learner.parameters.like(learner.parameters.flat + shift)
-    for run in (0, 1):
-        with torch.no_grad():
-            module = copy.deepcopy(learner._modules[run].module).double().eval()
-            inputs = signal(frames, rows[run])
-            torch.testing.assert_close(plain[run], module(inputs).float(), rtol=1e-4, atol=1e-6)
-            torch.testing.assert_close(noisy[run], module(inputs + noise[run]).float(), rtol=1e-4, atol=1e-6)
-            dropping = by_hand(learner, run, list(range(45)), keys, training=False)
-            expected = torch.sigmoid(dropping((inputs + noise[run]).repeat_interleave(5, dim=0))).view(9, 5, 1)
-            torch.testing.assert_close(passes[run], expected.float(), rtol=1e-4, atol=1e-6)
-            for name, parameter in module.named_parameters():
-                if name in moved.views:
-                    parameter.copy_(moved.views[name][run])
-            torch.testing.assert_close(shifted[run], module(inputs).float(), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("network", ["plain", "own_norm"])

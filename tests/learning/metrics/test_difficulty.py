@@ -26,12 +26,6 @@ def test_the_fit_is_maximum_likelihood() -> None:
     assert task.difficulty == pytest.approx(1 / mean, rel=1e-15)
 
 
-def test_tasks_of_which_one_epoch_tells_nothing_are_taken_as_they_come() -> None:
-    tasks = [TaskDistribution.of([0.0, 0.0])] * 4
-    assert tasks[0].difficulty == math.inf
-    assert curriculum(tasks) == curriculum(tasks, easiest_first=False) == (0, 1, 2, 3)
-
-
 @pytest.mark.parametrize(
     ("m0", "s0", "m1", "s1"), [(0, 1, 0, 1), (0, 1, 1, 1), (18.85, 0.1, 18.95, 0.05), (2, 0.3, 0, 2), (5, 1, 0, 0.5)]
 )
@@ -60,13 +54,6 @@ def test_similarity_is_symmetric_within_bounds_and_follows_its_formula(
         -((one.mean - other.mean) ** 2) / (4 * sums)
     )
     assert found == pytest.approx(1 - math.sqrt(max(0.0, 1 - affinity)), abs=1e-7)
-
-
-def test_with_the_printed_products_equal_gaussians_would_not_be_alike() -> None:
-    s = 0.5
-    printed = math.sqrt(2 * s * s / (s**2 * s**2))
-    assert printed > 1  # 1 - printed is negative: the printed distance is not real
-    assert similarity(TaskDistribution(18.9, s), TaskDistribution(18.9, s)) == 1
 
 
 def test_tasks_that_do_not_vary() -> None:

@@ -82,13 +82,6 @@ def test_of_tasks_to_come_nothing_is_needed_but_for_forward_transfer(tasks: int)
     assert found == pytest.approx(expected, abs=1e-14)
 
 
-def test_of_two_tasks_all_backward_transfers_are_the_same() -> None:
-    r = random_r(2, 9)
-    expected = r[1][0] - r[0][0]
-    found = metrics.all_metrics(r)
-    assert found["bwt"] == found["bwt_t"] == found["bwt_lambda"] == pytest.approx(expected, abs=1e-16)
-
-
 def test_a_single_task_has_an_auc_and_nothing_to_forget() -> None:
     found = metrics.all_metrics([[0.7]])
     assert found.pop("auc") == found.pop("average_incremental_auc") == 0.7

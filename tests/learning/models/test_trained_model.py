@@ -10,10 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from clops_sweep import ContinualRun, ModelFacts, UsageError, network
+from clops_sweep import ContinualRun, UsageError, network
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
-from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
@@ -74,13 +73,6 @@ def kept(which: Any = "all", *, tasks: int = 3, **settings: Any) -> tuple[FrameS
     return frames, result, config.run_id(frames.data_hash)
 
 
-@pytest.fixture(scope="module")
-def model() -> bytes:
-    """A stored model."""
-    _, result, run_id = kept("last")
-    return result.models[run_id][3]
-
-
 def predicted(content: bytes, frames: FrameSet, instances: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     x = torch.from_numpy(frames.signal(instances)).view(len(instances), frames.channels, -1)
     with torch.no_grad():
@@ -116,22 +108,6 @@ def test_models_predict_what_their_runs_predicted(settings: dict[str, Any]) -> N
         np.testing.assert_allclose(predicted(content, frames, there["instance"].to_numpy()), stored, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("together", [False, True], ids=["one after another", "lockstep"])
-def test_the_weights_of_runs_in_one_learner_are_their_own(together: bool) -> None:
-    from clops_sweep.learning.frame_bank import FrameBank
-
-    frames = tiny_frames("class_il")
-    bank = FrameBank(frames, torch.device("cpu"))
-    learner = make_learner([3, 4], "binary", 1, 1e-3, bank, together=together or None)
-    rows = torch.arange(6).expand(2, -1)
-    logits = learner.logits(rows)
-    for run in (0, 1):
-        module = NETWORKS["clops_cnn"](1, 2500, 1).eval()
-        module.load_state_dict(learner.weights(run))
-        with torch.no_grad():
-            torch.testing.assert_close(module(bank.gather(rows[run])[:, None]), logits[run], rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("which", ["last", "all"])
 def test_resumed_runs_keep_the_same_bytes(which: Any) -> None:
     config, frames = tiny_config("class_il", epochs_per_task=2), tiny_frames("class_il")
@@ -148,20 +124,6 @@ def test_resumed_runs_keep_the_same_bytes(which: Any) -> None:
         ContinualRun(config, frames, keep_models=which).restore(plain.state())
 
 
-def test_frames_are_normalised_as_the_model_expects() -> None:
-    frames, result, run_id = kept("last")
-    model = model_from(result.models[run_id][3])
-    signal = np.random.default_rng(0).normal(3, 2, (4, 1, frames.samples))
-    np.testing.assert_allclose(model.normalized(signal).numpy(), signal.astype(np.float32))
-    facts = ModelFacts(**{**vars(model.facts), "normalize": "zscore"})
-    scaled = type(model)(model.network, facts).normalized(signal).numpy()
-    np.testing.assert_allclose(scaled.mean(-1), 0, atol=1e-5)
-    np.testing.assert_allclose(scaled.std(-1), 1, atol=1e-4)
-    for wrong in (signal[:, :, 1:], signal[0], np.full_like(signal, np.nan)):
-        with pytest.raises(UsageError, match="signal has"):
-            model.normalized(wrong)
-
-
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -176,36 +138,3 @@ def test_a_file_that_is_no_model_is_refused(change: Any, sentence: str) -> None:
     assert json.dumps("clops_cnn")[1:-1].encode() in content
     with pytest.raises(UsageError, match=sentence):
         model_from(change(content))
-
-
-DEEP = "[" * 100_000
-
-
-def forged(content: bytes, **changes: Any) -> bytes:
-    """Return a model with other facts."""
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + size])
-    facts = json.loads(header["__metadata__"]["clops_sweep"]) | changes
-    header["__metadata__"]["clops_sweep"] = json.dumps(facts).replace(f'"{DEEP}"', DEEP)
-    written = json.dumps(header).encode()
-    return len(written).to_bytes(8, "little") + written + content[8 + size :]
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        *({name: DEEP} for name in ("run_id", "network_options", "signals")),
-        *({"samples": value} for value in (0, -1, 1.5, True, "128", 10**30, [1], None)),
-        *({"sampling_rate": value} for value in (5e-324, 1e300, float("nan"), "50", [])),
-        *({name: value} for name in ("classes", "channels") for value in ([], "ab", [1], {"a": 1}, [["a"]])),
-        *({name: [1]} for name in ("tasks", "people", "network", "kind", "normalize", "encoder", "network_options")),
-        *({"features": value} for value in ([], [1], [1, 2, 3], [1, 10**12], "ab")),
-        *({"signals": value} for value in ("abc", "AAAA", "\u00e4", 5, None)),
-        {"lora_rank": 10**9},
-    ],
-    ids=lambda changes: ascii(changes)[:40],
-)
-def test_forged_facts_are_refused(model: bytes, changes: dict[str, Any]) -> None:
-    content = forged(model, **changes)
-    with pytest.raises(UsageError, match="model of run x: is not a model of clops-sweep"):
-        model_from(content, of="model of run x")

@@ -13,11 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from clops_sweep import ContinualRun
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.registry import NETWORKS
-from clops_sweep.learning.networks.module_probe import check_stored, probed
-from clops_sweep.testing import ContractViolation, check_network, tiny_config, tiny_frames
+from clops_sweep.learning.networks.module_probe import probed
 
 SHAPE, OUTPUTS = (2, 40), 3
 
@@ -232,86 +229,6 @@ def test_what_cannot_be_trained_is_refused_with_its_layer(name: str) -> None:
         probed("mine", make, SHAPE, OUTPUTS)
     assert re.match(r"network 'mine': [^\n]*$", str(refused.value))
     assert len(str(refused.value)) < 400
-
-
-class Extra(nn.Module):
-    """A layer with extra state."""
-
-    def __init__(self, state: Any, *, takes: bool = True) -> None:
-        super().__init__()
-        self.state, self.takes = state, takes
-
-    def get_extra_state(self) -> Any:
-        return self.state
-
-    def set_extra_state(self, state: Any) -> None:
-        if self.takes:
-            self.state = state
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        return hidden * self.state if isinstance(self.state, torch.Tensor) and not self.state.ndim else hidden
-
-
-class Drawn(nn.Module):
-    """A random tensor that is a plain attribute, or a buffer."""
-
-    shift: torch.Tensor
-
-    def __init__(self, *, persistent: bool | None) -> None:
-        super().__init__()
-        if persistent is None:
-            self.shift = torch.randn(8)
-        else:
-            self.register_buffer("shift", torch.randn(8), persistent=persistent)
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        return hidden + self.shift
-
-
-class Aliased(nn.Linear):
-    """Computes with the memory that its weights had when it was made."""
-
-    def __init__(self) -> None:
-        super().__init__(8, 8)
-        self.alias = [self.weight.data]
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        return super().forward(hidden) + F.linear(hidden, self.alias[0])
-
-
-def raising() -> nn.Module:
-    layer = Extra(None)
-    layer.get_extra_state = lambda: 1 / 0  # type: ignore[method-assign]
-    return layer
-
-
-NOT_STORED: dict[str, tuple[Any, str]] = {
-    "a plain attribute": (lambda: Drawn(persistent=None), "outputs depend on something that a stored model lacks"),
-    "an alias": (Aliased, "outputs depend on something that a stored model lacks"),
-    "extra state": (
-        lambda: Extra({"version": 1}),
-        r"has '2\._extra_state', which is not a tensor; its models cannot be",
-    ),
-    "lost": (lambda: Extra(torch.rand(()), takes=False), "outputs depend on something that a stored model lacks"),
-    "raises": (raising, r"its models cannot be stored \(ZeroDivisionError"),
-    "sparse": (lambda: Extra(torch.eye(2).to_sparse()), "its models cannot be stored"),
-}
-"""Layers of networks that can be trained, but not stored."""
-
-
-@pytest.mark.parametrize("name", list(NOT_STORED))
-def test_models_that_lack_something_are_refused_before_training(name: str) -> None:
-    layer, sentence = NOT_STORED[name]
-    if name not in ("raises", "sparse"):
-        probed(name.replace(" ", "_"), behind(layer), SHAPE, OUTPUTS)
-    with pytest.raises(UsageError, match=f"^network 'mine': [^\n]*{sentence}"):
-        check_stored("mine", behind(layer), SHAPE, OUTPUTS)
-    with NETWORKS.temporarily("not_stored", behind(layer)):
-        config, frames = tiny_config("class_il", network="not_stored", strategy="finetune"), tiny_frames("class_il")
-        with pytest.raises(UsageError, match=sentence):
-            ContinualRun(config, frames, keep_models="last")
-    with pytest.raises(ContractViolation, match=sentence):
-        check_network(behind(layer), channels=1)
 
 
 def test_a_good_one_is_not() -> None:

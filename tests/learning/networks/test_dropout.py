@@ -46,14 +46,6 @@ def test_a_tenth_of_the_units_is_dropped(seed: int) -> None:
     assert abs(PROBABILITY - 0.1) < 1e-5
 
 
-def test_masks_of_different_keys_are_independent() -> None:
-    keys = torch.cat([streams.keys([3, 4], "training dropout", 0, 0), streams.keys([3], "training dropout", 0, 1)])
-    drops = dropped(keys)
-    for one, other in ((0, 1), (0, 2), (1, 2)):
-        both = drops[:, one] & drops[:, other]
-        assert binomtest(int(both.sum()), both.numel(), PROBABILITY**2).pvalue > 1e-4
-
-
 def test_masks_do_not_depend_on_batching_or_on_the_other_runs() -> None:
     keys = streams.keys([1, 2, 3], "training dropout", 0, 0)
     draws = torch.tensor([9, 0, 31, 4, 7])
@@ -62,12 +54,6 @@ def test_masks_do_not_depend_on_batching_or_on_the_other_runs() -> None:
         for run in range(3):
             alone = dropped(keys[run : run + 1], draw[None])
             assert torch.equal(alone[0, 0], together[place, run])
-
-
-def test_kept_units_are_scaled() -> None:
-    masks = dropout.masks(streams.keys([1], "x")[0], torch.arange(5))
-    assert masks.shape == (5, sum(dropout.UNITS))
-    assert torch.equal(masks.unique(), torch.tensor([0.0, 1 / 0.9]))
 
 
 def test_layers_of_the_papers_network_take_their_masks_in_order() -> None:

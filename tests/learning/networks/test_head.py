@@ -13,7 +13,6 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similar
 
 from clops_sweep import ContinualRun, network
 from clops_sweep.experiment.plugins.registry import NETWORKS
-from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.networks.head import CosineHead
 from clops_sweep.learning.networks.run_module import made
 from clops_sweep.testing import tiny_config, tiny_frames
@@ -85,21 +84,3 @@ def test_per_class_trains_each_logit_by_itself() -> None:
     expected = bias - 0.5 * ((frames @ weight.T + bias).sigmoid() - targets).mean(0) / 6
     learner.train_epoch(task, None, order, len(rows), torch.zeros(1, 2, dtype=torch.int32))
     torch.testing.assert_close(learner.parameters.views["1.bias"][0].double(), expected, atol=1e-6, rtol=1e-5)
-
-
-@pytest.mark.parametrize("settings", [{"head": "cosine"}, {"head": "per_class"}, {"strategy": "ts_acl"}])
-def test_a_stored_model_predicts_what_the_run_did(settings: dict[str, Any]) -> None:
-    run = run_of(**settings)
-    result = run.run()
-    assert run._predictions is not None
-    (content,) = next(iter(result.models.values())).values()
-    rows = np.concatenate([task.test.rows for task in run.scenario.tasks])
-    frames = run._training.learner.bank.gather(torch.from_numpy(rows))[:, None]
-    with torch.no_grad():
-        found = model_from(content)(frames)
-    np.testing.assert_allclose(found, np.split(run._predictions[-1][0], 2, axis=1)[0], atol=1e-5)
-
-
-def test_lwf_distils_the_known_classes_of_a_per_class_head() -> None:
-    run = run_of(strategy="lwf", head="per_class")
-    assert run._strategy._distilled(1).tolist() == [0, 1]  # type: ignore[attr-defined]

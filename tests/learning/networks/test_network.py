@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -68,12 +67,6 @@ def test_passes_do_not_depend_on_how_they_are_batched(trained: Any) -> None:
     torch.testing.assert_close(many[:, :3], few, rtol=1e-6, atol=1e-7)
 
 
-def test_relu_before_or_after_the_pool_is_the_same_bit_for_bit() -> None:
-    hidden = torch.randn(3, 5, 41, generator=torch.Generator().manual_seed(0))
-    pool, relu = torch.nn.MaxPool1d(2), torch.nn.ReLU()
-    assert torch.equal(pool(relu(hidden)), relu(pool(hidden)))
-
-
 def test_the_architecture_has_the_papers_layers() -> None:
     shapes = network.parameter_shapes(4)
     module = network.PaperNetwork(1, 2500, 4)
@@ -106,13 +99,3 @@ def test_initial_parameters_have_torchs_bounds_and_spread() -> None:
     assert not torch.equal(parameters.views["linear1.weight"][0], parameters.views["linear1.weight"][1])
     assert (parameters.views["norm2.weight"] == 1).all()
     assert (parameters.views["norm2.bias"] == 0).all()
-
-
-def test_vectors_by_run_and_back() -> None:
-    parameters = network.initial_parameters([5, 6, 7], 3)
-    rows = parameters.by_run(parameters.flat)
-    assert torch.equal(parameters.from_runs(rows), parameters.flat)
-    sizes = [view[0].numel() for view in parameters.views.values()]
-    starts = [0, *torch.tensor(sizes).cumsum(0).tolist()]
-    for (name, view), (start, end) in zip(parameters.views.items(), pairwise(starts), strict=True):
-        assert torch.equal(rows[1, start:end], view[1].flatten()), name

@@ -13,16 +13,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from clops_sweep import ContinualRun, RunConfig
+from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, NETWORKS
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Batch, Epoch, Instances
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.global_streams import GlobalStreams, seed_of
 from clops_sweep.learning.learners.module_learner import ModuleLearner
-from clops_sweep.testing import check_network, of_shape, tiny_config, tiny_frames
+from clops_sweep.testing import of_shape, tiny_config, tiny_frames
 from clops_sweep.testing.watch import difference, global_randomness, result_difference, saved_and_loaded
 from tests.learning.methods import ANYWHERE
 
@@ -117,10 +116,6 @@ def _registered() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def frames() -> FrameSet:
     return of_shape(tiny_frames("class_il", tasks=2), **SHAPE)
-
-
-def test_the_contract() -> None:
-    check_network(Convolutional, **SHAPE)
 
 
 COMBINATIONS = [(name, "bald_mcd") for name in ANYWHERE] + [("clops", name) for name in ACQUISITION_FUNCTIONS]
@@ -243,46 +238,6 @@ def test_passes_with_dropout(network: str, frames: FrameSet) -> None:
     assert torch.equal(found[1], expected)
 
 
-def test_logits_noise_and_shift(frames: FrameSet) -> None:
-    learner, rows = learner_of("convolutional", frames), torch.stack([torch.arange(9), torch.arange(9).flip(0)])
-    noise = torch.randn(2, 9, 2, 80, generator=torch.Generator().manual_seed(1))
-    shift = 0.1 * torch.randn(learner.parameters.flat.shape, generator=torch.Generator().manual_seed(2))
-    before = saved_and_loaded(learner.state())
-    plain, noisy, shifted = learner.logits(rows), learner.logits(rows, noise=noise), learner.logits(rows, shift=shift)
-    assert difference(before, learner.state()) is None
-    moved = learner.parameters.like(learner.parameters.flat + shift)
-    for run in (0, 1):
-        module = copy.deepcopy(learner._modules[run].module).eval()
-        signal = torch.from_numpy(frames.signal(rows[run].numpy()))
-        with torch.no_grad():
-            torch.testing.assert_close(plain[run], module(signal))
-            torch.testing.assert_close(noisy[run], module(signal + noise[run]))
-            for name, parameter in module.named_parameters():
-                parameter.copy_(moved.views[name][run])
-            torch.testing.assert_close(shifted[run], module(signal))
-
-
-def test_by_run_and_back(frames: FrameSet) -> None:
-    """One row per run, parameter by parameter, whatever lies between them."""
-    parameters = learner_of("recurrent", frames).parameters
-    rows = parameters.by_run(parameters.flat)
-    assert torch.equal(parameters.from_runs(rows), parameters.flat)
-    values = [view[1].flatten() for view in parameters.views.values()]
-    assert torch.equal(rows[1][rows[1] != 0], torch.cat(values)[torch.cat(values) != 0])
-    assert all(view[run].data_ptr() % 64 == 0 for view in parameters.views.values() for run in (0, 1))
-
-
-def test_an_excerpt_is_the_same_networks(frames: FrameSet) -> None:
-    learner, batch, keys = learner_of("own_norm", frames), batch_of(frames), streams.keys((3, 8), "test")
-    for _ in range(2):
-        learner.train_step(batch, keys)
-        part, rows = learner.excerpt([1]), torch.arange(6).expand(2, -1)
-        assert torch.equal(part.logits(rows[1:]), learner.logits(rows)[1:])
-        found = part.dropout_probabilities(rows[1:], 3, keys[1:])
-        assert torch.equal(found, learner.dropout_probabilities(rows, 3, keys)[1:])
-    assert learner.excerpt([0, 1]) is learner
-
-
 def test_initial_weights_follow_from_the_run_s_seed(frames: FrameSet) -> None:
     seed = int(streams.sequence(8, "initial parameters").generate_state(1, "uint64")[0])
     torch.manual_seed(seed)
@@ -312,18 +267,6 @@ def test_a_last_batch_of_one_instance_goes_into_the_one_before() -> None:
     for batch in batches:
         torch.testing.assert_close(batch.weights.sum(1), torch.ones(2))
         assert torch.equal(batch.current_count[:, 0], torch.full((2,), float(batch.rows.shape[1])))
-
-
-def test_everything_wrong_with_own_data_is_one_message_whose_config_runs() -> None:
-    """A data set of five classes and three channels with the default scenario and network."""
-    frames = of_shape(tiny_frames("class_il", tasks=1, group=5), 3, 128)
-    with pytest.raises(UsageError, match=r"^class_il pairs classes, .*; network .*; use RunConfig\(.*\)$") as refused:
-        ContinualRun(tiny_config("class_il", strategy="finetune", epochs_per_task=1), frames)
-    line = str(refused.value).rpartition("use ")[2]
-    config: RunConfig = eval(line, {"RunConfig": RunConfig})
-    assert config.task_classes == ((0, 1, 2), (3, 4))
-    result = ContinualRun(config.replace(strategy="finetune", epochs_per_task=1), frames).run()
-    assert result.runs["auc"].between(0, 1).all()
 
 
 @pytest.mark.parametrize("network", ["resnet1d_wang", "inception_time", "small_cnn"])
@@ -385,15 +328,3 @@ def test_gradient_of_any_loss(dropped: bool, training: bool, frames: FrameSet) -
         torch.testing.assert_close(logits[run], expected.detach())
         for name, parameter in module.named_parameters():
             torch.testing.assert_close(views[name][run], parameter.grad, rtol=1e-4, atol=1e-7)
-
-
-def test_a_learner_of_modules_begins_anew(frames: FrameSet) -> None:
-    learner = ModuleLearner([3, 8], "binary", 1, 1e-3, FrameBank(frames, CPU), "convolutional")
-    start = saved_and_loaded(learner.state())
-    rows = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7]])
-    learner.apply(learner.loss_gradient(rows, None, None, lambda logits: logits.sum())[1])
-    assert difference(start, learner.state()) is not None
-    learner.begin_anew(1)
-    assert not torch.equal(start["parameters"], learner.state()["parameters"])
-    learner.begin_anew(0)
-    assert difference(start, learner.state()) is None

@@ -9,18 +9,11 @@ import pytest
 import torch
 
 from clops_sweep import ContinualRun, RunConfig, native
-from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, STRATEGIES
-from clops_sweep.learning import streams
-from clops_sweep.learning.batches import Batch
-from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.learners.backend import make_learner
-from clops_sweep.learning.learners.learner import Learner
-from clops_sweep.learning.learners.module_learner import ModuleLearner
-from clops_sweep.learning.learners.native_learner import NativeLearner
 from clops_sweep.learning.lockstep import computed_alone
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
-from clops_sweep.testing.watch import difference
 from tests.learning.methods import one_kind
 
 CPU = torch.device("cpu")
@@ -55,26 +48,3 @@ def test_every_strategy(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for column in ("stored", "times_replayed"):
             assert found.instances[column].equals(expected.instances[column])
         np.testing.assert_allclose(found.instances["s"], expected.instances["s"], rtol=0, atol=1e-4)
-
-
-def test_a_hundred_steps() -> None:
-    frames, seeds = tiny_frames("time_il"), (3, 8)
-    bank, variant = FrameBank(frames, CPU), native.available()[0]
-    learners: list[Learner] = [
-        NativeLearner(seeds, "softmax", 4, 1e-4, bank, variant),
-        ModuleLearner(seeds, "softmax", 4, 1e-4, bank, PAPER_NETWORK),
-    ]
-    start = learners[0].parameters.flat.clone()
-    stream = torch.Generator().manual_seed(0)
-    for step in range(100):
-        rows = torch.randint(0, len(frames), (2, 16), generator=stream)
-        targets = torch.eye(4)[torch.from_numpy(frames.labels)[rows]]
-        batch = Batch(rows, targets, torch.full((2, 16), 1 / 16), torch.arange(16 * step, 16 * step + 16))
-        losses = [learner.train_step(batch, streams.keys(seeds, "test")).clone() for learner in learners]
-        torch.testing.assert_close(losses[0], losses[1], rtol=0, atol=1e-5)
-    natives, modules = (learner.parameters.views for learner in learners)
-    assert difference(learners[0].parameters.flat, start) is not None
-    for name, view in natives.items():
-        torch.testing.assert_close(modules[name], view, rtol=0, atol=1e-4)
-        if name.startswith("conv") and name.endswith("bias"):
-            assert torch.equal(modules[name], view), "batch statistics cancel it, so no step moves it"

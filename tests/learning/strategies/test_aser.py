@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from clops_sweep import ContinualRun, UsageError
+from clops_sweep import ContinualRun
 from clops_sweep.learning.strategies.aser import AdversarialShapley, shapley_values, some_of_each
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -70,15 +70,6 @@ def test_an_excluded_player_has_no_value_and_changes_no_other() -> None:
     rest = torch.tensor([0, 1, 3, 4, 5])
     torch.testing.assert_close(found[:, rest], shapley_values(features[rest], labels[rest], queries, asked, 3))
     assert not found[:, 2].any()
-
-
-def test_some_of_each_label() -> None:
-    labels = np.array([3, 0, 0, 3, 0, 1, 3, 3])
-    found = some_of_each(labels, 2, np.random.default_rng(0))
-    assert sorted(labels[found].tolist()) == [0, 0, 1, 3, 3]
-    assert len(set(found.tolist())) == 5
-    drawn = {tuple(some_of_each(labels, 1, np.random.default_rng(seed)).tolist()) for seed in range(20)}
-    assert len(drawn) > 1
 
 
 def run_of(**settings: Any) -> ContinualRun:
@@ -152,8 +143,3 @@ def test_the_memory_takes_every_instance_up_once_and_stays_full() -> None:
     table = run.result().instances
     assert table["stored"].sum() == 12
     assert table["times_replayed"].sum() == replayed[-1]
-
-
-def test_outputs_that_stand_for_several_classes_are_refused() -> None:
-    with pytest.raises(UsageError, match="strategy 'aser' needs one output a class"):
-        ContinualRun(tiny_config("class_il", strategy="aser"), tiny_frames("class_il"))

@@ -15,7 +15,7 @@ from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS, STRATEGIES
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.replay import acquisition, storage
+from clops_sweep.learning.replay import acquisition
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.division import kept, random_priorities
 from clops_sweep.learning.replay.memory import LockstepMemory
@@ -163,31 +163,6 @@ BROKEN: dict[Any, str] = {
 }
 
 
-@pytest.mark.parametrize("broken", list(BROKEN), ids=lambda function: function.__name__)
-def test_broken_acquisition_functions_are_found_out(broken: Any) -> None:
-    with pytest.raises(ContractViolation, match=BROKEN[broken]):
-        check_acquisition_function(broken)
-    assert "function_under_test" not in ACQUISITION_FUNCTIONS
-
-
-BROKEN_STORAGE: dict[str, tuple[Any, str]] = {
-    "float32": (lambda trajectories: storage.area(trajectories).float(), "float64"),
-    "last epoch missing": (lambda trajectories: storage.area(trajectories)[:, :-1], "has the shape"),
-    "undefined": (lambda trajectories: storage.area(trajectories) / (trajectories.shape[1] - 1), "not finite"),
-    "in place": (lambda trajectories: storage.area(trajectories.mul_(2)), "modified the trajectories"),
-    "by place": (lambda t: storage.area(t) + torch.arange(t.shape[2], dtype=torch.float64), "depends on its position"),
-    "by company": (lambda t: storage.area(t) + t.mean(dtype=torch.float64), "alone and the same run in lockstep"),
-    "by chance": (lambda t: storage.area(t) + torch.rand(1, dtype=torch.float64), "global generator"),
-}
-
-
-@pytest.mark.parametrize("name", list(BROKEN_STORAGE))
-def test_broken_storage_functions_are_found_out(name: str) -> None:
-    function, message = BROKEN_STORAGE[name]
-    with pytest.raises(ContractViolation, match=message):
-        check_storage_function(function)
-
-
 class Reservoir(LockstepStrategy):
     """Stores seven instances of all tasks, evicts some, and from the second task on trains only on the stored ones."""
 
@@ -234,17 +209,6 @@ def test_a_memory_that_loses_instances_and_a_method_for_some_scenarios() -> None
         check_strategy(Reservoir, scenarios=["class_il_union"], trains_on="anything")
     with pytest.raises(ContractViolation, match="leaves out instances"):
         check_strategy(Reservoir, scenarios=["class_il"], stores="anything")
-
-
-class ForgetsItsMemory(Reservoir):
-    def restore(self, state: dict[str, Any], task: int) -> None:
-        super().restore(state, task)
-        self.memory.carried = {name: torch.zeros_like(values) for name, values in self.memory.carried.items()}
-
-
-def test_a_memory_that_is_forgotten_is_found_out() -> None:
-    with pytest.raises(ContractViolation, match="after resuming"):
-        check_strategy(ForgetsItsMemory, scenarios=["time_il"], stores="anything", trains_on="anything")
 
 
 class ForgetsItsBuffer(CLOPS):

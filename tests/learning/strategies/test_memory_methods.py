@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import math
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,8 @@ import torch.nn.functional as F
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.module_learner import ModuleLearner
@@ -333,12 +329,6 @@ def test_so_is_one_in_pytorch(
     compare(tiny_config("time_il", strategy=name, **settings), paper_network)
 
 
-@pytest.mark.parametrize("kind", ["class_il", "domain_il"])
-def test_er_ace_needs_one_output_a_class(kind: str) -> None:
-    with pytest.raises(UsageError, match=r"^strategy 'er_ace' needs one output a class, as class_il_union has, and "):
-        ContinualRun(tiny_config(kind, strategy="er_ace"), tiny_frames(kind))
-
-
 @pytest.mark.parametrize("division", ["reservoir", "task_balanced", "class_balanced"])
 def test_a_memory_of_fixed_size_is_as_large_as_it_may_be_and_divided_as_asked_for(division: str) -> None:
     config = tiny_config("time_il", strategy="er", memory_division=division, memory_fraction=0.5)
@@ -348,15 +338,3 @@ def test_a_memory_of_fixed_size_is_as_large_as_it_may_be_and_divided_as_asked_fo
     column = {"task_balanced": "task", "class_balanced": "label"}.get(division)
     if column:
         assert stored[column].value_counts().max() - stored[column].value_counts().min() <= 1
-
-
-def test_er_ace_learns_its_last_task(data_root: Path, tmp_path: Path) -> None:
-    """The memory holds the current task, so that new classes are contrasted with old ones."""
-    (space,) = load_spaces(shipped_space("methods_uci_har"))
-    prepare("uci_har", prepared_root=tmp_path, data_root=data_root, workers=1)
-    config = space.base.replace(strategy="er_ace")
-    result = ContinualRun(config, open_frames("uci_har", prepared_root=tmp_path, **config.data_key.view)).run()
-    tested = result.r_matrix.query("split == 'test'")
-    after_last = tested[tested["trained_on"] == tested["trained_on"].max()]
-    assert after_last["evaluated_on"].tolist() == [1, 2, 3]
-    assert after_last["accuracy"].iloc[-1] > 0.7
