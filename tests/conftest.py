@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -105,6 +106,12 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    """Remove what tests of this process have written once for all of them: workers of xdist end without clearing up."""
+    for folder in Path(tempfile.gettempdir()).glob(f"clops-sweep-test-{os.getpid()}-*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def prepare_once(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet:

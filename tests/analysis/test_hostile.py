@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
 
@@ -59,38 +58,6 @@ def written(spaces: list[SearchSpace], tmp_path_factory: pytest.TempPathFactory,
             store, {config.run_id("generated0001"): config}, ERROR, lambda _: "generated0001", {"host": "<script>"}
         )
     return write_report(spaces, store, tmp_path_factory.mktemp("report"))
-
-
-class _Page(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.handlers: list[str] = []
-        self.links: list[str] = []
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.handlers += [name for name, _ in attrs if name.startswith("on")]
-        self.links += [str(value) for name, value in attrs if name in ("href", "src")]
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-
-def test_in_the_page_they_are_text(written: ReportPaths) -> None:
-    content = written.index.read_text("utf-8")
-    page = _Page()
-    page.feed(content)
-    assert page.tags.count("script") == 1, "the page's own"
-    assert "i" not in page.tags
-    assert page.handlers == []
-    assert all(link.startswith(("#", "figures/", "tables/", "data:")) for link in page.links)
-    shown = " ".join(page.text)
-    for label in LABELS:
-        assert label in shown
-    assert "{{ 7 * 7 }}" in shown
-    assert "\x1b" not in content
 
 
 def test_no_cell_of_a_csv_file_is_a_formula(written: ReportPaths) -> None:

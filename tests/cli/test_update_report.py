@@ -117,27 +117,6 @@ def test_the_example_of_the_page_runs(made: tuple[Path, list[str]], monkeypatch:
     assert names["report"].html().startswith("<!DOCTYPE html>")
 
 
-@pytest.mark.parametrize(
-    ("limits", "said"),
-    [
-        ("[min_sensitivity]\nAF = 0.9", "min_sensitivity: 'AF' is not a class .* rest, walk"),
-        ("max_group_flips = 0.1", "max_group_flips: there are no subgroups"),
-        ("max_flip = 0.1", "'max_flip' is not a criterion .did you mean 'max_flips'"),
-        ("max_flips = 2", "max_flips: expected a number from 0 to 1, not 2"),
-        ("min_sensitivity = 0.9", "min_sensitivity: expected a limit by class"),
-        ("[min_sensitivity]", "min_sensitivity: expected a limit by class"),
-        ("max_flips", "not a TOML file"),
-        ("", "no criterion found"),
-        pytest.param(f"max_flips = {'[' * 5000}", "nested too deeply", id="nested"),
-    ],
-)
-def test_bad_criteria(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path, limits: str, said: str) -> None:
-    file = tmp_path / "limits.toml"
-    file.write_text(limits)
-    with pytest.raises(UsageError, match=said):
-        raise ask(made[1][0], "--criteria", file).exception or AssertionError
-
-
 def test_runs_of_different_data_are_refused(made: tuple[Path, list[str]], tmp_path: Path) -> None:
     folder, (one, *_) = made
     shutil.copytree(folder / "results", tmp_path / "results")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import functools
 import json
+import os
 import shutil
 import tempfile
 import warnings
-import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,9 @@ def _written_once(write: Callable[[Path], None]) -> Callable[[Path], None]:
 
     @functools.cache
     def written() -> Path:
-        folder = tempfile.TemporaryDirectory(prefix="clops-sweep-test-")
-        weakref.finalize(written, folder.cleanup)  # removed when this process ends
-        write(Path(folder.name))
-        return Path(folder.name)
+        folder = Path(tempfile.mkdtemp(prefix=f"clops-sweep-test-{os.getpid()}-"))  # conftest.py removes it
+        write(folder)
+        return folder
 
     @functools.wraps(write)
     def copied(root: Path) -> None:

@@ -143,16 +143,6 @@ def test_the_mean_over_instances_of_what_is_made_of_their_gradients(
             assert error(found, wanted) < 1e-4, name
 
 
-def test_a_pass_backward_needs_one_forward(learner: Make, batch: Make) -> None:
-    content, keys = batch("binary", 3)
-    ours = learner()
-    ours.loss_gradient(content.rows, content.draws, keys, torch.sum)
-    with pytest.raises(ValueError, match="follows one forward"):
-        ours._core.backward(content.targets.numpy())
-    with pytest.raises(ValueError, match="keys come with draws"):
-        ours.loss_gradient(content.rows, None, keys, torch.sum)
-
-
 @pytest.mark.parametrize("all_current", [True, False])
 def test_a_term_without_instances_leaves_no_trace(
     all_current: bool, learner: Make, as_module: Make, bank: FrameBank, error: Make
@@ -181,17 +171,6 @@ def test_a_term_without_instances_leaves_no_trace(
         found = our_beta.values if name == "values" else getattr(our_beta.optimizer, name)
         expected = torch_beta.values if name == "values" else getattr(torch_beta.optimizer, name)
         assert error(found, expected) < 1e-3, name
-
-
-def test_untracked_statistics_stay(learner: Make, batch: Make) -> None:
-    ours = learner()
-    before = [tensor.clone() for tensor in ours.statistics]
-    content, keys = batch("binary", 17)
-    ours.gradient(content, keys, track_statistics=False)
-    ours.memory_gradient(content, keys)
-    ours.logits(content.rows)
-    ours.dropout_probabilities(content.rows, 3, keys)
-    assert all(torch.equal(*pair) for pair in zip(before, ours.statistics, strict=True))
 
 
 @pytest.fixture

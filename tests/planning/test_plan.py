@@ -1,16 +1,9 @@
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.cli.plan import counts
@@ -20,10 +13,7 @@ from clops_sweep.experiment.spaces.search_space import all_requests
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from clops_sweep.store.writing import merge_parts
-from tests.conftest import MEMORY
 from tests.data.published_formats import small_mitbih
-from tests.helpers.contents import Killed, faults
 from tests.helpers.stores import write_failed, write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
@@ -118,137 +108,3 @@ def test_a_run_whose_split_takes_a_solver_waits_until_it_is_prepared(tmp_path: P
     plan = make_plan(space.requests(), RunStore(tmp_path), content)
     assert [run.state for run in plan.asked] == ["pending", "pending"]
     assert plan.unprepared == ()
-
-
-class SweepMachine(RuleBasedStateMachine):
-    """Any order of launching, dying, failing, retrying, extending and compacting, against a model: a dictionary.
-
-    What several processes do to a store at the same moment is in test_compaction.py.
-    """
-
-    def __init__(self, finished_tables: Tables) -> None:
-        super().__init__()
-        self.tables = finished_tables
-        self.folder = Path(tempfile.mkdtemp(prefix="clops-sweep-test-", dir=MEMORY))
-        self.fractions, self.samples, self.seeds, self.finetune = [0.5], [20], 1, False
-        self.states: dict[RunConfig, str] = {}
-
-    def teardown(self) -> None:
-        shutil.rmtree(self.folder)
-
-    @property
-    def store(self) -> RunStore:
-        """A new object every time, as in a new process: nothing but the folder is remembered."""
-        return RunStore(self.folder)
-
-    def spaces(self) -> list[SearchSpace]:
-        grid = SearchSpace(
-            name="grid",
-            base=RunConfig(),
-            axes={"storage_fraction": self.fractions, "mc_samples": self.samples},
-            seeds=range(self.seeds),
-        )
-        shared = SearchSpace(
-            name="shared", base=RunConfig(mc_samples=20, storage_fraction=0.5), seeds=range(self.seeds)
-        )
-        other = SearchSpace(name="other", base=RunConfig(strategy="finetune"), seeds=range(self.seeds))
-        return [grid, shared, *([other] if self.finetune else [])]
-
-    def pending(self) -> list[RunConfig]:
-        return [run.config for run in _plan(self.store, *self.spaces()).of("pending")]
-
-    @rule(value=st.sampled_from([0.1, 0.25, 1.0]), position=st.integers(0, 3))
-    def extend_an_axis(self, value: float, position: int) -> None:
-        if value not in self.fractions:
-            self.fractions.insert(position, value)
-
-    @rule(value=st.sampled_from([5, 10]))
-    def extend_another_axis(self, value: int) -> None:
-        if value not in self.samples:
-            self.samples.append(value)
-
-    @rule(seeds=st.integers(1, 3))
-    def change_the_seeds(self, seeds: int) -> None:
-        self.seeds = seeds
-
-    @rule()
-    def add_a_space(self) -> None:
-        self.finetune = True
-
-    @rule(count=st.integers(1, 4))
-    def launch(self, count: int) -> None:
-        for config in self.pending()[:count]:
-            self._finish(config)
-
-    @rule(operations=st.integers(0, 8))
-    def launch_and_die(self, operations: int) -> None:
-        """Before some file operation of recording a run; perhaps it has just been recorded."""
-        for config in self.pending()[:1]:
-            with faults(operations), suppress(Killed):
-                write_finished(RunStore(self.folder), _id(config), self.tables(_id(config), config))
-            if self.store.statuses().get(_id(config)) == "finished":
-                self.states[config] = "finished"
-
-    @rule(name=st.sampled_from(list(SCHEMAS)), content=st.sampled_from([b"", b"PAR1", b"PAR1 PAR1"]))
-    def a_killed_writer_leaves_half_a_file(self, name: str, content: bytes) -> None:
-        (self.folder / name).mkdir(exist_ok=True)
-        for config in self.pending()[:1]:
-            (self.folder / name / f".{_id(config)}.parquet.partial").write_bytes(content)
-
-    @rule()
-    def merge(self) -> None:
-        merge_parts(self.store)
-
-    @rule(operations=st.integers(0, 20))
-    def merge_and_die(self, operations: int) -> None:
-        with faults(operations), suppress(Killed):
-            merge_parts(RunStore(self.folder))
-
-    @rule(count=st.integers(1, 3))
-    def launch_and_fail(self, count: int) -> None:
-        for config in self.pending()[:count]:
-            write_failed(self.store, _id(config), _failed_row(config))
-            self.states[config] = "failed"
-
-    @rule()
-    def retry_what_failed(self) -> None:
-        for run in _plan(self.store, *self.spaces()).of("failed"):
-            self._finish(run.config)
-
-    @rule()
-    def two_drivers_do_the_same_run(self) -> None:
-        for config in self.pending()[:1]:
-            self._finish(config)
-            self._finish(config)
-            write_failed(self.store, _id(config), _failed_row(config))
-
-    def _finish(self, config: RunConfig) -> None:
-        write_finished(self.store, _id(config), self.tables(_id(config), config))
-        self.states[config] = "finished"
-
-    @invariant()
-    def pending_is_asked_minus_finished(self) -> None:
-        asked = list(dict.fromkeys(request.config for request in all_requests(self.spaces())))
-        plan = _plan(self.store, *self.spaces())
-        assert [(run.config, run.state) for run in plan.asked] == [
-            (config, self.states.get(config, "pending")) for config in asked
-        ]
-
-    @invariant()
-    def the_table_has_every_run_once(self) -> None:
-        runs = self.store.read("runs")
-        assert dict(zip(runs["run_id"], runs["status"], strict=True)) == {
-            _id(config): state for config, state in self.states.items()
-        }
-        assert len(runs) == len(self.states)
-        finished = sorted(_id(config) for config, state in self.states.items() if state == "finished")
-        curves = self.store.read("curves", finished, ["run_id"])["run_id"].tolist()
-        assert curves == [run_id for run_id in finished for _ in range(6)]
-
-
-@pytest.mark.parametrize("histories", [8, pytest.param(40, marks=pytest.mark.nightly)])
-def test_any_history_of_a_sweep(finished_tables: Tables, histories: int) -> None:
-    run_state_machine_as_test(
-        lambda: SweepMachine(finished_tables),
-        settings=settings(max_examples=histories, stateful_step_count=15, suppress_health_check=[HealthCheck.too_slow]),
-    )

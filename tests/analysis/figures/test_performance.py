@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from clops_sweep import UsageError
-from clops_sweep.analysis.figures.performance import THRESHOLDS, draw_performance, performance
+from clops_sweep.analysis.figures.performance import THRESHOLDS, performance
 
 RNG = np.random.default_rng(4)
 STRATA = [RNG.normal(0.6, 0.1, 8), RNG.normal(0.8, 0.05, 8)]
@@ -37,15 +36,3 @@ def test_the_interval_is_that_of_a_direct_stratified_bootstrap() -> None:
     assert found.low < found.interquartile_mean < found.high
     assert (found.profile_low <= found.profile + 1e-12).all()
     assert (found.profile <= found.profile_high + 1e-12).all()
-
-
-def test_two_scores_have_no_interval() -> None:
-    found = performance([STRATA[0], [0.7, 0.8]])
-    assert np.isnan([found.low, found.high, *found.profile_low]).all()
-    draw_performance({"a": found, "b": performance(STRATA)})
-
-
-def test_what_is_no_score_is_refused() -> None:
-    for scores in ([], [[]], [[0.5, np.nan]]):
-        with pytest.raises(UsageError, match="expected one number or more"):
-            performance(scores)

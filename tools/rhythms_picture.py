@@ -1,6 +1,6 @@
 """The picture of the generated rhythms in docs/datasets.md: one frame of each class, lead II.
 
-python -m tests.data.picture docs/synthetic_rhythms.png
+python tools/rhythms_picture.py docs/synthetic_rhythms.png
 """
 
 from __future__ import annotations
