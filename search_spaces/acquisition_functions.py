@@ -2,9 +2,14 @@
 
 from clops_sweep import RunConfig, SearchSpace
 
-SPACE = SearchSpace(
-    name="acquisition_functions",
-    base=RunConfig(scenario="class_il", dataset="cardiology", strategy="clops"),
-    axes={"acquisition": ["bald_mcd", "bald_mcp", "balc_kld"]},
-    seeds=range(5),
-)
+BASE = RunConfig(scenario="class_il", dataset="cardiology", strategy="clops")
+
+SPACE = [
+    SearchSpace(
+        name="acquisition_functions",
+        base=BASE,
+        axes={"acquisition": ["bald_mcd", "bald_mcp", "balc_kld"]},
+        seeds=range(5),
+    ),
+    SearchSpace(name="acquisition_functions_fine_tuning", base=BASE.replace(strategy="finetune"), seeds=range(5)),
+]

@@ -17,4 +17,5 @@ SPACE = [
         axes={"replay_ratio": [0.5, 1.0, 2.0, 4.0]},
         seeds=range(5),
     ),
+    SearchSpace(name="mir_grid_fine_tuning", base=BASE.replace(strategy="finetune"), seeds=range(5)),
 ]

@@ -4,12 +4,15 @@ from clops_sweep import RunConfig, SearchSpace
 
 DATASETS = {"class_il": "cardiology", "time_il": "chapman", "domain_il": "physionet2020"}
 
+BASES = {it: RunConfig(scenario=it, dataset=dataset, strategy="clops") for it, dataset in DATASETS.items()}
+
 SPACE = [
-    SearchSpace(
-        name=f"weighted_replay_{scenario}",
-        base=RunConfig(scenario=scenario, dataset=dataset, strategy="clops"),
-        axes={"weight_replay": [False, True]},
-        seeds=range(5),
-    )
-    for scenario, dataset in DATASETS.items()
+    *(
+        SearchSpace(f"weighted_replay_{scenario}", base, {"weight_replay": [False, True]}, seeds=range(5))
+        for scenario, base in BASES.items()
+    ),
+    *(
+        SearchSpace(f"weighted_replay_{scenario}_fine_tuning", base.replace(strategy="finetune"), seeds=range(5))
+        for scenario, base in BASES.items()
+    ),
 ]

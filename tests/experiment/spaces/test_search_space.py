@@ -215,7 +215,7 @@ def test_the_shipped_spaces_need_neither_torch_nor_ray(path: Path, loaded: dict[
 
 
 def test_the_grid_is_the_paper_s() -> None:
-    (grid,) = load_spaces(ROOT / "search_spaces" / "class_il_grid.py")
+    grid, _ = load_spaces(ROOT / "search_spaces" / "class_il_grid.py")
     configs = [request.config for request in grid.requests()]
     assert len(configs) == len(set(configs)) == 4 * 4 * 4 * 5
     assert {config.dataset for config in configs} == {"cardiology"}

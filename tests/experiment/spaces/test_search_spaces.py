@@ -37,13 +37,13 @@ def test_every_file_loads_and_says_what_it_is(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_an_experiment_asks_for_its_runs_and_takes_a_stand_in(name: str) -> None:
+def test_an_experiment_asks_for_its_runs_and_for_fine_tuning_and_takes_a_stand_in(name: str) -> None:
     spaces = load_spaces(FOLDER / f"{name}.py")
-    assert len(all_requests(spaces)) == RUNS[name]
+    asked = [all_requests([it for it in spaces if it.name.endswith("fine_tuning") == end]) for end in (False, True)]
+    assert (len(asked[0]), "finetune" in {it.config.strategy for of in asked for it in of}) == (RUNS[name], True)
     for space in spaces:
         for dataset in STAND_INS[space.base.scenario]:
-            changed = space.overridden({"dataset": dataset})
-            assert {request.config.dataset for request in changed.requests()} == {dataset}
+            assert {it.config.dataset for it in space.overridden({"dataset": dataset}).requests()} == {dataset}
 
 
 def test_the_paper_at_once_is_the_union_and_shares_runs() -> None:
