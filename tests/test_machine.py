@@ -27,10 +27,6 @@ def test_a_container_may_take_less_time_than_its_cores_have(tmp_path: Path, quot
     assert available_cores(tmp_path) == cores
 
 
-def test_without_limits_all_that_the_process_may_run_on(tmp_path: Path) -> None:
-    assert available_cores(tmp_path) == 8
-
-
 def test_more_gpus_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)

@@ -18,7 +18,6 @@ from optuna.storages.journal import JournalFileBackend
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
@@ -257,13 +256,3 @@ def _last_value(block: str, names: dict[str, object]) -> object:
         return None
     exec(compile(ast.Module(tree.body[:-1], []), "README.md", "exec"), names)
     return eval(compile(ast.Expression(last.value), "README.md", "eval"), names)
-
-
-def test_the_strategies_are_those_there_are() -> None:
-    section = README.split("## Methods")[1].split("\n## ")[0]
-    named = [
-        name
-        for cell in re.findall(r"^\| (?!family).*? \| (`.*) \|$", section, re.M)
-        for name in re.findall(r"`(\w+)`", cell)
-    ]
-    assert sorted(named) == sorted(set(STRATEGIES) - set(STRATEGIES.added))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -31,12 +30,6 @@ def new(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
         return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), *capfd.readouterr())
 
     return run
-
-
-def _refused(done: subprocess.CompletedProcess[str], sentence: str) -> None:
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"clops-sweep: {sentence}"), done.stderr
-    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["space.py", "my sweep.py", "folder/space.py"])
@@ -81,46 +74,3 @@ def test_recipes_are_filled_in(new: Command, tmp_path: Path) -> None:
     manifest = yaml.safe_load((tmp_path / "job.yaml").read_text())
     assert manifest["spec"]["entrypoint"].startswith("clops-sweep /opt/grid.py --address auto ")
     assert manifest["spec"]["rayClusterSpec"]["rayVersion"] == version("ray")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["space.txt"], "space.txt: a search-space file needs a name that ends in .py"),
-        (["space"], "space: a search-space file needs a name that ends in .py"),
-        ([".py"], ".py: a search-space file needs a name that ends in .py"),
-        (["nowhere/space.py"], "nowhere/space.py: there is no folder nowhere; make it first or name another"),
-        (["file.py/space.py"], "file.py/space.py: there is no folder file.py; make it first or name another"),
-        (["file.py"], "file.py: exists already and is not replaced; choose another name"),
-        (["file.py", "--from", "paper"], "file.py: exists already"),
-        (["folder.py"], "folder.py: exists already"),
-        (["link.py"], "link.py: exists already"),
-        ([f"{'long' * 100}.py"], "longlong"),
-        (
-            ["space.py", "--from", "class_il_gird"],
-            "--from 'class_il_gird': no search-space file of that name comes with",
-        ),
-        (["job.sh", "--slurm", "--kuberay"], "--slurm and --kuberay exclude each other; expected one of them"),
-        (["job.sh", "--slurm", "--from", "paper"], "--from goes with a search space, not with a job"),
-        (["space.py", "--space", "other.py"], "--space needs --slurm, --slurm-array or --kuberay"),
-        (["job.yaml", "--kuberay", "--time", "1:00"], "--time needs --slurm or --slurm-array"),
-        (["job.sh", "--slurm", "--shards", "3"], "--shards needs --slurm-array"),
-        (["job.sh", "--slurm", "--time", "soon"], "--time 'soon': not a time limit of Slurm"),
-        (["job.py", "--slurm"], "job.py: a job script is not a Python file; name it job.sh, for example"),
-        (["file.py", "--slurm"], "file.py: a job script is not a Python file"),
-        (["space.py", "--from", "__init__"], "--from '__init__': no search-space file of that name comes with"),
-        (["space.py", "--from", ""], "--from '': no search-space file of that name comes with"),
-        ([], "Missing argument 'FILE'"),
-    ],
-    ids=str,
-)
-def test_what_is_wrong_is_refused_and_nothing_changes(
-    new: Command, tmp_path: Path, arguments: list[str], sentence: str
-) -> None:
-    (tmp_path / "file.py").write_text("mine")
-    (tmp_path / "folder.py").mkdir()
-    (tmp_path / "link.py").symlink_to("nothing")
-    before = sorted(os.listdir(tmp_path))
-    _refused(new(*arguments), sentence)
-    assert sorted(os.listdir(tmp_path)) == before
-    assert (tmp_path / "file.py").read_text() == "mine"

@@ -71,21 +71,6 @@ def test_merge_copies_runs(store: RunStore, tmp_path: Path, finished_tables: Tab
     assert refused("merge", store.uri, store.uri) == f"merge {store.uri} with {store.uri}: they are one store; give two"
 
 
-def test_commands_refuse_a_newer_store(
-    store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished_tables: Tables
-) -> None:
-    with monkeypatch.context() as context:
-        context.setattr("clops_sweep.store.parts.FORMAT", 5)
-        newer = written(tmp_path / "newer", range(3), finished_tables).uri
-    where, run = ("--results", newer), "0" * 24
-    for arguments in (
-        *(("status", *where), ("show", run, *where), ("check", *where), ("rerun", run, *where)),
-        *(("logs", run, *where), ("delete", newer, "--where", "seed == 0", "--yes")),
-        *(("merge", newer, "--parts"), ("merge", newer, store.uri), ("merge", store.uri, newer)),
-    ):
-        assert "written by a newer version of clops-sweep (format 5; this one reads format 4)" in refused(*arguments)
-
-
 def test_merge_parts(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused("merge", store.uri) == "merge: expected a store OTHER to copy from, or --parts"
     assert refused("merge", store.uri, "other", "--parts") == "merge: expected a store OTHER to copy from, or --parts"

@@ -14,7 +14,6 @@ from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.show import sections
 from clops_sweep.experiment.columns import config_row
-from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import write_finished
 
@@ -48,16 +47,6 @@ def test_of_a_config_the_fields_and_options_are_shown_that_the_run_uses() -> Non
     # what stands there and is not what is done would mislead: replay stores at random, whatever its order is
     replay = RunConfig(storage_order="top", acquisition="bald_mcd").replace(strategy="replay")
     assert {"storage_order", "acquisition"}.isdisjoint(config_of(replay))
-
-
-def test_of_the_results_those_are_shown_that_there_are() -> None:
-    row = {**config_row(RunConfig(strategy="multitask")), **dict.fromkeys(METRICS, float("nan")), "auc": 0.8, "f1": 0.7}
-    row |= {"replayed": 0, "projections": None, "left_out": 2, "seconds": 1.5}
-    assert sections(row).columns["results"] == ["auc", "left_out", "seconds"]
-    assert sections(row).results_left_out == len(METRICS)
-    everything = sections(row, everything=True)
-    assert everything.columns["results"] == [*METRICS, "left_out", "replayed", "seconds"]
-    assert (everything.fields_left_out, everything.results_left_out) == (0, 0)
 
 
 def test_test_metrics_have_intervals_over_patients(tmp_path: Path, finished_tables: Tables) -> None:

@@ -12,12 +12,9 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
-from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
-from tests.helpers.stores import write_finished
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -60,21 +57,6 @@ def test_running_runs_of_all_launches(store: RunStore) -> None:
     assert running["two\x1b[2J, seed 0"]["seconds_left"] is None
 
 
-def test_watch_follows_a_sweep_until_nothing_is_pending(
-    store: RunStore, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    content = str(data_hash("synthetic", prepared_root=prepared_root))
-    left = [RunConfig(seed=seed) for seed in range(2)]
-
-    def one_more(seconds: float) -> None:
-        config = left.pop()
-        write_finished(store, config.run_id(content), finished_tables(config.run_id(content), config))
-
-    monkeypatch.setattr("clops_sweep.cli.commands.time.sleep", one_more)
-    counts = re.findall(r"2 runs asked for, (\d) finished", said("space.py", "--watch"))
-    assert counts == ["0", "1", "2"]
-
-
 TUNED = """
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn
 
@@ -82,12 +64,3 @@ RATE = {"learning_rate": FloatDistribution(1e-4, 1e-2, log=True)}
 TUNED = OptunaSearch(methods={"finetune": RATE}, trials_each=2, tune_on=TuneOn(tasks=1))
 SPACE = SearchSpace("tuned", RunConfig(epochs_per_task=1), seeds=1, search=TUNED)
 """
-
-
-def test_watch_ends_once_the_runs_of_a_tuned_configuration_are_finished(
-    store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "space.py").write_text(TUNED)
-    launch = ["space.py", "--no-ray", "--no-report"]
-    monkeypatch.setattr("clops_sweep.cli.commands.time.sleep", lambda _: CliRunner().invoke(command, launch))
-    assert "1 run asked for, 1 finished, 0 pending, 0 failed\n" in said("space.py", "--watch")

@@ -6,11 +6,9 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import pandas as pd
 import pytest
-import torch
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.cli.command import main
@@ -129,26 +127,6 @@ def test_trials_are_what_their_runs_give_alone(
             assert not runs.index.isin(trial.run_ids).any()
     assert 0 < len(record.of("pruned")) < TRIALS
     assert (runs["status"] == "finished").all()
-
-
-def test_a_pruned_run_is_the_beginning_of_the_whole_one(
-    searched: Path, record: StudyRecord, alone: dict[str, tuple[RunConfig, RunResult]], prepared_root: Path
-) -> None:
-    frames = open_frames("synthetic", prepared_root=prepared_root, split_seed=0, normalize="none")
-    trial = record.of("pruned")[0]
-    epochs = 2 * max(trial.intermediate)
-    for run_id in trial.run_ids:
-        state: Any = torch.load(searched / "results" / ".work" / "checkpoints" / f"{run_id}.pt", weights_only=True)
-        config, whole = alone[run_id]
-        curves = whole.curves.pivot_table("auc", "epoch", "task", sort=False).to_numpy()
-        saved = state["curves"]["auc"][:, 0].numpy()
-        assert len(saved) == epochs < len(curves)
-        assert (saved == curves[:epochs]).all()
-        resumed = ContinualRun(config, frames)
-        resumed.restore(state)
-        result = resumed.run()
-        for name in ("r_matrix", "curves"):
-            pd.testing.assert_frame_equal(getattr(result, name), getattr(whole, name), check_exact=True)
 
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

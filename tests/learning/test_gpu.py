@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from clops_sweep import ContinualRun, Memory, RunConfig, Strategy
-from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep import ContinualRun, Memory, RunConfig, Strategy, native
+from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.learning.lockstep import computed_alone
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
+from clops_sweep.testing.watch import saved_and_loaded
 from tests.learning.methods import one_kind
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
@@ -41,6 +43,26 @@ def test_a_run_does_not_depend_on_what_it_is_stacked_with(strategy: str) -> None
     np.testing.assert_allclose(part["loss"], alone.curves["loss"], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("strategy", ["clops", "gem", "mir"])
+def test_a_network_of_ones_own(strategy: str) -> None:
+    """Without dropout, which a GPU draws from its own generators: the losses of a CPU, and a CPU's checkpoint."""
+
+    def make(channels: int, samples: int, outputs: int) -> nn.Module:
+        layers = [nn.Conv1d(channels, 8, 15, 5), nn.BatchNorm1d(8), nn.ReLU(), nn.AdaptiveAvgPool1d(4)]
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32, outputs))
+
+    with NETWORKS.temporarily("own", make):
+        config = tiny_config("class_il", strategy=strategy, network="own", epochs_per_task=1, acquisition="random")
+        cpu, gpu = run(config, "cpu"), run([config, config.replace(seed=1)], "cuda")
+        part = gpu.curves[gpu.curves["run_id"] == cpu.curves["run_id"][0]]
+        np.testing.assert_allclose(part["loss"], cpu.curves["loss"], rtol=1e-3)
+        begun = ContinualRun(config, tiny_frames("class_il"))
+        begun.advance()
+        resumed = ContinualRun(config, tiny_frames("class_il"), "cuda")
+        resumed.restore(saved_and_loaded(begun.state()))
+        np.testing.assert_allclose(resumed.run().curves["loss"], cpu.curves["loss"], rtol=1e-3)
+
+
 class Replay(Strategy):
     """A loss of three passes with every kind of state."""
 
@@ -59,3 +81,20 @@ class Replay(Strategy):
             loss = loss + 1e-3 * (self.parameters - self.before[1]).square().sum()
         self.memory.offer(batch, losses=self.losses(logits, batch.y))
         return loss
+
+
+def test_a_method_written_as_a_loss_is_that_of_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(native.ENVIRONMENT, "off")
+    with STRATEGIES.temporarily("replay_by_loss", Replay):
+        config = tiny_config("class_il", strategy="replay_by_loss", epochs_per_task=2)
+        cpu, gpu = run(config, "cpu"), run(config, "cuda")
+        frames = tiny_frames("class_il")
+        first = ContinualRun(config, frames, "cuda")
+        for _ in range(3):
+            first.advance()
+        resumed = ContinualRun(config, frames, "cuda")
+        resumed.restore(saved_and_loaded(first.state()))
+        found = resumed.run()
+    assert gpu.runs["backend"].tolist() == ["torch-module"]
+    np.testing.assert_allclose(gpu.curves["loss"], cpu.curves["loss"], rtol=1e-3)
+    np.testing.assert_allclose(found.curves["loss"], gpu.curves["loss"], rtol=1e-4)

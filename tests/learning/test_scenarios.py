@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, r
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances
-from clops_sweep.experiment.metrics import MEASURES, metrics_of
+from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.registry import SCENARIOS, STRATEGIES
 from clops_sweep.learning.metrics import r_matrix as metrics
 from clops_sweep.learning.metrics.hits import TaskHits
@@ -137,18 +137,6 @@ def test_predictions_give_every_measure_of_r(strategy: str, variant: str) -> Non
             assert result.runs[f"test_{name}"].item() == pytest.approx(value, nan_ok=True)
 
 
-def test_runs_in_lockstep_have_the_measures_and_predictions_that_they_have_alone() -> None:
-    configs = [tiny_config("class_il_union", epochs_per_task=1, seed=seed) for seed in (4, 9)]
-    frames = tiny_frames("class_il_union")
-    together = ContinualRun(configs, frames, keep_predictions=True).run()
-    for config in configs:
-        alone = ContinualRun(config, frames, keep_predictions=True).run()
-        for name in ("r_matrix", "curves", "predictions"):
-            table: pd.DataFrame = getattr(together, name)
-            own = table[table["run_id"] == config.run_id(frames.data_hash)].reset_index(drop=True)
-            assert own.map(str).equals(getattr(alone, name).map(str))
-
-
 @pytest.mark.parametrize("kind", ["binary", "softmax", "multilabel"])
 def test_hits_of_random_scores(kind: Any) -> None:
     generator = np.random.default_rng(3)
@@ -171,17 +159,6 @@ def test_hits_of_random_scores(kind: Any) -> None:
             p = 1 / (1 + np.exp(-z[run].astype(np.float64)))  # also in the order of the softmax
             expected = list(by_scikit_learn(kind, hot, p).values())[1:]
             assert [score[run, task] for score in scores] == pytest.approx(expected, abs=1e-12, nan_ok=True)
-
-
-def test_what_guessing_is_worth() -> None:
-    assert metrics.chance_of("auc", "softmax", 7) == metrics.chance_of("accuracy", "binary", 1) == 0.5
-    assert metrics.chance_of("f1", "softmax", 4) == 0.25
-    assert metrics.chance_of("accuracy", "multilabel", 3) == 0.125
-    assert metrics.chance_of("balanced_accuracy", "multilabel", 3) == metrics.chance_of("f1", "multilabel", 3) == 0.5
-    assert metrics_of("accuracy") == (
-        "accuracy", "accuracy_bwt", "accuracy_bwt_t", "accuracy_bwt_lambda", "accuracy_fwt", "accuracy_forgetting",
-        "average_incremental_accuracy",
-    )  # fmt: skip
 
 
 # --- the contract suite -----------------------------------------------------------------------------------------------

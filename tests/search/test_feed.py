@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace, SuccessiveHalving
 from clops_sweep.errors import UsageError
 from clops_sweep.execution.reports import WorkerDied
-from clops_sweep.search.records import STUDIES, StudyRecord, TrialRecord
+from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.storage import only_driver, open_journal
-from clops_sweep.search.study import SearchStudy, read_study
+from clops_sweep.search.study import read_study
 from clops_sweep.store.run_store import RunStore
 
 PARAMETERS = {
@@ -191,19 +191,6 @@ def test_pruning_is_successive_halving_over_tasks(world: Any, pruner: Successive
     assert said.left_out == 2 * len(record.of("pruned"))
 
 
-def test_a_pruned_trial_s_runs_go_on_when_they_are_asked_for_otherwise(world: Any) -> None:
-    it = space(n_trials=6, pruning=True)
-    world.finish(it)
-    pruned = study(world, it).of("pruned")[0]
-    chosen = configs(it, pruned)
-    settings_of = it.search.settings(pruned.labels) if it.search else {}
-    base = RunConfig().replace(**settings_of)
-    one = OptunaSearch(parameters={"batch_size": [base.batch_size]}, n_trials=1)
-    world.finish(SearchSpace(name="that one", base=base, search=one, seeds=range(2)))
-    assert {world.store.statuses()[run_id] for run_id in world.run_ids(chosen)} == {"finished"}
-    assert set(world.trained.values()) == {1}
-
-
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 
@@ -236,32 +223,6 @@ def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"base": RunConfig(epochs_per_task=3)}, "made with base.epochs_per_task 20 and not 3; a study keeps its"),
-        ({"seeds": range(3)}, "made with seeds [0, 1] and not [0, 1, 2]; "),
-        ({"search": {"objectives": {"bwt": "maximize"}}}, 'made with objectives [["auc", "maximize"]] and not [["bwt"'),
-        ({"search": {"pruning": True}}, "made with pruning null and not {"),
-        (
-            {"search": {"parameters": PARAMETERS | {"mc_samples": IntDistribution(5, 60, step=5)}}},
-            "made with parameters.mc_samples {",
-        ),
-        ({"search": {"parameters": FEW}}, "made with base."),
-    ],
-)
-def test_another_definition_is_refused(world: Any, changes: dict[str, Any], sentence: str) -> None:
-    it = space(n_trials=1)
-    world.finish(it)
-    search = changes.pop("search", {})
-    changed = replace(it, search=replace(it.search, **search), **changes)
-    for attempt in (lambda: read_study(changed, world.store), lambda: SearchStudy(changed, world.store, world.data)):
-        with pytest.raises(UsageError) as raised:
-            attempt()
-        assert f"search space 'it': its study in {world.folder}/{STUDIES} was {sentence}" in str(raised.value)
-        assert "\n" not in str(raised.value)
 
 
 def test_a_search_has_one_driver_at_a_time(tmp_path: Path) -> None:

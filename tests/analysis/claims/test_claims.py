@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,10 +13,9 @@ from clops_sweep.analysis.claims.catalogue import (
     CURRICULUM,
 )
 from clops_sweep.analysis.claims.claim_runs import FinishedRuns
-from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.report.write import ReportPaths
-from clops_sweep.experiment.columns import RESULTS, config_row
+from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.spaces.claims import Claim
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
@@ -46,17 +44,6 @@ def paper() -> list[SearchSpace]:
 @pytest.fixture(scope="module")
 def of_paper(paper: list[SearchSpace], tmp_path_factory: pytest.TempPathFactory) -> FinishedRuns:
     return finished(paper, RunStore(tmp_path_factory.mktemp("empty")))
-
-
-def test_claims_are_many_and_have_names_of_their_own() -> None:
-    assert len(CLAIMS) >= 25
-    assert len({claim.key for claim in CLAIMS}) == len(CLAIMS)
-    assert {claim.scenario for claim in CLAIMS} == {"class_il", "time_il", "domain_il"}
-    for claim in CLAIMS:
-        assert claim.matters > 0
-        for contrast in claim.contrasts:
-            for measure in filter(None, (contrast.measure, contrast.of_theirs)):
-                assert measure in {*RESULTS, *MEASURES, *OF_TWO}, claim.key
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.key)
@@ -117,9 +104,3 @@ def test_the_report_ends_with_the_claims_that_have_runs(report: ReportPaths, sto
     assert csv.loc["storage_costs", "n"] == 2
     assert csv.loc["storage_costs", "missing"] == "2 seeds where 3 are needed"
     assert csv.loc["class_il_clops_above_mir", "missing"].tolist() == ["no finished run of MIR"] * 2
-
-
-@pytest.mark.parametrize("settings", [{"strategy": "ranpac"}, {"head": "cosine"}, {"norm": "layer"}])
-def test_runs_whose_network_is_changed_are_looked_up(tmp_path: Path, settings: dict[str, Any]) -> None:
-    space = SearchSpace("s", RunConfig(**settings), {"split_seed": [0, 1, 2]}, seeds=range(1))
-    assert finished([space], RunStore(tmp_path)).data == [("synthetic", "class_il")]

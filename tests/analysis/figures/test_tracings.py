@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,6 @@ import pandas as pd
 import pytest
 
 from clops_sweep.analysis.figures.tracings import draw_tracings, tracings
-from clops_sweep.data.frames import FRAME_LENGTH
-from clops_sweep.data.preparing.prepare import open_frames, prepare
-from tests.data.published_formats import write_mitbih_record
 
 
 @dataclass
@@ -88,23 +84,3 @@ class Multichannel(GeneratedFrames):
 
 AXES = ("ax", "ay", "az")
 TWELVE = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
-
-
-@pytest.fixture
-def ten_seconds(tmp_path: Path) -> Path:
-    """Prepared data of generated records, cut into frames of 10 s instead of the usual 5."""
-    for number in range(6):
-        rhythms_of_one = [("(N", 12, "N"), ("(AFIB", 12, "N"), ("(B", 12, "V"), ("(P", 12, "/")]
-        write_mitbih_record(tmp_path / "data" / "mitdb", str(100 + number), rhythms_of_one)
-    root, options = tmp_path / "prepared", {"window_seconds": 10.0}
-    prepare("mitbih", prepared_root=root, data_root=tmp_path / "data", workers=1, options=options)
-    return root
-
-
-def test_the_time_axis_is_that_of_the_prepared_frames(ten_seconds: Path) -> None:
-    frames = open_frames("mitbih", prepared_root=ten_seconds)
-    low, _ = tracings(INSTANCES, frames)
-    assert low.seconds == 10
-    assert low.time[1] == pytest.approx(10 / FRAME_LENGTH)
-    axes = draw_tracings([low]).axes[0]
-    assert axes.get_xlim()[1] == pytest.approx(10)

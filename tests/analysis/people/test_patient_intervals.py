@@ -15,12 +15,11 @@ from scipy.stats import norm, t
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 from torch import nn
 
-from clops_sweep import ContinualRun, RunConfig, UsageError, network, read
+from clops_sweep import RunConfig, UsageError, network, read
 from clops_sweep.analysis.people.patient_intervals import PATIENT_METRICS, patient_bootstrap, scores
 from clops_sweep.analysis.people.predicted import Predicted
-from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
+from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.testing import tiny_config, tiny_frames
 from tests.helpers.stores import write_finished
 
 PEOPLE, OF_EACH = 30, 4
@@ -180,32 +179,6 @@ OUTPUTS: list[dict[str, Any]] = [
     {"head": "per_class", "network": "constant", "learning_rate": 1e-300},
     {"head": "per_class"},
 ]
-
-
-@pytest.mark.parametrize(
-    ("variant", "settings"),
-    [
-        *((UNION, {"strategy": name}) for name in STRATEGIES),
-        *((UNION, {"strategy": name} | CONSTANT) for name in STRATEGIES if name != "ranpac"),  # its ridge is 0
-        *(((kind, {}, {}), of) for kind in ("class_il", "time_il") for of in OUTPUTS if "head" not in of),
-        *((variant, of) for variant in (UNION, LEADS) for of in OUTPUTS if "head" not in of or variant is UNION),
-        (LEADS, {"strategy": "multitask"}),
-    ],
-)
-def test_values_are_those_of_the_run(
-    variant: tuple[Any, dict[str, Any], dict[str, Any]], settings: dict[str, Any]
-) -> None:
-    kind, of_frames, of_config = variant
-    config = tiny_config(scenario=kind, **({"strategy": "finetune", "epochs_per_task": 1} | of_config | settings))
-    result = ContinualRun(config, tiny_frames(kind, **of_frames), keep_predictions=True).run()
-    found = patient_bootstrap(result.predictions, resamples=20)
-    for name in PATIENT_METRICS:
-        assert found[name].value == pytest.approx(result.runs[name].item(), nan_ok=True, abs=1e-9), name
-    right = Predicted.of(result.predictions).right
-    by_people = result.predictions.assign(right=right).groupby(["trained_on", "evaluated_on"])["right"].mean()
-    r = result.r_matrix[result.r_matrix["split"] == "test"].set_index(["trained_on", "evaluated_on"])["accuracy"]
-    if not STRATEGIES[config.strategy].joint:
-        pd.testing.assert_series_equal(by_people, r.loc[by_people.index], check_names=False, atol=1e-9, rtol=0)
 
 
 def exclusive(person_right: list[bool], classes: list[int], tasks: list[int]) -> pd.DataFrame:

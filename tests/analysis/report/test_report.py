@@ -66,15 +66,6 @@ def test_the_page_needs_nothing_else(report: ReportPaths) -> None:
             assert (report.index.parent / target).is_file(), target
 
 
-def test_every_finished_run_has_the_command_that_repeats_it(report: ReportPaths, store: RunStore) -> None:
-    text = report.index.read_text("utf-8")
-    runs = store.read("runs")
-    grid = runs[(runs["strategy"] == "clops") & (runs["status"] == "finished")]
-    assert len(grid) > 20
-    for run_id in grid["run_id"]:
-        assert f"clops-sweep rerun {run_id}" in text
-
-
 def test_failures_and_gaps_are_said(report: ReportPaths) -> None:
     text = report.index.read_text("utf-8")
     assert "3 runs failed: 3 times ValueError: generated failure." in text

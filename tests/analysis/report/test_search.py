@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,12 +18,6 @@ from clops_sweep.analysis.figures.optimization_history import (
     optimization_history,
 )
 from clops_sweep.analysis.report.write import write_report
-from clops_sweep.analysis.search_trials import (
-    best_trials,
-    best_trials_text,
-    search_experiment,
-    trials_csv,
-)
 from clops_sweep.errors import UsageError
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.study import SearchStudy
@@ -102,35 +94,6 @@ def filled(folder: Path, generated: ModuleType, space: SearchSpace) -> RunStore:
             means["storage_fraction"] = configs[0].storage_fraction
             trial.complete([means[name] for name in space.objectives])
     return store
-
-
-def test_the_best_trials_come_first_with_deviations_over_seeds(tmp_path: Path, generated: ModuleType) -> None:
-    space = search_space(8, pruning=True)
-    store = filled(tmp_path, generated, space)
-    from clops_sweep.search.study import read_study
-
-    study = read_study(space, store)
-    assert study is not None
-    experiment = search_experiment(study, store.read("runs").set_index("run_id", drop=False))
-    assert experiment.axes["storage"] in (("by beta", "random"), ("by beta",), ("random",))
-    assert list(experiment.axes["storage_fraction"]) == sorted(experiment.axes["storage_fraction"])
-    assert set(experiment.runs["status"]) == {"finished"}  # what was given up is not missing
-    best = best_trials(study, experiment)
-    means = [estimates[0].mean for estimates in best.estimates]
-    assert means == sorted(means, reverse=True)
-    assert [trial.values for trial in best.trials] == [(pytest.approx(mean),) for mean in means]
-    assert [estimates[0].sd for estimates in best.estimates] == pytest.approx([0.02 / 2**0.5] * 6)
-    table = best_trials_text(best, "t", "T")
-    assert table.header == ("trial", "storage fraction, b", "storage", "runs", "Average AUC")
-    assert [row[0].text for row in table.rows] == [str(trial.number) for trial in best.trials]
-
-    rows = list(csv.DictReader(io.StringIO(trials_csv(study, best.parameters))))
-    assert [row["state"] for row in rows] == ["complete"] * 6 + ["failed", "pruned"]
-    assert [float(row["mean_auc"]) for row in rows[:6]] == [
-        trial.values[0] for trial in study.trials[:6] if trial.values
-    ]
-    assert rows[6]["error"] == "run 0123 has failed"
-    assert rows[7]["auc_after_1_tasks"] == "0.51"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from scipy import stats
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.tables.best import best_configurations, best_csv, best_text
 from clops_sweep.store.run_store import RunStore
 
@@ -68,21 +67,3 @@ def test_two_units_have_neither_interval_nor_p(tmp_path: Path, generated: Module
     assert table.header == ("configuration", "n", "Average AUC", "minus fine-tuning", "BWT", "minus fine-tuning")
     assert table.rows[0][1].text == "2 seeds"
     assert "2 seeds where 3 are needed: not tested." in table.notes
-
-
-def test_equal_configurations_are_listed_and_counted_once(tmp_path: Path, generated: ModuleType) -> None:
-    """At a = 1 all acquisition functions replay the same instances."""
-    axes = {"acquisition_fraction": [0.5, 1.0], "acquisition": ["bald_mcd", "entropy", "random"]}
-    space = SearchSpace("shared", RunConfig(), axes, seeds=range(2))
-    store = RunStore(tmp_path / "results")
-    given = {request.config.identity: request.config for request in space.requests()}
-    assert len(given) == 8
-    generated.write_given_runs(
-        store, [(it, {"auc": it.acquisition_fraction + it.seed / 100, "bwt": 0.0}) for it in given.values()]
-    )
-    (shared,) = collect([space], store.read("runs"))
-    found = best_configurations(shared)
-    assert [it.name for it in found] == ["bald_mcd, a = 1", "entropy, a = 0.5", "random, a = 0.5"]
-    assert found[0].of == 4
-    page = write_report([space], store, tmp_path / "report").index.read_text()
-    assert "<p>8 of 8 runs finished; equal configurations share 4 runs.</p>" in page

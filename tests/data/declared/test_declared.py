@@ -115,16 +115,6 @@ def test_few_patients_are_split_so_that_every_class_is_everywhere(root: Path, tm
     assert (_open(root, split_seed=0).split != _open(root, split_seed=1).split).any()
 
 
-def test_a_given_split_is_that_of_every_seed(root: Path, tmp_path: Path) -> None:
-    given = np.array(["train", "validation", "test", "train"])[np.arange(80) // 4 % 4]
-    _save(root, site=given)
-    declare(tmp_path / "space.py", WEARABLE.replace("times=file", "split=file['site'], times=file"))
-    assert "the split is the given one, for every split_seed" in _prepare(root, split_seeds=[7]).manifest.notes
-    names = np.array(["train", "validation", "test"])
-    for seed in (0, 7):
-        np.testing.assert_array_equal(names[_open(root, leads="all", split_seed=seed).split], given)
-
-
 def test_frames_are_made_anew_when_code_or_files_change_and_only_then(root: Path, tmp_path: Path) -> None:
     space = tmp_path / "space.py"
     (tmp_path / "beside.py").write_text("FACTOR = 1\n")

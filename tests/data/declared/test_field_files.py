@@ -246,12 +246,3 @@ def test_one_record_under_two_names_is_refused(tmp_path: Path) -> None:
         Recordings.from_wfdb(tmp_path / "wfdb", "label", table=table, name="file")
     table["file"] = [f"./r{n}.dat" for n in range(12)] + ["r3"]
     assert len(Recordings.from_wfdb(tmp_path / "wfdb", "label", table=table[:12], name="file")) == 12
-
-
-def test_dates_with_and_without_a_zone_are_refused(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"labels": [n % 2 for n in range(12)], "classes": ("p", "q"), "patients": range(12)}
-    zoned = [pd.Timestamp(f"2020-01-{n + 1:02} 01:00", tz="Europe/Paris") for n in range(12)]
-    found = Recordings(X, 80, ["a", "b"], "mV", times=zoned, **given)
-    assert str(np.asarray(found.columns.times)[0]) == "2020-01-01T00:00:00"
-    with pytest.raises(UsageError, match=r"^times: some have a time zone and others none; expected one kind"):
-        Recordings(X, 80, ["a", "b"], "mV", times=[*zoned[:11], "2020-01-12"], **given)

@@ -62,13 +62,6 @@ def _run(root: Path, *arguments: object) -> Result:
     return CliRunner().invoke(data, given, standalone_mode=False)
 
 
-def test_named_sets_are_evicted(root: Path) -> None:
-    size = cached_sets(root)[0].size
-    said = f"evicted another: {size / 1e6:,.1f} MB\n1 data set evicted, {size / 1e6:,.1f} MB freed\n"
-    assert _run(root, "another").output == said
-    assert sorted(path.name for path in root.iterdir()) == ["not_prepared", "synthetic"]
-
-
 def test_what_is_unused_is_evicted(root: Path) -> None:
     _age(root, "another", 8)
     assert "0 data sets evicted" in _run(root, "--unused-for", 9).output

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from clops_sweep import Recordings, ScenarioTasks, TaskInstances, UsageError, dataset, open_frames, prepare
-from clops_sweep.data.frames import TEST, TRAINING, FrameSet
+from clops_sweep.data.frames import TEST, FrameSet
 from clops_sweep.data.scenarios import Scenario, build_scenario, class_targets
-from clops_sweep.data.scenarios.leaks import Seen, check_leaks, person_hash, share_seen
+from clops_sweep.data.scenarios.leaks import check_leaks, share_seen
 from clops_sweep.testing import tiny_frames
 from tests.data.declared_files import forget
 
@@ -169,14 +169,3 @@ def test_where_people_recur_no_sample_does(channels: int) -> None:
         twice, data = built, replace(frames, members=members)
     with pytest.raises(UsageError, match="an instance of patient 'P000' is in training and in test"):
         check_leaks(twice, data)
-
-
-def test_people_seen_before_training_are_not_evaluated() -> None:
-    frames = tiny()
-    everyone, training = np.arange(len(frames)), frames.split == TRAINING
-    seen = Seen.of(build_scenario(frames, "class_il"), frames, ["train"])
-    np.testing.assert_array_equal(seen.recognised(frames, everyone), training)
-    assert seen.people == {person_hash("synthetic", frames.patient_names[it]) for it in frames.patients[training]}
-    other = replace(frames, name="another", frames=np.asarray(frames.frames) + np.float32(1))
-    assert not seen.recognised(other, everyone).any()
-    np.testing.assert_array_equal(seen.recognised(replace(other, frames=frames.frames), everyone), training)

@@ -9,7 +9,7 @@ import pytest
 from clops_sweep import RunConfig
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
-from clops_sweep.execution.reports import Resumed, Running
+from clops_sweep.execution.reports import Running
 from clops_sweep.store.launches import UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
 
@@ -35,13 +35,3 @@ def test_a_lockstep_is_told_with_its_place_and_its_end(tmp_path: Path) -> None:
     (it,) = told(under_way, store)
     assert (it.task, it.tasks, it.epoch, it.epochs) == (1, 2, 5, 10)
     assert it.ends_at == pytest.approx(108 + 15 * 2), "four epochs took 8 s, and 15 are left"
-
-
-def test_a_resumed_run_is_timed_from_its_checkpoint(tmp_path: Path) -> None:
-    store = RunStore(tmp_path)
-    under_way = RunsUnderWay(store, ())
-    under_way.started(JOB)
-    under_way.report(JOB, Resumed(2, 2, 5, 10), 50.0)
-    assert told(under_way, store)[0].epoch == 4
-    under_way.report(JOB, Running(2, 2, 5, 10), 53.0)
-    assert told(under_way, store)[0].ends_at == pytest.approx(53 + 5 * 3)

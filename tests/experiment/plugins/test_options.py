@@ -124,17 +124,6 @@ def test_a_default_that_changes_changes_the_runs() -> None:
     assert mine(width=16).identity == before
 
 
-def test_it_is_an_axis_a_variant_and_a_setting() -> None:
-    axes = {"width": [4, 8], "method": {"weak": {"strength": 1}, "strong": {"strength": 1e4}}}
-    space = SearchSpace("options", mine(), axes, seeds=[0])
-    assert [(it.config.options["width"], it.config.options["strength"]) for it in space.requests()] == [
-        *((4, 1.0), (4, 1e4), (8, 1.0), (8, 1e4)),
-    ]
-    assert {it.config.options["memory"] for it in space.overridden({"memory": "ring"}).requests()} == {"ring"}
-    with pytest.raises(UsageError, match="varies 'width' itself"):
-        space.overridden({"width": 4})
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [

@@ -120,28 +120,6 @@ def test_overriding_changes_the_base_of_every_run() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"storage_fraction": 0.5}, "search space 'it' varies 'storage_fraction' itself"),
-        ({"storage_order": "top"}, "search space 'it' varies 'storage_order' itself"),
-        ({"storage_fracton": 0.5}, "unknown key 'storage_fracton' (did you mean 'storage_fraction'?)"),
-        ({"seed": 3}, "seeds are set by the search space and by --seeds, not by --set"),
-        ({"mc_samples": 0}, "mc_samples = 0: "),
-    ],
-)
-def test_overriding_refuses_what_it_cannot_do(settings: dict[str, Any], sentence: str) -> None:
-    space = SearchSpace(
-        name="it",
-        base=RunConfig(),
-        axes={"storage_fraction": [0.1, 0.5], "variant": {"A": {}, "B": {"storage_order": "random"}}},
-        seeds=[0],
-    )
-    with pytest.raises(UsageError) as raised:
-        space.overridden(settings)
-    assert str(raised.value).startswith(sentence)
-
-
 # --- files ------------------------------------------------------------------------------------------------------------
 
 HEAD = "from clops_sweep import RunConfig, SearchSpace\n"

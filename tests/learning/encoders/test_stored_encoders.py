@@ -17,7 +17,7 @@ from clops_sweep.learning.models.model_facts import facts_in
 from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.networks.head import features_of, head_of
 from clops_sweep.learning.result import RunResult
-from tests.learning.encoders.place import FILE, Place, config
+from tests.learning.encoders.place import Place, config
 
 
 def kept(place: Place, of: RunConfig, frames: FrameSet | None = None) -> tuple[str, bytes, RunResult]:
@@ -84,19 +84,3 @@ SPACE = SearchSpace("heads", BASE, {{"encoder": ["plain", "run:{run_id}"]}}, see
 def said(place: Place, *arguments: str) -> Result:
     roots = ["--prepared-root", str(place.prepared), "--results", str(place.store.files.root)]
     return CliRunner().invoke(command, [*arguments, *roots], standalone_mode=False)
-
-
-def test_a_launch_refuses_a_leak_and_a_plan_names_what_is_not_computed(place: Place) -> None:
-    run_id, *_ = pretrained(place)
-    space = place.folder / "heads.py"
-    space.write_text(FILE + SPACE.format(dataset="other", run_id=run_id))
-    planned = said(place, "plan", str(space))
-    assert f"data set other, encoded by run:{run_id}, is not prepared on this machine" in planned.output
-    assert "data set other, encoded by plain, is not prepared on this machine" in planned.output
-    place.data().prepare([config(None, dataset="other").data_key])
-    space.write_text(space.read_text().replace('leads="all"', 'leads="single"'))
-    assert "takes 2 channels, and frames of 'other' have 1" in str(said(place, "plan", str(space)).exception)
-    space.write_text(FILE + SPACE.format(dataset="small", run_id=run_id))
-    done = said(place, "launch", str(space))
-    assert f"was seen by encoder 'run:{run_id}' before training" in str(done.exception)
-    assert not (place.folder / "results" / "runs").exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load
@@ -25,18 +24,6 @@ def network_of(place: Place, of: RunConfig) -> tuple[nn.Module, np.ndarray]:
     shape = (frames.channels, frames.samples)
     module = made(of.network, NETWORKS[of.network], 0, shape, 4, network_options(of, frames)).eval()
     return module, frames.signal(slice(None)).reshape(-1, *shape)
-
-
-@pytest.mark.parametrize("encoder", ["plain", "tokens", "run"])
-def test_at_the_start_a_run_computes_what_it_computes_on_cached_features(place: Place, encoder: str) -> None:
-    if encoder == "run":
-        encoder = f"run:{kept(place, config(None, network='inception_time', epochs_per_task=1))[0]}"
-    of = config(encoder, dataset="other", network="mlp", mlp_width=5)
-    head, features = network_of(place, of)
-    whole, signals = network_of(place, of.replace(lora_rank=2))
-    with torch.no_grad():
-        expected = head(torch.from_numpy(features))
-        torch.testing.assert_close(whole(torch.from_numpy(signals)), expected, rtol=0, atol=1e-5)
 
 
 def test_the_network_computes_with_w_and_ba_and_trains_these_and_the_head(place: Place) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from clops_sweep import ContinualRun, UsageError, network
+from clops_sweep import ContinualRun, network
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.models.trained_model import model_from
@@ -122,19 +121,3 @@ def test_resumed_runs_keep_the_same_bytes(which: Any) -> None:
     plain.advance()
     with pytest.raises(KeyError):
         ContinualRun(config, frames, keep_models=which).restore(plain.state())
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda content: b"something else entirely", "is not a model of clops-sweep"),
-        (lambda content: content.replace(b"clops_cnn", b"clops_dnn"), "network 'clops_dnn' is not declared"),
-        (lambda content: content.replace(b"linear2.bias", b"linear3.bias"), "do not fit network 'clops_cnn'"),
-    ],
-)
-def test_a_file_that_is_no_model_is_refused(change: Any, sentence: str) -> None:
-    _, result, run_id = kept("last")
-    content = result.models[run_id][3]
-    assert json.dumps("clops_cnn")[1:-1].encode() in content
-    with pytest.raises(UsageError, match=sentence):
-        model_from(change(content))

@@ -12,9 +12,7 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity
 
 from clops_sweep import ContinualRun, network
-from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning.networks.head import CosineHead
-from clops_sweep.learning.networks.run_module import made
 from clops_sweep.testing import tiny_config, tiny_frames
 
 UNION = "class_il_union"
@@ -41,16 +39,6 @@ def test_cosine_logits_are_scaled_cosines_and_their_gradients_those_of_autograd(
     for one, other in zip(*(torch.autograd.grad(z, leaves, by) for z in (head(features), expected)), strict=True):
         torch.testing.assert_close(one, other)
     assert head(torch.zeros(1, 5, dtype=torch.float64)).tolist() == [[0, 0, 0]]
-
-
-@pytest.mark.parametrize("name", ["clops_cnn", "resnet1d_wang", "inception_time"])
-def test_built_in_networks_take_a_cosine_head_and_keep_their_other_weights(name: str) -> None:
-    plain, cosine = (made(name, NETWORKS[name], 3, (1, 2500), 4, options) for options in ({}, {"head": "cosine"}))
-    before, after = plain.state_dict(), cosine.state_dict()
-    gone, new = before.keys() - after.keys(), after.keys() - before.keys()
-    assert {it.rpartition(".")[2] for it in gone} == {"bias"}
-    assert {it.rpartition(".")[2] for it in new} == {"scale"}
-    assert all(torch.equal(after[it], before[it]) for it in before.keys() & after.keys())
 
 
 def test_per_class_is_one_sigmoid_for_each_class_and_predicts_the_largest() -> None:

@@ -17,7 +17,7 @@ from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, NETWORKS
 from clops_sweep.learning import streams
-from clops_sweep.learning.batches import Batch, Epoch, Instances
+from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.global_streams import GlobalStreams, seed_of
 from clops_sweep.learning.learners.module_learner import ModuleLearner
@@ -251,22 +251,6 @@ def test_initial_weights_follow_from_the_run_s_seed(frames: FrameSet) -> None:
     one, two = (layer.module.stem.weight for layer in other._modules)
     assert torch.equal(one, two), "what is frozen follows from the seed too"
     assert not any("stem" in name for name in other.parameters.views)
-
-
-def test_a_last_batch_of_one_instance_goes_into_the_one_before() -> None:
-    task = Instances(torch.arange(13).expand(2, -1), torch.zeros(2, 13, 1))
-    order = streams.permutations([0, 1], 13, "test")
-    epochs = [Epoch(task, None, order, 4, smallest) for smallest in (1, 2)]
-    assert [epoch.sizes for epoch in epochs] == [[4, 4, 4, 1], [4, 4, 5]]
-    first = Instances(task.rows[:, :1], task.targets[:, :1])
-    assert Epoch(first, None, torch.zeros(2, 1, dtype=torch.int64), 4, 2).sizes == [1]
-    epoch = epochs[1]
-    batches = list(epoch.batches())
-    assert torch.equal(torch.cat([batch.rows for batch in batches], dim=1), task.rows.gather(1, order))
-    assert [batch.number for batch in batches] == [0, 1, 2]
-    for batch in batches:
-        torch.testing.assert_close(batch.weights.sum(1), torch.ones(2))
-        assert torch.equal(batch.current_count[:, 0], torch.full((2,), float(batch.rows.shape[1])))
 
 
 @pytest.mark.parametrize("network", ["resnet1d_wang", "inception_time", "small_cnn"])
