@@ -1,0 +1,49 @@
+"""The gallery: docs/results/gallery.md and the numbers of docs/gallery.md follow from the store beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from clops_sweep.store.run_store import RunStore
+
+pytestmark = pytest.mark.nightly
+
+ROOT = Path(__file__).parents[2]
+FINDINGS, PAGE = ROOT / "docs" / "gallery.md", ROOT / "docs" / "results" / "gallery.md"
+FOLDER = ROOT / "docs" / "gallery"
+
+
+@pytest.fixture(scope="module")
+def module(loaded: Callable[[str, Path], ModuleType]) -> ModuleType:
+    return loaded("gallery", FOLDER / "gallery.py")
+
+
+@pytest.fixture(scope="module")
+def gallery(module: ModuleType) -> Any:
+    return module.Gallery(RunStore(module.STORE))
+
+
+def test_the_page_has_the_numbers_that_follow_from_the_store(module: ModuleType, gallery: Any) -> None:
+    text = PAGE.read_text("utf-8")
+    for part in module.page(gallery, {}):
+        assert part in text
+    said = re.findall(r"\b0\.\d{3}", FINDINGS.read_text("utf-8"))
+    assert said
+    assert [number for number in said if number not in text] == []
+
+
+def test_what_the_page_asks_the_store_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (block,) = re.findall(r"^```python\n(.*?)^```$", FINDINGS.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    *before, last = block.strip().splitlines()
+    exec("\n".join(before), names)
+    answer = eval(last, names)
+    assert {"clops", "finetune", "gem", "mir", "multitask"} <= set(answer.index.get_level_values("strategy"))
+    assert (answer["auc", "mean"].between(0.5, 1)).all()
