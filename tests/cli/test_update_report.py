@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep import ContinualRun, RunConfig, UsageError, open_frames, update_report
+from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.store.run_store import RunStore
@@ -131,3 +132,10 @@ def test_runs_of_different_data_are_refused(made: tuple[Path, list[str]], tmp_pa
     write_finished(store, other, {**tables, "runs": renamed[0], "predictions": renamed[1]})
     with pytest.raises(UsageError, match="different data"):
         update_report(store.uri, other, against=one)
+
+
+def test_a_key_of_thousands_of_names_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    file = tmp_path / "criteria.toml"
+    file.write_text(".".join(["a"] * 9000) + " = 1\n")
+    with pytest.raises(UsageError, match=r"criteria.toml: has 18,004 bytes; expected at most 16,384"):
+        read_criteria(file)
