@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clops_sweep.data.files.arrays import npy_bytes
-from clops_sweep.data.files.hashes import array_sha256
+from clops_sweep.data.files.hashes import array_sha256, hash_of
 from clops_sweep.data.prepared.normalization import frame_statistics
 
 
@@ -62,3 +62,7 @@ def test_the_checksum_of_an_array_is_that_of_its_type_shape_and_bytes(array: NDA
     assert array_sha256(array) == expected
     (tmp_path / "array.npy").write_bytes(npy_bytes(array))
     assert np.array_equal(np.load(tmp_path / "array.npy"), array)
+
+
+def test_the_hash_of_named_parts_does_not_depend_on_their_order() -> None:
+    assert hash_of(b=1, a=[2.5]) == hash_of(a=[2.5], b=1) == hashlib.sha256(b'{"a":[2.5],"b":1}').hexdigest()

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clops_sweep import ContinualRun, native
+from clops_sweep import ContinualRun, Memory, RunConfig, native
 from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.learning.by_loss.batch import FrameBatch
 from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
 
 PAGE = (Path(__file__).parents[3] / "docs" / "own_method.md").read_text()
@@ -49,3 +50,16 @@ def test_ewc_is_the_built_in_method(names: dict[str, Any]) -> None:
     )
     np.testing.assert_allclose(mine, built_in, rtol=0, atol=1e-5)
     assert np.abs(mine - plain).max() > 1e-2
+
+
+def test_what_the_tables_name_is_there(names: dict[str, Any]) -> None:
+    assert names
+    run = ContinualRun(RunConfig(strategy="my_ewc", dataset="synthetic"), tiny_frames("class_il"))
+    strategy = run._strategy
+    batch = FrameBatch(strategy._steps, strategy._steps.instances.rows[0][:3] * 0)  # type: ignore[attr-defined]
+    owners = {"`self.`": strategy, "`batch.`": batch, "`memory.`": Memory(3)}
+    for table in re.findall(r"(?:^\|.*\|\n)+", PAGE, re.MULTILINE):
+        cells = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.splitlines()]
+        (head, _), _, *rows = cells
+        for first, _ in rows if head in owners else ():
+            assert [it for it in re.findall(r"`(\w+)", first) if not hasattr(owners[head], it)] == []
