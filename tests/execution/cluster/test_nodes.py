@@ -104,7 +104,7 @@ def nodes(request: pytest.FixtureRequest, environment: dict[str, str], commands:
         }
     )
     commands.serve_workers(changed)
-    script = Path(__file__).parents[1] / "two_nodes.py"
+    script = Path(__file__).parents[2] / "helpers" / "two_nodes.py"
     process = subprocess.Popen(
         [sys.executable, str(script), str(port)],
         env=changed,
