@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared import record_pool
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
@@ -25,9 +26,10 @@ WriteRecord = Callable[..., None]
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """Data sets of one test are unknown to the others."""
-    forget()
+    before = set(DATASETS.added)  # those of fixtures of a module
     yield
-    forget()
+    if added := set(DATASETS.added) - before:
+        forget(*added)
 
 
 @pytest.fixture(scope="session")
