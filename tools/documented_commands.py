@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from clops_sweep import read
+
 ROOT = Path(__file__).parents[1]
 SPACE = """from clops_sweep import RunConfig, SearchSpace
 SPACE = SearchSpace("small", RunConfig(dataset="synthetic", epochs_per_task=1), {}, seeds=1)
@@ -37,7 +39,7 @@ def commands() -> Iterator[tuple[str, str]]:
 
 
 def fitted(command: str, run_ids: list[str], data_root: str) -> list[str]:
-    """Return the words of a command with a real file, run and folder for each placeholder, and one run of a launch."""
+    """Return the words of a command with a real file, folder and run for each placeholder, and one run of a launch."""
     words = shlex.split(command, comments=True)
     last = len(run_ids) - 1
     for place, word in enumerate(words):
@@ -77,14 +79,14 @@ def main() -> None:
         Path("criteria.toml").write_text("max_flips = 1.0\n")
         first = ["clops-sweep", "first.py", "--keep", "models", "--keep", "predictions"]
         print(*outcome([*first, "--seeds", "2"]), sep="\n")
-        run_ids = [path.name for path in sorted(Path("results/models").iterdir())]
         for page, command in commands():
             if only not in command:
                 continue
             why = next((why for word, why in NOT_RUN.items() if word in command), None)
             if why is None and "--data-root" in command and not data_root:
                 why = "needs CLOPS_DATA_ROOT"
-            status, said = (0, "") if why else outcome(fitted(command, run_ids, data_root))
+            newest = read("results", "runs").sort_values("started_at", ascending=False)["run_id"].tolist()
+            status, said = (0, "") if why else outcome(fitted(command, newest, data_root))
             failed += status != 0
             print(
                 f"{'not run: ' + why if why else 'ok' if status == 0 else f'FAILED ({status})'}\t{page}\t{command}",
