@@ -82,6 +82,7 @@ def test_continuous_integration_runs_both_commands_as_they_stand_here() -> None:
     assert shown == [INSTALL_AND_TEST.strip(), INSTALL_AND_RUN.strip()]
 
 
+@pytest.mark.nightly
 def test_the_usage_works(folder: Path, environment: dict[str, str], commands: Preloaded) -> None:
     plan, launch, status, claims, report = USAGE.splitlines()
     counts = r"18 runs asked for, 0 finished, 18 pending, 0 failed\n"

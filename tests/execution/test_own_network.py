@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from tests.helpers.launching import Sweep
 
@@ -19,6 +20,7 @@ EXAMPLE, CONTRACT = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | r
 BUDGET = ("--set", "epochs_per_task=1", "--set", "mc_samples=2", "--seeds", "1")
 
 
+@pytest.mark.nightly
 def test_the_example_runs_and_can_be_repeated(attach: Launch, clops_sweep: Command, tmp_path: Path) -> None:
     (tmp_path / "my_network.py").write_text(EXAMPLE)
     sweep = attach(

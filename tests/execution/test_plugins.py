@@ -123,6 +123,7 @@ def harmed(
         sweep.close()
 
 
+@pytest.mark.nightly
 def test_each_harms_its_own_runs_alone(
     harmed: tuple[Sweep, Sweep], prepared_root: Path, clops_sweep: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

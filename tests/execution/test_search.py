@@ -101,6 +101,7 @@ def _r(result: RunResult) -> pd.DataFrame:
     return matrix.pivot_table("auc", "trained_on", "evaluated_on")
 
 
+@pytest.mark.nightly
 def test_trials_are_what_their_runs_give_alone(
     searched: Path, record: StudyRecord, alone: dict[str, tuple[RunConfig, RunResult]]
 ) -> None:
@@ -151,6 +152,7 @@ def command(
     return run
 
 
+@pytest.mark.nightly
 def test_what_is_said_and_shown(searched: Path, command: Command, record: StudyRecord) -> None:
     output = (searched / "output").read_text().splitlines()
     pruned = len(record.of("pruned"))
