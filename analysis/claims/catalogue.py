@@ -1,7 +1,7 @@
 # ruff: noqa: E501  (a claim is one entry of a table)
-"""The paper's claims as data: the runs that each claim is about, and the comparison that decides it.
+"""The `CLAIMS` of the paper (Kiyasseh, Zhu and Clifton), in our words, as a search-space file declares its own.
 
-Kiyasseh, Zhu and Clifton (CLOPS), in our words. `verdicts` decides a claim on given runs.
+Sides name the paper's value of every setting that a claim varies; in all others, compared runs agree.
 """
 
 from __future__ import annotations
@@ -9,21 +9,34 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, Side
 
 FRACTIONS: Final = (0.1, 0.25, 0.5, 1.0)
-CLOPS, FINETUNE = Side("CLOPS", {"strategy": "clops"}), Side("fine-tuning", {"strategy": "finetune"})
-GEM, MIR = Side("GEM", {"strategy": "gem"}), Side("MIR", {"strategy": "mir"})
-MTL = Side("MTL", {"strategy": "multitask"})
-RANDOM_STORAGE = CLOPS.but("random storage", storage_order="random")
-RANDOM_ACQUISITION = CLOPS.but("random acquisition", acquisition="random")
-RANDOM_BOTH = RANDOM_STORAGE.but("random storage and acquisition", acquisition="random")
-BOTTOM = CLOPS.but("bottom", storage_order="bottom")
-SQUARED = CLOPS.but("squared area", storage_function="squared_area")
-WEIGHTED = CLOPS.but("weighted replay", weight_replay=True)
-SHUFFLED = CLOPS.but("CLOPS, shuffled", task_order=1)
-SHUFFLED_FINETUNE = FINETUNE.but("fine-tuning, shuffled", task_order=1)
-CURRICULUM, ANTI = (CLOPS.but(it.replace("_", "-"), task_order=it) for it in ("curriculum", "anti_curriculum"))
+_VARIED: Final = (
+    *("task_order", "weight_seed", "storage_fraction", "acquisition_fraction", "acquisition", "mc_samples"),
+    *("storage_order", "storage_function", "beta_penalty", "weight_replay", "replay_ratio"),
+)
+"""Settings that some claim varies."""
+
+
+def _side(name: str, strategy: str = "clops", **settings: Any) -> Side:
+    config = RunConfig(strategy=strategy, **settings)
+    used = (*RunConfig.model_fields, *config.options)
+    return Side(name, {"strategy": strategy, **{it: config.get(it) for it in _VARIED if it in used}})
+
+
+CLOPS, FINETUNE = _side("CLOPS"), _side("fine-tuning", "finetune")
+GEM, MIR, MTL = _side("GEM", "gem"), _side("MIR", "mir"), _side("MTL", "multitask")
+RANDOM_STORAGE = _side("random storage", storage_order="random")
+RANDOM_ACQUISITION = _side("random acquisition", acquisition="random")
+RANDOM_BOTH = _side("random storage and acquisition", storage_order="random", acquisition="random")
+BOTTOM = _side("bottom", storage_order="bottom")
+SQUARED = _side("squared area", storage_function="squared_area")
+WEIGHTED = _side("weighted replay", weight_replay=True)
+SHUFFLED = _side("CLOPS, shuffled", task_order=1)
+SHUFFLED_FINETUNE = _side("fine-tuning, shuffled", "finetune", task_order=1)
+CURRICULUM, ANTI = (_side(it.replace("_", "-"), task_order=it) for it in ("curriculum", "anti_curriculum"))
 
 
 def _grid(b: tuple[float, ...] = FRACTIONS, a: tuple[float, ...] = FRACTIONS) -> tuple[Settings, ...]:
@@ -32,7 +45,7 @@ def _grid(b: tuple[float, ...] = FRACTIONS, a: tuple[float, ...] = FRACTIONS) ->
 
 def _at(**settings: Any) -> Side:
     values = ", ".join(f"{_SYMBOLS[name]} = {value:g}" for name, value in settings.items())
-    return CLOPS.but(f"CLOPS with {values}", **settings)
+    return _side(f"CLOPS with {values}", **settings)
 
 
 _SYMBOLS: Final = {"storage_fraction": "b", "acquisition_fraction": "a", "mc_samples": "T", "beta_penalty": "lambda"}
@@ -165,9 +178,9 @@ CLAIMS: Final[tuple[Claim, ...]] = (
        Contrast(_at(mc_samples=20), _at(mc_samples=5)), Contrast(_at(mc_samples=50), _at(mc_samples=5), "bwt"), figures=_RESULTS),
     _c("samples_saturate", "App. L", "Average AUC does not change from T = 20 on", Contrast(_at(mc_samples=50), _at(mc_samples=20)),
        says="same", figures=_RESULTS),
-    _c("mcd_above_mcp", "App. M", "BALD_MCD is above BALD_MCP", Contrast(CLOPS, CLOPS.but("BALD_MCP", acquisition="bald_mcp")),
+    _c("mcd_above_mcp", "App. M", "BALD_MCD is above BALD_MCP", Contrast(CLOPS, _side("BALD_MCP", acquisition="bald_mcp")),
        figures=_RESULTS),
-    _c("mcd_above_kld", "App. M", "BALD_MCD is above BALC_KLD", Contrast(CLOPS, CLOPS.but("BALC_KLD", acquisition="balc_kld")),
+    _c("mcd_above_kld", "App. M", "BALD_MCD is above BALC_KLD", Contrast(CLOPS, _side("BALC_KLD", acquisition="balc_kld")),
        figures=_RESULTS),
     *(_c(f"weighting_costs_bwt_{scenario}", "App. K", "Weighting replayed losses by beta costs BWT", Contrast(CLOPS, WEIGHTED, "bwt"),
          scenario=scenario, figures=_RESULTS) for scenario in ("class_il", "time_il", "domain_il")),

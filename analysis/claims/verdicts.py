@@ -100,24 +100,22 @@ class Verdict:
 
 
 def verdicts(
-    experiments: Sequence[Experiment], store: RunStore, frames: Sequence[Frames] = (), claims: Sequence[Claim] = CLAIMS
+    experiments: Sequence[Experiment], store: RunStore, frames: Sequence[Frames] = (), claims: Sequence[Claim] = ()
 ) -> list[Verdict]:
-    """Return the verdicts on every claim for every data set with finished runs of its scenario.
+    """Return the verdicts on every claim, for every data set and scenario of the runs.
+
+    Two configurations are compared if they agree in every field that neither side names and both use. p-values are
+    adjusted by Holm over the claims on a data set.
 
     Args:
         experiments: search spaces and their runs, without searches.
         store: the store with the runs' tables.
         frames: prepared frames, for claims about signals of runs with their `data_hash`.
-        claims: the claims.
+        claims: the claims; if empty, those of the paper.
     """
     finished = FinishedRuns(experiments, store)
-    scenarios: dict[str, list[str]] = {}
-    for dataset, scenario in finished.data:
-        scenarios.setdefault(dataset, []).append(scenario)
     found: list[Verdict] = []
-    for dataset, present in scenarios.items():
-        about = [it for it in claims if it.scenario in present and it.dataset in (None, dataset)]
-        runs = [finished.of(claim, dataset) for claim in about]
+    for runs in finished.about(claims or CLAIMS, of_paper=not claims).values():
         values = Values(finished, runs, frames)
         found += decided([(it, [values.evidence(contrast, it.claim) for contrast in it.contrasts]) for it in runs])
     return found

@@ -19,7 +19,6 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
 from ..as_stored import stored_experiments
-from ..claims.own_claims import own_verdicts
 from ..claims.verdicts import verdicts
 from ..collect import Experiment, headline_of
 from ..drawing.style import write_whole
@@ -124,11 +123,9 @@ def write_report(
         sections.append(compared)
     if tuned:
         sections.append(_tuning_section(tuned, [section.anchor for section in sections], files))
-    if claims:
-        claimed = claims_section(own_verdicts(written, store, claims, frames), sections, files, seal)
-    else:
-        decided = verdicts([*written, *experiments], store, frames)
-        claimed = claims_section([it for it in decided if it.dataset not in DATASETS.added], sections, files)
+    decided = verdicts(written if claims else [*written, *experiments], store, frames, claims)
+    decided = [it for it in decided if claims or it.dataset not in DATASETS.added]
+    claimed = claims_section(decided, sections, files, seal if claims else "")
     others = [*grids, *_fine_tuning(runs, shown)]
     best, lead = _best([it for it in planned if not it.alone], others, files, more_seeds)
     methods = [*_metrics(shown), *provenance(shown)]

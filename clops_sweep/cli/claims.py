@@ -39,7 +39,6 @@ def claims(asked: Request, conditions: bool, every: bool, to_seal: bool, own_dat
     except those on your own data sets.
     """
     from clops_sweep.analysis.as_stored import data_keys
-    from clops_sweep.analysis.claims.own_claims import own_verdicts
     from clops_sweep.analysis.claims.verdicts import verdicts
     from clops_sweep.analysis.collect import collect
 
@@ -67,12 +66,8 @@ def claims(asked: Request, conditions: bool, every: bool, to_seal: bool, own_dat
         )
     experiments = [it for it in experiments if not it.cells or it.cells[0].config.dataset not in own]
     frames = asked.data.of_prepared(data_keys(experiments))
-    if asked.selection.claims:
-        standing = seal_in_words(asked)
-        found = own_verdicts(experiments, asked.store, asked.selection.claims, frames)
-    else:
-        standing = ""
-        found = verdicts(experiments, asked.store, frames)
+    standing = seal_in_words(asked) if asked.selection.claims else ""
+    found = verdicts(experiments, asked.store, frames, asked.selection.claims)
     if as_json:
         from clops_sweep.analysis.report.claims_section import claims_as_data
 

@@ -39,7 +39,7 @@ STUDIES, STUDIES_OF_KIND, STUDIES_OF_S = 1000, 400, 60
 OTHER_HEADING = "## Error rates of other verdicts\n"
 FIRST_ROW, FIRST_ROW_OF_KINDS = "\n| people", "\n| false verdicts"
 CLAIM = Claim("simulated", "x", (Contrast(CLOPS, FINETUNE, "test_accuracy"),), "more", MATTERS)
-RUNS = ClaimRuns(CLAIM, "simulated", (ContrastRuns(CLAIM.contrasts[0], {}),), "", {})
+RUNS = ClaimRuns(CLAIM, "simulated", (ContrastRuns(CLAIM.contrasts[0], {}),))
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def of_s(rng: np.random.Generator, people: int, measure: str, outcome: Outcome, 
         {run: Partition(f"{run}", training=0.6 / 0.4) for run in range(5)},
         float(np.mean([it.variance for it in found.values()])),
     )
-    runs = ClaimRuns(claim, "simulated", (ContrastRuns(claim.contrasts[0], {}),), "", {})
+    runs = ClaimRuns(claim, "simulated", (ContrastRuns(claim.contrasts[0], {}),))
     return decided([(runs, [evidence])])[0].outcome == outcome
 
 

@@ -175,13 +175,8 @@ class Gallery:
     def verdicts(self) -> dict[str, list[Verdict]]:
         """Return the verdicts by data set."""
         finished, noise = self.finished, pd.read_parquet(NOISE).set_index("run_id")["correlation"]
-        scenarios: dict[str, list[str]] = {}
-        for dataset, scenario in finished.data:
-            scenarios.setdefault(dataset, []).append(scenario)
         found = {}
-        for dataset, present in scenarios.items():
-            about = [it for it in CLAIMS if it.scenario in present and it.dataset in (None, dataset)]
-            runs = [finished.of(claim, dataset) for claim in about]
+        for dataset, runs in finished.about(CLAIMS, of_paper=True).items():
             values = Values(finished, runs)
 
             def evidence(of: ContrastRuns, claim: Claim, values: Values = values) -> Evidence:
@@ -216,14 +211,11 @@ def collect_from(results: Path) -> None:
         "instances": set(),
     }
     noisy: set[str] = set()
-    for dataset, scenario in finished.data:
-        for claim in CLAIMS:
-            if claim.scenario == scenario:
-                for of in finished.of(claim, dataset).contrasts:
-                    ids = {run_id for pairs in of.pairs.values() for pair in pairs for run_id in pair if run_id}
-                    for measure in filter(None, (of.contrast.measure, of.contrast.of_theirs)):
-                        needed[_TABLES.get(measure, "runs")] |= ids
-                        noisy |= ids if measure == OF_FRAMES else set()
+    for of in (of for found in finished.about(CLAIMS).values() for runs in found for of in runs.contrasts):
+        ids = {run_id for pairs in of.pairs.values() for pair in pairs for run_id in pair if run_id}
+        for measure in filter(None, (of.contrast.measure, of.contrast.of_theirs)):
+            needed[_TABLES.get(measure, "runs")] |= ids
+            noisy |= ids if measure == OF_FRAMES else set()
     for dataset, experiments in SHOWN.items():
         for name, parts in experiments.items():
             if "curves" in parts:

@@ -7,12 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.claims.catalogue import (
-    CLAIMS,
-    CURRICULUM,
-)
-from clops_sweep.analysis.claims.claim_runs import FinishedRuns
+from clops_sweep import SearchSpace
+from clops_sweep.analysis.claims.catalogue import CLAIMS
+from clops_sweep.analysis.claims.claim_runs import ClaimRuns, FinishedRuns
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.report.write import ReportPaths
 from clops_sweep.experiment.columns import config_row
@@ -23,10 +20,6 @@ from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.store.run_store import RunStore
 
 START = pd.Timestamp("2026-01-05", tz="UTC")
-
-
-def finished(spaces: list[SearchSpace], store: RunStore, *, keep: Any = lambda config: True) -> FinishedRuns:
-    return FinishedRuns(collect(spaces, rows_of(spaces, keep)), store)
 
 
 def rows_of(spaces: list[SearchSpace], keep: Any = lambda config: True) -> pd.DataFrame:
@@ -42,46 +35,36 @@ def paper() -> list[SearchSpace]:
 
 
 @pytest.fixture(scope="module")
-def of_paper(paper: list[SearchSpace], tmp_path_factory: pytest.TempPathFactory) -> FinishedRuns:
-    return finished(paper, RunStore(tmp_path_factory.mktemp("empty")))
+def of_paper(paper: list[SearchSpace], tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], ClaimRuns]:
+    """The runs of each claim on each data set, by the claim's key and the data set."""
+    runs = FinishedRuns(collect(paper, rows_of(paper)), RunStore(tmp_path_factory.mktemp("empty")))
+    return {(it.claim.key, data): it for data, found in runs.about(CLAIMS, of_paper=True).items() for it in found}
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.key)
-def test_the_paper_s_search_spaces_hold_the_runs_of_every_claim(claim: Claim, of_paper: FinishedRuns) -> None:
+def test_the_paper_s_search_spaces_hold_the_runs_of_every_claim(claim: Claim, of_paper: dict[Any, ClaimRuns]) -> None:
     dataset = {"class_il": "cardiology", "time_il": "chapman", "domain_il": "physionet2020"}[claim.scenario]
-    found = of_paper.of(claim, dataset)
-    by_difficulty = any(side is CURRICULUM for contrast in claim.contrasts for side in (contrast.ours, contrast.theirs))
-    if by_difficulty or claim.key == "penalty_keeps_beta":  # no run has decided the order; no experiment goes without
-        assert found.units == 0
-        assert "no finished run of" in found.contrasts[0].missing
+    found = of_paper[claim.key, dataset]
+    if claim.key == "penalty_keeps_beta":  # no experiment of the paper goes without the penalty
+        assert "no finished run of CLOPS with lambda = 0" in found.contrasts[0].missing
         return
-    assert (found.units, dict(found.departures)) == (5, {}), "five seeds, as the paper has them"
+    assert found.departures == {}
     for contrast in found.contrasts:
+        assert len(contrast.pairs) == 5, "five seeds, as the paper has them"
         assert {len(pairs) for pairs in contrast.pairs.values()} == {len(contrast.contrast.places)}
 
 
 def test_the_condition_selects_the_runs_of_a_claim_and_no_other(
-    paper: list[SearchSpace], of_paper: FinishedRuns
+    paper: list[SearchSpace], of_paper: dict[Any, ClaimRuns]
 ) -> None:
     configs = {request.config for space in paper for request in space.requests()}
-    for claim in CLAIMS[::4]:
-        for dataset in {config.dataset for config in configs if config.scenario == claim.scenario}:
-            found = of_paper.of(claim, dataset)
-            if found.units == 0:
-                continue
-            holds = Where(found.condition)
-            selected = {config.run_id("x") for config in configs if holds(config)}
-            ids = {run_id for run_id in found.run_ids if run_id is not None}
-            assert ids <= selected, claim.key
-            if len(claim.contrasts) == 1 and len(claim.contrasts[0].places) == 1:
-                assert ids == selected, claim.key
-
-
-# --- which runs -------------------------------------------------------------------------------------------------------
-
-
-def space(name: str, base: RunConfig, seeds: int = 3, **axes: Any) -> SearchSpace:
-    return SearchSpace(name, base, axes, range(seeds))
+    decided = [it for it in of_paper.values() if it.run_ids]
+    for found in decided[::4]:
+        holds = Where(found.condition)
+        selected = {config.run_id("x") for config in configs if holds(config)}
+        assert set(found.run_ids) <= selected, found.claim.key
+        if len(found.contrasts) == 1 and len(found.contrasts[0].contrast.places) == 1:
+            assert set(found.run_ids) == selected, found.claim.key
 
 
 # --- in the report ----------------------------------------------------------------------------------------------------
@@ -103,4 +86,4 @@ def test_the_report_ends_with_the_claims_that_have_runs(report: ReportPaths, sto
     assert csv.loc["storage_costs", "difference"] == pytest.approx(difference.mean())
     assert csv.loc["storage_costs", "n"] == 2
     assert csv.loc["storage_costs", "missing"] == "2 seeds where 3 are needed"
-    assert csv.loc["class_il_clops_above_mir", "missing"].tolist() == ["no finished run of MIR"] * 2
+    assert csv.loc["class_il_clops_above_mir", "missing"].tolist() == ["no finished run of CLOPS and MIR"] * 2

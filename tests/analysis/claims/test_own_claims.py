@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep import Claim, Contrast, RunConfig, SearchSpace, Side
-from clops_sweep.analysis.claims.own_claims import own_verdicts
+from clops_sweep.analysis.claims.verdicts import verdicts
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.statistics import interval
 from clops_sweep.store.run_store import RunStore
@@ -64,7 +64,7 @@ def test_pairs_agree_in_what_no_side_names(
     runs: pd.DataFrame, tmp_path: Path, ours: Side, theirs: Side, of_ours: str, of_theirs: str
 ) -> None:
     claim = Claim("it", "x", Contrast(ours, theirs))
-    (verdict,) = own_verdicts(collect([SPACE], runs), RunStore(tmp_path), [claim])
+    (verdict,) = verdicts(collect([SPACE], runs), RunStore(tmp_path), claims=[claim])
     units = _by_hand(runs, of_ours, of_theirs)
     low, high = interval(units, 10 / 50)
     found = verdict.evidence[0]
@@ -74,8 +74,8 @@ def test_pairs_agree_in_what_no_side_names(
 def test_runs_that_differ_in_more_are_not_compared(runs: pd.DataFrame, tmp_path: Path) -> None:
     claim = Claim("it", "x", Contrast(ER.but("a", learning_rate=0.001), FINETUNE.but("b", learning_rate=0.01)))
     other = Claim("other", "x", Contrast(ER.but("a", learning_rate=0.001), FINETUNE))
-    one, two = own_verdicts(collect([SPACE], runs), RunStore(tmp_path), [claim, other])
+    one, two = verdicts(collect([SPACE], runs), RunStore(tmp_path), claims=[claim, other])
     assert one.evidence[0].n == two.evidence[0].n == 4
     half = Claim("half", "x", Contrast(ER.but("a", memory_fraction=0.5), ER.but("b", learning_rate=0.01)))
-    (verdict,) = own_verdicts(collect([SPACE], runs), RunStore(tmp_path), [half])
+    (verdict,) = verdicts(collect([SPACE], runs), RunStore(tmp_path), claims=[half])
     assert verdict.evidence[0].n == 4  # the learning rate and the memory are both named: they may differ

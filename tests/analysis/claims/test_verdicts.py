@@ -157,7 +157,7 @@ def wrong(
 ) -> float:
     """How often any of five claims is found to be so, their true differences being the same; by hand from values."""
     it = claim(says)
-    runs = ClaimRuns(it, "mitbih", (ContrastRuns(it.contrasts[0], {}),), "", {})
+    runs = ClaimRuns(it, "mitbih", (ContrastRuns(it.contrasts[0], {}),))
     found = 0
     for _ in range(MANY):
         of_split = mean + rng.normal(0, spread, (CLAIMS, splits, 1))
