@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import pandas as pd
 
 from clops_sweep.errors import UsageError, one_line, reason
+from clops_sweep.execution.run_log import curves_in
 from clops_sweep.experiment.columns import config_columns
 from clops_sweep.experiment.provenance import plugin_files
 from clops_sweep.store.launches import UnderWay
@@ -22,14 +23,16 @@ from clops_sweep.store.reading import rerun_command
 from ..as_stored import stored_value
 from ..axis_names import axis_title
 from ..collect import label_text
+from ..drawing.pictures import Picture, sketch
 from ..failures import failures
+from ..figures.curves import draw_learning_curves, learning_curves
 from ..formats import DASH, duration, plural
 from ..metrics import metric_named
 from ..report.page import rendered
 from ..report.planned import PlannedSection
-from .drawings import Drawings
+from .drawings import Drawings, on_screen
 from .overview import counts, newest, progress, statuses
-from .run_log import run_log
+from .run_log import RunLog, run_log
 from .runs import RunsTable, run_names, runs_table
 from .snapshot import FollowedStore, Snapshot
 
@@ -154,6 +157,7 @@ class Dashboard:
         measured = section.experiment.measured if section is not None else ()
         values = {metric_named(it): row[it] for it in measured if it in row}
         results, error = self._followed.store.files.anywhere, row.get("error")
+        log = run_log(self._followed.store, run)
         return {
             "experiment": section.experiment.name if section is not None else "",
             "run": run,
@@ -163,10 +167,24 @@ class Dashboard:
             "settings": {it: label_text(value) for it, value in settings.items() if value is not None},
             "measured": {m.plain: m.text(float(it)) for m, it in values.items() if it is not None and it == it},
             "error": error if isinstance(error, str) else "",
-            "log": run_log(self._followed.store, run),
+            "curves": self._curves(section, run, row.get("status") == "finished", log),
+            "log": log,
             "logs": f"clops-sweep logs {run}",
             "rerun": rerun_command(run, results, plugins=plugin_files(row.get("plugins"))) if row else "",
         }
+
+    def _curves(self, section: PlannedSection | None, run: str, is_stored: bool, log: RunLog) -> Picture | None:
+        """Return the learning curves of a run: those in the store, or until then those in its log."""
+        if is_stored and section is not None:
+            rows, measure = self._followed.store.read("curves", [run]), section.experiment.measure
+        else:
+            measure, found = curves_in(log.lines)
+            rows = pd.DataFrame(found).assign(run_id=run)
+        if rows.empty:
+            return None
+        split = "test" if is_stored and section is not None and section.experiment.on_test else "validation"
+        record = [learning_curves(rows, "", measure, split)]
+        return on_screen(sketch(draw_learning_curves, record, "run-curves", "Learning curves", ""))
 
     def _report(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         section = _experiment(snapshot, given)

@@ -24,6 +24,16 @@ _MOST_KEPT = 8
 _COLUMNS = ("run_id", "status", "started_at")
 
 
+_ONE_DRAWS = threading.Lock()
+"""Matplotlib draws in one thread at a time."""
+
+
+def on_screen(item: Sketch) -> Picture:
+    """Draw a figure for a page, after one that another thread draws now."""
+    with _ONE_DRAWS:
+        return item.on_screen()
+
+
 class Stopped(Exception):
     """The server ends while a section is drawn."""
 
@@ -39,7 +49,7 @@ class ScreenFiles(SectionFiles):
         """Draw a figure for a page only."""
         if self.stop.is_set():
             raise Stopped
-        picture = item.on_screen()
+        picture = on_screen(item)
         self.drawn.append(part("figure", picture, None))
         gc.collect(1)
         return picture

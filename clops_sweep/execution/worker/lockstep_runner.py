@@ -35,7 +35,7 @@ from clops_sweep.execution.reports import (
     bounded,
     ends,
 )
-from clops_sweep.execution.run_log import print_for
+from clops_sweep.execution.run_log import epoch_line, print_for
 from clops_sweep.execution.worker.epoch_watch import epoch_limit
 from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.plugins.registry import headline
@@ -102,7 +102,8 @@ class LockstepRunner:
         print_for(job.run_ids)
         self._run: ContinualRun | None = None
         self._retries_left = self._workplace.max_retries
-        self._began_at = datetime.now(UTC)
+        self._began_at, self._started = datetime.now(UTC), time.monotonic()
+        self._print_at = self._started + 1.0
         self._checkpoint = CheckpointFile(self._store, job.run_ids)
 
     def step(self, is_due: Callable[[], bool]) -> Report:
@@ -206,6 +207,9 @@ class LockstepRunner:
                 progress = run.advance()
             if self._tell is not None:
                 self._tell(after_epoch(self._job.run_ids, run, progress))
+            if (now := time.monotonic()) >= self._print_at:
+                self._print_at = now + max(1.0, (now - self._started) / 100)
+                print(epoch_line(run, progress))  # 460 lines in an hour
             if not run.finished and (run.tasks_trained == until or self._is_checkpoint(run, progress)):
                 self._save()
             if not run.finished and run.tasks_trained != until and is_due():

@@ -133,6 +133,12 @@ def test_the_first_page_counts_and_says_why_runs_have_failed(dashboard: Dashboar
     assert here.text == "Overview"
 
 
+def test_a_finished_run_has_its_stored_curves(dashboard: Dashboard, store: RunStore) -> None:
+    run = store.read("curves")["run_id"].iloc[0]
+    (figure,) = read_page(dashboard, "run", {"id": run}).find("figure", id="run-curves")
+    assert figure.find("svg")
+
+
 def test_every_link_of_every_page_leads_to_a_page(dashboard: Dashboard) -> None:
     for name in PAGES:
         for link in read_page(dashboard, name, CLOPS).find("a")[:40]:
@@ -179,6 +185,12 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     (link, *_) = (it for it in page.find("a") if it.text == one[0])
     run = read_page(dashboard, *followed_link(link))
     assert "running, task 2 of 4, epoch 3 of 5, 60 min left" in words_of(run)
+    assert not run.find("figure")
+    (store.log_folder / "logs").mkdir(parents=True)
+    line = f"[run {ids[0][:12]}] task 1 of 4 (0-1, left (a)), epoch 1 of 5: auc 0.5000 (0-1, left (a))\n"
+    (store.log_folder / "logs" / "1.log").write_text(line)
+    (figure,) = read_page(dashboard, *followed_link(link)).find("figure", id="run-curves")
+    assert "validation AUC 0.500 in the end" in figure.text
     assert [cell for row in cells_of(read_page(dashboard, "runs"), "Runs") for cell in row].count("running") == 2
     file.write([])
     html = dashboard.page("", {}, "earlier")

@@ -17,6 +17,7 @@ from clops_sweep.execution.observers import thread
 from clops_sweep.execution.observers.events import after_epoch, after_run
 from clops_sweep.execution.observers.requested import check_observers, requested_observers
 from clops_sweep.execution.observers.thread import Observers
+from clops_sweep.execution.run_log import curves_in, epoch_line
 from clops_sweep.experiment.events import Event, Place
 from clops_sweep.experiment.plugins.decorators import observer
 from clops_sweep.experiment.plugins.registry import OBSERVERS
@@ -179,15 +180,22 @@ def test_what_is_told_is_what_is_stored() -> None:
     config, frames = tiny_config("class_il"), tiny_frames("class_il", tasks=3)
     run = ContinualRun(config, frames)
     told: list[Event] = []
+    lines = ["the network printed this"]
     while not run.finished:
-        told += after_epoch([RUN], run, run.advance())
+        progress = run.advance()
+        told += after_epoch([RUN], run, progress)
+        lines.append(epoch_line(run, progress))
     result = run.result()
     curves, r = result.curves, result.r_matrix
+    measure, logged = curves_in(lines)
+    assert measure == "auc"
     epochs = [event for event in told if isinstance(event, EpochEnd)]
     assert [event.place.step for event in epochs] == list(range(1, len(epochs) + 1))
     for event in epochs:
         rows = curves[curves["epoch"] == event.place.step][: event.place.task]
         assert event.metrics["auc"] == pytest.approx(rows["auc"].mean(), abs=1e-12)
+        shown = [it for it in logged if it["epoch"] == event.place.step]
+        assert shown == rows[list(shown[0])].round(4).to_dict("records")
         assert {name: event.metrics[f"loss/{name}"] for name in rows["task"]} == dict(
             zip(rows["task"], rows["loss"], strict=True)
         )
