@@ -295,8 +295,8 @@ def encode(
         UsageError: the config names no encoder, its data cannot be prepared or adapted, its weights are missing, do not
             match or would execute code, or the module is not a valid encoder.
     """
-    if config.encoder is None:
-        raise UsageError("encoder = None: expected the name of an encoder, or run:RUN_ID")
+    if not isinstance(config.encoder, str):
+        raise UsageError(f"encoder = {shown(config.encoder)}: expected the name of an encoder, or run:RUN_ID")
     data = _data(RunStore.named(str(results)), data_root, prepared_root)
     data.prepare([config.data_key])
     return data.frames(config.data_key)

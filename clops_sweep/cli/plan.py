@@ -111,14 +111,26 @@ def print_plan(asked: Request, resources: Resources, as_json: bool) -> None:
     facts = Facts.of(asked, plan, resources)
     check_fit(asked, plan, facts.searches)
     held = memories(asked)
+    before = _pretraining(asked, resources)
     if as_json:
-        held_by = [vars(it) for it in held]
-        print_json({"results": asked.store.files.shown, **plan_as_data(plan, facts), "memories": held_by})
+        extra = {"memories": [vars(it) for it in held], "pretraining": [plan_as_data(*it) for it in before]}
+        print_json({"results": asked.store.files.shown, **plan_as_data(plan, facts), **extra})
         return
+    for of_encoders, of in before:
+        cost = _in_words(of.cost, of.resources) if of.cost and not of.cost.unknown else "no estimate"
+        click.echo(f"pretraining of encoders, before the others: {counts(of_encoders)}; {cost}")
     say_plan(plan, facts)
     for of_runs in held:
         click.echo(of_runs.words)
     say_kinds(plan)
+
+
+def _pretraining(asked: Request, resources: Resources) -> list[tuple[Plan, Facts]]:
+    """Return plan and facts of the runs that become encoders, after those that become encoders of these."""
+    if not asked.selection.pretraining:
+        return []
+    first = asked.pretraining()
+    return [*_pretraining(first, resources), (plan := first.plan(), Facts.of(first, plan, resources))]
 
 
 def say_kinds(plan: Plan) -> None:
@@ -197,10 +209,10 @@ def changed_since(asked: Request, plan: Plan) -> list[str]:
 def _changed_encoders(asked: Request) -> list[str]:
     """Return a sentence for each requested encoder that changed since stored runs used it."""
     encoders = asked.data.encoders
-    names = {config.encoder for config in asked.selection.configs} - {None}
-    if encoders is None or not names:
+    names = {config.encoder for config in asked.selection.configs}
+    now = {name: encoders.identity(name) for name in names if isinstance(name, str)} if encoders is not None else {}
+    if not now:
         return []
-    now = {name: encoders.identity(name) for name in names if name is not None}
     return changed_encoders(asked.store.rows("runs", ["encoder", "encoder_hash"]), now)
 
 

@@ -32,6 +32,7 @@ class DataKey(NamedTuple):
     split: str | None = None
     validation: float | None = None
     encoder: str | None = None
+    """Its encoder; empty for a run that is not finished."""
     split_within: str = "people"
     is_adapted: bool = False
     """Whether the frames are signals adapted to the encoder, which runs train further, and not its features."""
@@ -46,7 +47,7 @@ class DataKey(NamedTuple):
     def words(self) -> str:
         """Name of the data set and the encoder, for messages."""
         done = "adapted to" if self.is_adapted else "encoded by"
-        return self.dataset if self.encoder is None else f"{self.dataset}, {done} {self.encoder},"
+        return self.dataset if self.encoder is None else f"{self.dataset}, {done} {self.encoder or 'a run to come'},"
 
     @property
     def signals(self) -> DataKey:

@@ -188,8 +188,9 @@ class RunConfig(BaseModel):
         ),
         description="whether an instance is one lead of a recording or all of them at once",
     )
-    encoder: str | None = Field(
-        None, description="frozen encoder, or run:RUN_ID; its features, computed once, replace the signals"
+    encoder: str | RunConfig | None = Field(
+        None,
+        description="frozen encoder, run:RUN_ID, or a RunConfig that is run first; its features replace the signals",
     )
     lora_rank: Rank = Field(
         0, description="rank of trainable adapters on the encoder, which then runs in every step; 0 for none"
@@ -306,10 +307,12 @@ class RunConfig(BaseModel):
     def _known_plugin(cls, value: str | None, info: ValidationInfo) -> str | None:
         return None if value is None else _registered(str(info.field_name), value)
 
-    @field_validator("encoder")
+    @field_validator("encoder", mode="plain")
     @classmethod
-    def _known_encoder(cls, value: str | None) -> str | None:
-        return value if value is None or is_stored_run(value) else _registered("encoder", value)
+    def _known_encoder(cls, value: Any) -> str | RunConfig | None:
+        if not isinstance(value, str | RunConfig | None):
+            raise ValueError("expected the name of an encoder, run:RUN_ID or a RunConfig")
+        return _registered("encoder", value) if isinstance(value, str) and not is_stored_run(value) else value
 
     @field_validator("task_order", mode="before")
     @classmethod
@@ -497,7 +500,8 @@ class RunConfig(BaseModel):
         view = (self.split_seed, self.normalize, self.leads, self.split, self.validation)
         by_time = "split_within" in SCENARIOS.declaration(self.scenario).fields and self.split_within == "time"
         within = "time" if by_time else "people"
-        return DataKey(self.dataset, *view, self.encoder, within, is_adapted=self.lora_rank > 0)
+        encoder = "" if isinstance(self.encoder, RunConfig) else self.encoder
+        return DataKey(self.dataset, *view, encoder, within, is_adapted=self.lora_rank > 0)
 
     @property
     def tasks_key(self) -> tuple[Any, ...]:
@@ -537,7 +541,8 @@ class RunConfig(BaseModel):
             return self.of({name: value for name, value in self.explicit.items() if name not in idle}).identity
         if instead := in_effect(self.__dict__, self.options):
             return self.replace(**instead).identity
-        fields = self.model_dump(mode="json", exclude=set(self.options))
+        text = {"encoder": self.encoder.identity} if isinstance(self.encoder, RunConfig) else {}
+        fields = self.model_dump(mode="json", exclude={*self.options, *text}) | text
         return identity_of(fields, self.options)
 
     def with_seed(self, seed: int, identity: str | None = None) -> Self:

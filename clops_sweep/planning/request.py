@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
 from clops_sweep.experiment.spaces.search_space import SearchSpace
@@ -48,6 +48,31 @@ class Request:
             raise UsageError(
                 f"--shard {self.shard}: {name!r} is an Optuna search, whose trials depend on each other; expected grids"
             )
+
+    def pretraining(self, *configs: RunConfig) -> Request:
+        """Return the request of some configs, by default all that are encoders of these, which keeps their models."""
+        spaces = [
+            SearchSpace(f"pretraining_{n}", it, seeds=[it.seed])
+            for n, it in enumerate(configs or self.selection.pretraining, 1)
+        ]
+        store = RunStore(self.store.files.uri, keep={*self.store.keep, "models"})
+        return Request(Selection(tuple(spaces)), self.data, store).with_pretrained()
+
+    def with_pretrained(self) -> Request:
+        """Return the request with `run:RUN_ID` in place of each encoder that is a finished run.
+
+        Raises:
+            UsageError: a config is an encoder elsewhere than in base or axes.
+        """
+        runs = {it: self.pretraining(it).plan().asked[0] for it in self.selection.pretraining}
+        stored = {it: f"run:{run.run_id}" for it, run in runs.items() if run.state == "finished"}
+        if not stored:
+            return self
+        given = tuple(space.with_encoders(stored) for space in self.selection.given)
+        found = replace(self, selection=replace(self.selection, given=given, reported=()))
+        if left := stored.keys() & set(found.selection.pretraining):
+            raise UsageError(f"encoder = {shown(next(iter(left)))}: expected it in base or axes of the search space")
+        return found
 
     def data_hash(self, config: RunConfig) -> str | None:
         """Return the content hash of a config's data; None if they are not prepared."""

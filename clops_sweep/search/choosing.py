@@ -72,7 +72,8 @@ def tuned(asked: Request, there: Sequence[Standing] | None = None) -> list[Tuned
 
 
 def with_reported(asked: Request) -> Request:
-    """Return the request with the spaces of all configurations that are chosen by now."""
+    """Return the request with the encoders that are trained, and the configurations that are chosen, by now."""
+    asked = asked.with_pretrained()
     if not asked.selection.tuned:
         return asked
     reported = tuple(it.reported for it in tuned(asked) if it.reported is not None)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import UsageError, prefixed, several
+import numpy as np
+
+from clops_sweep.data.frames import VALIDATION, Encoded, FrameSet
+from clops_sweep.data.scenarios.leaks import Seen, check_leaks
+from clops_sweep.errors import UsageError, prefixed, several, shown
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.network_input import is_tried
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
+from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.planning.plan import Plan
 from clops_sweep.planning.request import Request
 from clops_sweep.search.choosing import configs_of, in_order, tasks_of
@@ -16,7 +23,6 @@ from clops_sweep.search.standing import Standing
 
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
-    from clops_sweep.data.frames import FrameSet
     from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 
@@ -29,6 +35,7 @@ def check_fit(asked: Request, plan: Plan, there: Iterable[Standing]) -> Mapping[
     """
     for space in asked.selection.tuned:
         _check_tuning(asked, space)
+    _check_pretraining(asked)
     left = [run.config for run in plan.of("pending", "waiting", "failed")]
     left += [config for space in asked.selection.tuned for config in space.reported_at_bounds]
     searches = [standing.space for standing in there if not standing.complete]
@@ -47,10 +54,26 @@ def check_fit(asked: Request, plan: Plan, there: Iterable[Standing]) -> Mapping[
     return frames
 
 
+def _check_pretraining(asked: Request) -> None:
+    """Check that no run is evaluated on what its encoder, a run to come, will have seen.
+
+    Raises:
+        UsageError: a person is evaluated and in the pretraining (see `check_leaks`).
+    """
+    pairs = {(it.data_key.signals, it.task_order, it.tasks_key, it.encoder): it for it in asked.selection.configs}
+    for config in pairs.values():
+        first, key = config.encoder, config.data_key.signals
+        if not isinstance(first, RunConfig) or None in map(asked.data.data_hash, (first.data_key.signals, key)):
+            continue
+        before, frames = asked.data.frames(first.data_key.signals), asked.data.frames(key)
+        seen = Seen.of(scenario_of(in_order(first), before), before, ("train", "validation"))
+        known = seen.recognised(frames, np.arange(len(frames)))
+        channels = np.zeros(0, np.uint64), frames.channels, frames.samples, frames.unit
+        scenario_of(in_order(config), replace(frames, encoded=Encoded(shown(first), "", "", known, *channels)))
+
+
 def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) -> None:
     """Check that a search has a validation set to select on."""
-    from clops_sweep.data.frames import VALIDATION
-
     if not any(name in METRICS for name in space.objectives):
         return
     for key in {config.data_key for config in configs_of(space)} & frames.keys():
@@ -67,8 +90,6 @@ def _check_tuning(asked: Request, space: SearchSpace) -> None:
     Raises:
         UsageError: it is tuned on all tasks, or on people or signals that are reported (see `check_leaks`).
     """
-    from clops_sweep.data.scenarios.leaks import check_leaks
-
     tune_on = space.search.tune_on if space.search is not None else "same"
     if isinstance(tune_on, str):
         return

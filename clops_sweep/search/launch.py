@@ -168,6 +168,14 @@ def _launch(
 ) -> Outcome:
     """Compute the unfinished runs of a request, and then those that its searches have chosen."""
     asked = with_reported(asked)
+    if asked.selection.pretraining:
+        configs = *asked.selection.configs, *asked.selection.pretraining
+        asked.data.prepare(config.data_key.signals for config in configs)
+        check_fit(asked, asked.plan(), ())
+        outcome = _launch(asked.pretraining(), resources, make_display, retry_failed, starting, warn)
+        if not outcome.complete:
+            return outcome
+        asked = with_reported(asked)
     there = _check(asked, resources)
     plan = _plan_without_damage(asked, warn)
     pending = _to_do(plan, retry_failed)

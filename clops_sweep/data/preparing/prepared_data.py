@@ -166,13 +166,13 @@ class PreparedData:
         return [frames for key in dict.fromkeys(keys) if (frames := self.signals(key)) is not None]
 
     def _features(self, key: DataKey) -> CachedFeatures | None:
-        """Return the features of a key with an encoder; None without encoders or if the data set is not prepared."""
+        """Return the features of a key with an encoder; None without it, or if the data set is not prepared."""
         from clops_sweep.data.prepared.prepared_folder import prepared_set
         from clops_sweep.data.preparing.features import CachedFeatures
 
         if key not in self._found:
             prepared = prepared_set(key.dataset, self.root, self.source)
-            if prepared is None or self.encoders is None:
+            if prepared is None or self.encoders is None or not key.encoder:
                 return None
             self._found[key] = CachedFeatures(prepared, key, self.encoders, self.data_hash(key.signals))
         return self._found[key]

@@ -469,6 +469,20 @@ class SearchSpace:
         self.__dict__.pop("_validated", None)  # frees memory
         return replace(self, base=base)
 
+    def with_encoders(self, stored: Mapping[RunConfig, str]) -> SearchSpace:
+        """Return the space with stored runs in place of the configs that are encoders."""
+
+        def settled(settings: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: stored.get(it, it) if isinstance(it, RunConfig) else it for name, it in settings.items()}
+
+        axes: dict[str, Axis] = {
+            axis: {label: settled(of) for label, of in values.items()}
+            if isinstance(values, Mapping)
+            else [stored.get(it, it) if isinstance(it, RunConfig) else it for it in values]
+            for axis, values in self.axes.items()
+        }
+        return replace(self, base=self.base.replace(**settled(self.base.explicit)), axes=axes)
+
     def with_seeds(self, count: int) -> SearchSpace:
         """Return the space with seeds 0 .. count - 1."""
         return replace(self, seeds=range(count))

@@ -173,6 +173,12 @@ class Selection:
         ]
 
     @cached_property
+    def pretraining(self) -> list[RunConfig]:
+        """The configs that are encoders of requested ones, each once: they run first, and keep their models."""
+        configs = self.configs if self.given else []
+        return list(dict.fromkeys(it.encoder for it in configs if isinstance(it.encoder, RunConfig)))
+
+    @cached_property
     def configs(self) -> list[RunConfig]:
         """The requested configs; for a search, and for what tuning may choose, those at its bounds."""
         searched = [config for space in self.searches for config in configs_at_bounds(space)]

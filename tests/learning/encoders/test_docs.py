@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from clops_sweep import RunConfig
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.learning.encoders.encoders import Encoders
 from clops_sweep.testing import tiny_frames
 from tests.learning.encoders.conftest import forgotten
 
 PAGE = (Path(__file__).parents[3] / "docs" / "encoders.md").read_text("utf-8")
-DECLARED, STORED = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+DECLARED, ANOTHER = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def test_the_example_encodes_frames(tmp_path: Path) -> None:
@@ -34,8 +35,8 @@ def test_the_example_encodes_frames(tmp_path: Path) -> None:
         forgotten()
 
 
-def test_the_network_of_a_stored_run_is_named_by_its_id(tmp_path: Path) -> None:
-    (tmp_path / "continued.py").write_text(STORED)
+def test_a_config_is_an_encoder(tmp_path: Path) -> None:
+    (tmp_path / "continued.py").write_text(ANOTHER)
     requests = all_requests(load_spaces(tmp_path / "continued.py"))
-    assert {request.config.encoder for request in requests} == {"run:0123456789abcdef01234567"}
+    assert {request.config.encoder for request in requests} == {RunConfig(dataset="mitbih", strategy="multitask")}
     assert len(requests) == 9

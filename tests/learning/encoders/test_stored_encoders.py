@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import numpy as np
@@ -74,13 +76,43 @@ def test_a_loaded_model_predicts_from_signals_what_its_run_predicted(place: Plac
     assert run_id == facts.run_id
 
 
+FIRST = "RunConfig(dataset='small', leads='all', network='mlp', mlp_width=5, strategy='finetune', epochs_per_task=1)"
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace
-BASE = RunConfig(dataset="{dataset}", network="linear", epochs_per_task=1, leads="all")
-SPACE = SearchSpace("heads", BASE, {{"encoder": ["plain", "run:{run_id}"]}}, seeds=[0])
+BASE = RunConfig(dataset="{dataset}", network="linear", epochs_per_task=1, leads="all", encoder={first})
+SPACE = SearchSpace("heads", BASE, {{"strategy": ["finetune", "er"]}}, seeds=[0])
 """
 
 
-def said(place: Place, *arguments: str) -> Result:
+def said(place: Place, dataset: str, *arguments: str) -> Result:
+    file = place.folder / "heads.py"
+    file.write_text(SPACE.format(dataset=dataset, first=FIRST))
     roots = ["--prepared-root", str(place.prepared), "--results", str(place.store.files.root)]
-    return CliRunner().invoke(command, [*arguments, *roots], standalone_mode=False)
+    return CliRunner().invoke(command, [*arguments, str(file), *roots])
+
+
+def test_a_config_as_encoder_is_run_once_before_the_others(place: Place) -> None:
+    launch = ("launch", "--no-ray", "--no-report")
+    before = said(place, "other", "plan")
+    assert "pretraining of encoders, before the others: 1 run asked for, 0 finished, 1 pending, 0 failed; " in (
+        before.output
+    )
+    assert said(place, "other", *launch).exit_code == 0, before.output
+    rows = place.store.read("runs").set_index("dataset")
+    first = rows.loc["small", "run_id"]
+    assert rows.loc["other", "encoder"].tolist() == [f"run:{first}"] * 2
+    assert list(place.store.models.runs("last")) == [first]
+    again = said(place, "other", *launch)
+    assert "nothing is pending: 2 runs asked for, 2 finished" in again.output
+    written = said(place, "other", "plan", "--json")
+    assert json.loads(written.output)["finished"] == 2
+    place.store.models.delete([first])
+    assert json.loads(said(place, "other", "plan", "--json").output)["pretraining"][0]["without_kept"] == 1
+
+
+def test_people_of_a_run_to_come_are_not_evaluated(place: Place) -> None:
+    for what in ("launch", "plan"):  # which knows them once the data are prepared
+        refused = said(place, "small", what)
+        assert isinstance(refused.exception, UsageError)
+        assert re.search(r"patient .* is evaluated, and was seen by encoder .RunConfig\(", str(refused.exception))
+    assert not len(place.store.read("runs"))
