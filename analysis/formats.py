@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
+import pandas as pd
 
 from clops_sweep.errors import one_line
 from clops_sweep.store.rows import printable
@@ -118,31 +116,26 @@ def results_csv(table: ResultTable) -> str:
     `departures` lists the settings in which a configuration differs from the published one, with their values here.
     """
     parts = ("mean", "sd", "n", "published_mean", "published_sd", "difference", "clearly_best")
-    lines: list[Sequence[object]] = [
-        [*table.label_names, "asked", "finished", "failed"]
-        + [f"{metric}_{part}" for metric in table.metrics for part in parts]
-        + ["departures", "run_ids"]
-    ]
+    rows = []
     for row in table.rows:
-        values: list[object] = [*row.labels, row.asked, row.finished, row.failed]
+        values = {**dict(zip(table.label_names, row.labels, strict=True))}
+        values |= {name: getattr(row, name) for name in ("asked", "finished", "failed")}
         for metric in table.metrics:
             ours, theirs = row.estimates[metric], row.published.get(metric)
-            values += [_exact(ours.mean), _exact(ours.sd), ours.n]
-            values += [_exact(theirs.mean), _exact(theirs.sd)] if theirs else ["", ""]
-            values += [_exact(row.difference(metric)), metric in row.best_in]
+            published = (theirs.mean, theirs.sd) if theirs else (None, None)
+            found = (ours.mean, ours.sd, ours.n, *published, row.difference(metric), metric in row.best_in)
+            values |= {f"{metric}_{part}": value for part, value in zip(parts, found, strict=True)}
         unlike = "; ".join(f"{departure.field}={departure.ours}" for departure in row.departures)
-        lines.append([*values, unlike, " ".join(row.run_ids)])
-    return as_csv(lines)
+        rows.append(values | {"departures": unlike, "run_ids": " ".join(row.run_ids)})
+    return as_csv(pd.DataFrame(rows, dtype=object))
 
 
-def as_csv(lines: Iterable[Sequence[object]]) -> str:
-    """Return rows as CSV that is safe to open in a spreadsheet.
+def as_csv(rows: pd.DataFrame) -> str:
+    """Return rows as CSV in full precision that is safe to open in a spreadsheet; missing numbers are empty.
 
     Text that looks like a formula gets an apostrophe in front, as OWASP advises ("CSV Injection").
     """
-    stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows([_no_formula(cell) for cell in line] for line in lines)
-    return stream.getvalue()
+    return rows.rename(columns=_csv_cell).map(_csv_cell).to_csv(index=False, lineterminator="\n")
 
 
 def to_markdown(table: TextTable) -> str:
@@ -160,8 +153,8 @@ def to_markdown(table: TextTable) -> str:
 
 def to_csv(table: TextTable) -> str:
     """Return a table as CSV, with numeric cells in full precision."""
-    cells = ([_exact(cell.value) if _is_number(cell) else cell.text for cell in row] for row in table.rows)
-    return as_csv([table.header, *cells])
+    cells = [[cell.value if _is_number(cell) else cell.text for cell in row] for row in table.rows]
+    return as_csv(pd.DataFrame(cells, columns=list(table.header), dtype=object))
 
 
 def runs_text(row: Row) -> str:
@@ -209,19 +202,17 @@ def _is_number(cell: TextCell) -> bool:
     return isinstance(cell.value, float) and math.isfinite(cell.value)
 
 
-def _exact(value: float | str | None) -> str:
-    return "" if value is None or not np.isfinite(float(value)) else repr(float(value))
-
-
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf|nan", re.IGNORECASE)
 
 
-def _no_formula(cell: object) -> object:
-    if not isinstance(cell, str):
-        return cell
-    text = cell if cell.isprintable() else printable(cell)
-    formula = cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}"))
-    return f"'{text}" if formula and not _NUMBER.fullmatch(cell) else text
+def _csv_cell(value: object) -> object:
+    if value is None or value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    if not isinstance(value, str):
+        return repr(float(value)) if isinstance(value, float) else value
+    text = value if value.isprintable() else printable(value)
+    formula = value.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}"))
+    return f"'{text}" if formula and not _NUMBER.fullmatch(value) else text
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -128,20 +128,15 @@ def best_trials_text(table: BestTrials, name: str, title: str, notes: Sequence[s
 def trials_csv(record: StudyRecord, parameters: Sequence[str]) -> str:
     """Return all trials as CSV, in full precision; missing numbers are empty."""
     tasks = sorted({task for trial in record.trials for task in trial.intermediate})
-    lines: list[Sequence[object]] = [
-        ["trial", "state", *parameters, *(f"mean_{name}" for name in record.objectives)]
-        + [f"auc_after_{task}_tasks" for task in tasks]
-        + ["run_ids", "error"]
-    ]
+    names = [*(f"mean_{name}" for name in record.objectives), *(f"auc_after_{task}_tasks" for task in tasks)]
+    rows: list[tuple[object, ...]] = []
     for trial in record.trials:
-        lines.append(
-            [trial.number, trial.state]
-            + [_exact(trial.labels.get(parameter, "")) for parameter in parameters]
-            + [_exact(value) for value in trial.values or ("",) * len(record.objectives)]
-            + [_exact(trial.intermediate.get(task, "")) for task in tasks]
-            + [" ".join(trial.run_ids), trial.error or ""]
-        )
-    return as_csv(lines)
+        labels = (trial.labels.get(name, "") for name in parameters)
+        exact = (it if isinstance(it, int | float | str) else label_text(it) for it in labels)
+        numbers = (*(trial.values or [None] * len(record.objectives)), *map(trial.intermediate.get, tasks))
+        rows.append((trial.number, trial.state, *exact, *numbers, " ".join(trial.run_ids), trial.error or ""))
+    columns = ["trial", "state", *parameters, *names, "run_ids", "error"]
+    return as_csv(pd.DataFrame(rows, columns=columns, dtype=object))
 
 
 def _editions(frame: pd.DataFrame) -> tuple[Edition, ...]:
@@ -162,7 +157,3 @@ def _label_cell(label: Any) -> TextCell:
     is_number = isinstance(label, int | float) and not isinstance(label, bool)
     text = f"{label:.3g}" if isinstance(label, float) else label_text(label)
     return TextCell(text, float(label) if is_number else text)
-
-
-def _exact(value: Any) -> str:
-    return repr(value) if isinstance(value, float) else value if isinstance(value, str) else label_text(value)

@@ -37,9 +37,7 @@ class RunsTable:
 
     def csv(self) -> str:
         """Return all rows as CSV, in full precision; missing values are empty."""
-        rows = self.frame.astype(object).where(self.frame.notna(), "")
-        ended = [it.isoformat() if it else "" for it in rows["ended"]]
-        return as_csv([list(rows), *rows.assign(ended=ended).itertuples(index=False, name=None)])
+        return as_csv(self.frame.assign(ended=[it.isoformat() if it else "" for it in self.frame["ended"]]))
 
     def page(self, at: int) -> tuple[pd.DataFrame, int, int]:
         """Return a page of rows, its number from 1, and the number of pages; the last page if `at` is too high."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
+import pandas as pd
 
 from .. import statistics
 from ..axis_names import axis_symbol
@@ -130,19 +130,6 @@ def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
     ]
 
 
-def claims_csv(verdicts: Sequence[Verdict]) -> str:
-    """Return `claims_as_data` as CSV; values that are not finite are empty."""
-    found = claims_as_data(verdicts)
-    lines: list[Sequence[object]] = [list(found[0])] if found else []
-    for row in found:
-        lines.append([_full(value) if isinstance(value, float) else value for value in row.values()])
-    return as_csv(lines)
-
-
-def _full(value: float) -> str:
-    return repr(float(value)) if np.isfinite(value) else ""
-
-
 def claims_section(
     verdicts: Sequence[Verdict], sections: Sequence[Section], files: SectionFiles, seal: str = ""
 ) -> Section | None:
@@ -162,7 +149,7 @@ def claims_section(
         anchor += "-of-the-paper"
     text = claims_text(shown, len(verdicts) - len(shown), seal)
     runs = tuple(_run_lists(shown, sections, anchor))
-    written = files.add_table(text, claims_csv(verdicts))
+    written = files.add_table(text, as_csv(pd.DataFrame(claims_as_data(verdicts), dtype=object)))
     decided = [place for place, it in enumerate(shown) if it.outcome != "undecided"]
     undecided = [place for place, it in enumerate(shown) if it.outcome == "undecided"]
 

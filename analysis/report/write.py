@@ -23,11 +23,11 @@ from ..claims.verdicts import verdicts
 from ..collect import Experiment, headline_of
 from ..drawing.style import write_whole
 from ..figures.tracings import Frames
-from ..formats import plural
+from ..formats import as_csv, plural
 from ..metrics import metric_named
 from ..search_trials import collect_with_searches
 from ..tables.best import best_configurations, best_csv, best_sentence, best_text
-from ..tables.tuning import TunedMethod, tuning_csv, tuning_text
+from ..tables.tuning import TunedMethod, tuning_as_data, tuning_text
 from .claims_section import claims_section
 from .page import MOST_OPEN, LinkedTable, Section, no_links, render_page
 from .planned import Found, PlannedSection, planned_sections
@@ -151,7 +151,8 @@ def _tuning_section(rows: Sequence[TunedMethod], taken: Sequence[str], files: Se
     for space in dict.fromkeys(row.space for row in rows):
         of_space = [row for row in rows if row.space == space]
         text = tuning_text(of_space, f"{anchor}-{file_name(space)}")
-        tables.append(no_links(text, files.add_table(text, tuning_csv(of_space))))
+        exact = as_csv(pd.DataFrame(map(tuning_as_data, of_space), dtype=object))
+        tables.append(no_links(text, files.add_table(text, exact)))
     chosen = sum(row.chosen is not None for row in rows)
     return Section(anchor, "Tuning", f"{chosen} of {plural(len(rows), 'choice')} made.", (), (), tuple(tables), (), ())
 

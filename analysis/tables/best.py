@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 
 from ..collect import Experiment
 from ..formats import DASH, TextCell, TextTable, as_csv, number, p_text, plural, with_interval
@@ -196,13 +197,12 @@ def best_csv(found: Sequence[Best]) -> str:
     """Return the best configurations as CSV: one line per configuration and metric, in full precision."""
     names = ("search_space", "configuration", "metric", "mean", "low", "high", "n")
     of_differences = ("minus_fine_tuning", "difference_low", "difference_high", "pairs", "p_holm")
-    lines: list[Sequence[object]] = [[*names, *of_differences]]
+    rows: list[tuple[object, ...]] = []
     for it in found:
         for metric, mean in it.means.items():
-            values: list[float] = [mean.mean, mean.low, mean.high, mean.n]
+            above: tuple[object, ...] = (None,) * 5
             if it.above is not None:
-                above = it.above.differences[metric]
-                values += [above.mean, above.low, above.high, above.n, it.above.corrected[metric]]
-            cells = ["" if not np.isfinite(value) else repr(value) for value in values]
-            lines.append([it.experiment.name, it.name, metric, *cells, *[""] * (9 - len(cells))])
-    return as_csv(lines)
+                of_metric = it.above.differences[metric]
+                above = of_metric.mean, of_metric.low, of_metric.high, of_metric.n, it.above.corrected[metric]
+            rows.append((it.experiment.name, it.name, metric, mean.mean, mean.low, mean.high, mean.n, *above))
+    return as_csv(pd.DataFrame(rows, columns=[*names, *of_differences], dtype=object))

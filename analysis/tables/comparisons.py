@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
+import pandas as pd
 
 from ..collect import Experiment, headline_of
 from ..formats import DASH, TextCell, TextTable, as_csv, p_text, with_interval
@@ -144,17 +144,13 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
 def comparisons_csv(record: Comparisons) -> str:
     """Return all comparisons as CSV, in full precision."""
     parts = ("difference", "low", "high", "pairs", "p", "p_holm")
-    lines: list[Sequence[object]] = [
-        ["configuration", "baseline", *(f"{metric}_{part}" for metric in record.metrics for part in parts)]
-    ]
+    names = [f"{metric}_{part}" for metric in record.metrics for part in parts]
+    rows: list[tuple[object, ...]] = []
     for row in record.rows:
-        values: list[object] = [row.name, row.baseline]
-        for metric in record.metrics:
-            d = row.differences[metric]
-            numbers = (d.mean, d.low, d.high, float(d.n), d.p, row.corrected[metric])
-            values += ["" if not np.isfinite(x) else (int(x) if i == 3 else repr(x)) for i, x in enumerate(numbers)]
-        lines.append(values)
-    return as_csv(lines)
+        found = [(row.differences[metric], row.corrected[metric]) for metric in record.metrics]
+        numbers = (value for d, holm in found for value in (d.mean, d.low, d.high, d.n, d.p, holm))
+        rows.append((row.name, row.baseline, *numbers))
+    return as_csv(pd.DataFrame(rows, columns=["configuration", "baseline", *names], dtype=object))
 
 
 def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, int, Kind]]:

@@ -18,7 +18,7 @@ from clops_sweep.planning.request import Request
 from clops_sweep.search.choosing import Tuned, configs_of, tasks_of
 
 from ..collect import Experiment
-from ..formats import DASH, TextCell, TextTable, as_csv, duration, number, plural, plus_minus, with_interval
+from ..formats import DASH, TextCell, TextTable, duration, number, plural, plus_minus, with_interval
 from ..metrics import metric_named
 from ..statistics import (
     Estimate,
@@ -229,12 +229,6 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
         *units_in_words([row.optimism.units for row in rows]),
     )
     return TextTable(name, f"Tuning of {rows[0].space}", header, cells, 2, (), notes)
-
-
-def tuning_csv(rows: Sequence[TunedMethod]) -> str:
-    """Return the methods of one tuned space as CSV, in full precision; missing numbers are empty."""
-    found = [tuning_as_data(row) for row in rows]
-    return as_csv([list(found[0]), *(["" if it is None else it for it in row.values()] for row in found)])
 
 
 def tuning_as_data(row: TunedMethod) -> dict[str, object]:
