@@ -126,7 +126,7 @@ SPACE = [
                 "acquisition": ["bald_mcd", "entropy", "snap_unsure"],
                 "storage": {"by beta": {}, "random": {"storage_order": "random"}},
             },
-            n_trials=12,
+            n_trials=10,
             max_concurrent=1,
             pruning=True,
         ),
