@@ -31,7 +31,7 @@ _ONE_DRAWS = threading.Lock()
 def on_screen(item: Sketch) -> Picture:
     """Draw a figure for a page, after one that another thread draws now."""
     with _ONE_DRAWS:
-        return item.on_screen()
+        return item.drawn(files=False)
 
 
 class Stopped(Exception):

@@ -75,23 +75,18 @@ class Sketch:
             parts.append("; ".join(" ".join(it.split()) for it in names if it) + ".")
         return " ".join(dict.fromkeys(it for it in parts if it != "."))
 
-    def drawn(self) -> Picture:
-        """Draw the figure as PNG, PDF and SVG."""
+    def drawn(self, *, files: bool = True) -> Picture:
+        """Draw the figure as PNG, PDF and SVG; without `files` as SVG, and PNG only if it is too large for a page."""
         figure = self.draw(self.record)
         width, height = figure.get_size_inches() * _PIXELS_PER_INCH
-        png, pdf, alt = as_png(figure, PRINT), as_pdf(figure), self.alt(figure)
-        svg = as_svg(figure, self.name, alt)
-        return Picture(self.name, self.title, self.caption, alt, png, pdf, svg, round(width), round(height))
-
-    def on_screen(self) -> Picture:
-        """Draw the figure for a page only: as SVG, and as PNG if the SVG is too large for the page."""
-        figure = self.draw(self.record)
-        width, height = figure.get_size_inches() * _PIXELS_PER_INCH
-        lay_out(figure)
+        png, pdf = (as_png(figure, PRINT), as_pdf(figure)) if files else (b"", b"")
+        if not files:
+            lay_out(figure)
         alt = self.alt(figure)
         svg = as_svg(figure, self.name, alt)
-        png = as_png(figure) if len(svg) > INLINE_SVG_LIMIT else b""
-        return Picture(self.name, self.title, self.caption, alt, png, b"", svg, round(width), round(height))
+        if not files and len(svg) > INLINE_SVG_LIMIT:
+            png = as_png(figure)
+        return Picture(self.name, self.title, self.caption, alt, png, pdf, svg, round(width), round(height))
 
 
 def sketch(draw: Callable[[Record], Figure], record: Record, name: str, title: str, caption: str) -> Sketch:

@@ -103,6 +103,14 @@ def new_figure(width: float, height: float, layout: Literal["constrained"] | Non
     return ReportFigure(figsize=(width, height), layout=layout)
 
 
+def panels(figure: Figure, lines: int, columns: int, count: int, **shared: Any) -> Any:
+    """Return axes [lines, columns], the first `count` of them to draw in; the others are empty."""
+    grid = figure.subplots(lines, columns, squeeze=False, **shared)
+    for axes in grid.flat[count:]:
+        axes.set_axis_off()
+    return grid
+
+
 def colour(position: int) -> str:
     """Return the colour of line number `position`; from the ninth on, colours repeat, darker."""
     cycle = position // len(_PALETTE) % len(_DASHES)

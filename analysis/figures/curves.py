@@ -21,7 +21,7 @@ from clops_sweep.experiment.metrics import MEASURES, words
 
 from ..drawing.labels import in_lines, in_one_size
 from ..drawing.line_labels import BESIDE, LINE_HEIGHT, name_lines, name_width
-from ..drawing.style import GRID, new_figure, styled
+from ..drawing.style import GRID, new_figure, panels, styled
 from ..drawing.task_styles import TaskStyle, short_names, task_styles
 from ..statistics import MIN_UNITS
 
@@ -135,12 +135,9 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
     titles = [in_lines(_title(record), width - 0.8, 9.5, bold=True) for record in records]
     above = 0.85 + 0.17 * max(title.count("\n") for title in titles)
     figure = new_figure(width * columns + 0.3, (height + above) * rows + 0.35)
-    grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
+    grid = panels(figure, rows, columns, len(records), sharey=True)
     low, high = _common_range(records)
-    for index, axes in enumerate(grid.flat):
-        if index >= len(records):
-            axes.set_axis_off()
-            continue
+    for index, axes in enumerate(grid.flat[: len(records)]):
         axes.set_ylim(low, high)
         _draw(axes, records[index], titles[index], styles, height)
         axes.tick_params(labelleft=True)

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from clops_sweep.errors import UsageError
 
 from ..drawing.labels import TO_THE_LEFT, in_lines, inches, name_rows
-from ..drawing.style import GRID, MUTED, colour, new_figure, styled
+from ..drawing.style import GRID, MUTED, colour, new_figure, panels, styled
 from ..metrics import metric_named
 from ..statistics import Estimate, estimate
 from .r_matrices import of_units, split_shown, tasks_in_order
@@ -95,11 +95,8 @@ def draw_forgetting(records: Sequence[Forgetting]) -> Figure:
     titles = [in_lines(f"{r.title} (n = {r.n})" if r.title else f"n = {r.n}", _PANEL - 0.3, 9) for r in records]
     room = 0.17 * max(title.count("\n") + 1 for title in titles) + 0.3
     figure = new_figure(_PANEL * columns + 2.2, lines * (max(row * len(tasks), 0.5) + room) + 0.75)
-    grid = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
-    for index, axes in enumerate(grid.flat):
-        if index >= len(records):
-            axes.set_axis_off()
-            continue
+    grid = panels(figure, lines, columns, len(records), sharex=True, sharey=True)
+    for index, axes in enumerate(grid.flat[: len(records)]):
         _draw(axes, records[index], tasks)
         axes.set_title(titles[index], fontsize=9, fontweight="normal", loc="left")
         axes.tick_params(labelbottom=index + columns >= len(records))

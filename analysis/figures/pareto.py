@@ -15,7 +15,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.search.records import StudyRecord
 
-from ..drawing.style import GRID, colour, new_figure, styled
+from ..drawing.style import GRID, colour, new_figure, panels, styled
 from ..metrics import metric_named
 
 Floats = npt.NDArray[np.float64]
@@ -60,12 +60,9 @@ def draw_pareto_front(record: ParetoFront) -> Figure:
     columns = min(len(pairs), 2)
     rows = -(-len(pairs) // columns)
     figure = new_figure(4.6 * columns + (1.2 if columns == 1 else 0), 3.4 * rows + 0.4)
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for index, axes in enumerate(grid.flat):
-        if index < len(pairs):
-            _draw(axes, record, *pairs[index])
-        else:
-            axes.set_axis_off()
+    grid = panels(figure, rows, columns, len(pairs))
+    for axes, pair in zip(grid.flat, pairs, strict=False):
+        _draw(axes, record, *pair)
     handles, names = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper left", ncols=len(names))
     return figure

@@ -17,7 +17,7 @@ from clops_sweep.errors import UsageError
 
 from ..drawing.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
 from ..drawing.labels import in_lines, inches, name_columns, name_rows
-from ..drawing.style import SEQUENTIAL, new_figure, styled
+from ..drawing.style import SEQUENTIAL, new_figure, panels, styled
 from ..metrics import metric_named
 
 Floats = npt.NDArray[np.float64]
@@ -130,14 +130,11 @@ def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
         columns * (max(cell * most, 1.4) + 0.15) + beside * (1 if alike else columns) + 1.3,
         lines * height + below * (1 if alike else lines) + 0.5,
     )
-    grid = figure.subplots(lines, columns, squeeze=False, sharex=alike, sharey=alike)
+    grid = panels(figure, lines, columns, len(records), sharex=alike, sharey=alike)
     finite = np.concatenate([record.mean[np.isfinite(record.mean)] for record in records])
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     scale = Normalize(low, max(high, low + 0.01))
-    for index, axes in enumerate(grid.flat):
-        if index >= len(records):
-            axes.set_axis_off()
-            continue
+    for index, axes in enumerate(grid.flat[: len(records)]):
         _draw(axes, records[index], cell, scale)
         axes.set_title(titles[index], fontsize=9, loc="left")
         if alike:

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from clops_sweep.errors import UsageError
 
 from ..drawing.labels import in_lines
-from ..drawing.style import new_figure, styled
+from ..drawing.style import new_figure, panels, styled
 from ..drawing.task_styles import task_styles
 
 LOWEST, MIDDLE, HIGHEST = "dashed", "dotted", "solid"
@@ -59,9 +59,9 @@ def draw_trajectories(records: tuple[TaskTrajectories, ...]) -> Figure:
     columns = min(3, len(records))
     rows = -(-len(records) // columns)
     figure = new_figure(max(2.5 * columns, 4.6), 2.0 * rows + 0.6)
-    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    grid = panels(figure, rows, columns, len(records), sharex=True, sharey=True)
     styles = task_styles(record.task for record in records)
-    for axes, record in zip(panels.flat, records, strict=False):
+    for axes, record in zip(grid.flat, records, strict=False):
         middle = np.median(record.s)
         for s, beta in zip(record.s, record.beta, strict=True):
             line = MIDDLE if s == middle else (LOWEST if s < middle else HIGHEST)
@@ -72,11 +72,9 @@ def draw_trajectories(records: tuple[TaskTrajectories, ...]) -> Figure:
         axes.set_title(in_lines(f"task {record.task}", 2.1, 9.5, 2, bold=True), loc="left")
         axes.ticklabel_format(axis="y", useOffset=False)
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
-    for axes in panels.flat[len(records) :]:
-        axes.set_visible(False)
-    for axes in panels[-1]:
+    for axes in grid[-1]:
         axes.set_xlabel("epoch on the task")
-    for axes in panels[:, 0]:
+    for axes in grid[:, 0]:
         axes.set_ylabel("beta")
     keys = [
         Line2D([], [], color="#333333", ls=line, lw=1.2, label=label)

@@ -14,7 +14,7 @@ from ..claims.verdicts import Outcome, Verdict
 from ..collect import label_text
 from ..formats import DASH, TextCell, TextTable, as_csv, p_text, plural, with_interval
 from ..statistics import ALPHA
-from .page import LinkedTable, RunList, Section
+from .page import LinkedTable, RunList, Section, free_name
 from .sections import SectionFiles
 
 NAME = "claims"
@@ -144,9 +144,7 @@ def claims_section(
     shown = [verdict for verdict in verdicts if verdict.weakest.n]
     if not shown:
         return None
-    anchor = NAME
-    while anchor in [section.anchor for section in sections]:
-        anchor += "-of-the-paper"
+    anchor = free_name(NAME, [section.anchor for section in sections], "-of-the-paper")
     text = claims_text(shown, len(verdicts) - len(shown), seal)
     runs = tuple(_run_lists(shown, sections, anchor))
     written = files.add_table(text, as_csv(pd.DataFrame(claims_as_data(verdicts), dtype=object)))

@@ -138,6 +138,13 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202
 """Control characters of terminals and of writing direction, which could disguise a text."""
 
 
+def free_name(name: str, taken: Sequence[str], longer: str) -> str:
+    """Return a name, made longer until it is not taken."""
+    while name in taken:
+        name += longer
+    return name
+
+
 def no_links(table: TextTable, files: Sequence[str]) -> LinkedTable:
     """Return a table whose rows have no links to runs."""
     return LinkedTable(table, ("",) * len(table.rows), tuple(files))

@@ -11,7 +11,7 @@ from ..drawing.pictures import sketch
 from ..formats import plural
 from ..tables.comparisons import comparison_text, comparisons_csv
 from ..tables.strategies import compare_strategies, draw_strategies
-from .page import Section, no_links
+from .page import Section, free_name, no_links
 from .sections import SectionFiles, same_words
 
 NAME = "strategies"
@@ -28,9 +28,7 @@ def strategies_section(experiments: Sequence[Experiment], taken: Sequence[str], 
     compared = compare_strategies(experiments)
     if not compared:
         return None
-    anchor = NAME
-    while anchor in taken:
-        anchor += "-compared"
+    anchor = free_name(NAME, taken, "-compared")
     pictures, tables = [], []
     for number, record in enumerate(compared):
         again = [other for other in compared if (other.dataset, other.scenario) == (record.dataset, record.scenario)]

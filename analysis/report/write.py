@@ -29,7 +29,7 @@ from ..search_trials import collect_with_searches
 from ..tables.best import best_configurations, best_csv, best_sentence, best_text
 from ..tables.tuning import TunedMethod, tuning_as_data, tuning_text
 from .claims_section import claims_section
-from .page import MOST_OPEN, LinkedTable, Section, no_links, render_page
+from .page import MOST_OPEN, LinkedTable, Section, free_name, no_links, render_page
 from .planned import Found, PlannedSection, planned_sections
 from .provenance import distinct_runs, files_of_plugins, provenance
 from .sections import SectionFiles
@@ -145,9 +145,7 @@ def write_report(
 
 def _tuning_section(rows: Sequence[TunedMethod], taken: Sequence[str], files: SectionFiles) -> Section:
     """Return the section with a table for each tuned space."""
-    anchor, tables = "tuning", []
-    while anchor in taken:
-        anchor += "-of-all"
+    anchor, tables = free_name("tuning", taken, "-of-all"), []
     for space in dict.fromkeys(row.space for row in rows):
         of_space = [row for row in rows if row.space == space]
         text = tuning_text(of_space, f"{anchor}-{file_name(space)}")
@@ -202,10 +200,7 @@ def _best(
         found += best_configurations(it.experiment, others, searched, *(() if few else (1,)))
     if not found:
         return None, ""
-    name = "best"
-    while name in [file_name(it.experiment.name) for it in planned]:
-        name += "-of-all"
-    text = best_text(found, name)
+    text = best_text(found, free_name("best", [file_name(it.experiment.name) for it in planned], "-of-all"))
     links = (file_name(it.experiment.name) + f"-runs-{it.cell}" * (id(it.experiment) not in searches) for it in found)
     table = LinkedTable(text, tuple(links), files.add_table(text, best_csv(found)))
     return table, best_sentence(found, more_seeds)

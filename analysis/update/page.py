@@ -11,8 +11,8 @@ from ..drawing.pictures import Picture, sketch
 from ..formats import DASH, TextCell, TextTable, number
 from ..report.page import LinkedTable, from_template, no_links
 from .figures import draw_flips, draw_reliability
-from .findings import Findings
-from .measures import BINS, FIXED, Change, Quantity, Slice
+from .findings import Decision, Findings
+from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
 
 
 def render_page(report: Findings) -> str:
@@ -30,12 +30,7 @@ def render_page(report: Findings) -> str:
         count=several,
         flips=_flips_picture(report),
         reliability=_reliability_picture(report),
-        overall=_table("overall", "All instances", _OVERALL, _overall(report)),
-        classes=_table("classes", "Each class against the rest", _CLASSES, _classes(report, decisions=True)),
-        became=_table("became", "What became what", ("before \\ after", *report.became), _became(report)),
-        fixed=_table("fixed", "With a fixed operating point", _FIXED, _classes(report, decisions=False)),
-        slices=_table("slices", "Flips and accuracy", _SLICES, _slices(report), 2),
-        criteria=_table("decisions", "Acceptance criteria", _CRITERIA, _criteria(report), 2),
+        **_tables(report),
     )
 
 
@@ -100,9 +95,46 @@ def _hardest(report: Findings) -> list[str]:
     return found
 
 
-def _number(quantity: Quantity) -> str:
-    interval = f" [{quantity.low:.3f}, {quantity.high:.3f}]" if math.isfinite(quantity.low) else ""
-    return f"{number(quantity.value)}{interval}"
+def _tables(report: Findings) -> dict[str, LinkedTable]:
+    """Return the tables of the page by the names that its template uses."""
+    overall = [
+        [
+            _text(it.name),
+            *(_number(each) for each in (it.before, it.after, it.difference) if it.name == "Brier score"),
+            *(_change(it, True) if it.name != "Brier score" else ()),
+        ]
+        for it in report.overall
+    ]
+    classes = [
+        [
+            *(_text(it.name), _count(it.positives, f"{it.positives:,} of {it.instances:,}"), _units(it, report)),
+            *(cell for change in (it.sensitivity, it.specificity) for cell in _change(change)),
+        ]
+        for it in report.classes
+    ]
+    fixed = [
+        [_text(it.name), *_change(it.sensitivity_at_specificity), *_change(it.specificity_at_sensitivity)]
+        for it in report.classes
+    ]
+    became = [
+        [_text(one), *(TextCell(f"{count:,}", float(count), one == other) for other, count in of.items())]
+        for one, of in report.became.items()
+    ]
+    slices = [
+        [
+            *(_text(it.column), _text(it.name), _count(it.instances), _units(it, report)),
+            *(*_change(it.accuracy, True), _share(it.right_to_wrong), _share(it.wrong_to_right)),
+        ]
+        for it in report.flips
+    ]
+    return {
+        "overall": _table("overall", "All instances", _OVERALL, overall),
+        "classes": _table("classes", "Each class against the rest", _CLASSES, classes),
+        "became": _table("became", "What became what", ("before \\ after", *report.became), became),
+        "fixed": _table("fixed", "With a fixed operating point", _FIXED, fixed),
+        "slices": _table("slices", "Flips and accuracy", _SLICES, slices, 2),
+        "criteria": _table("decisions", "Acceptance criteria", _CRITERIA, list(map(_criterion, report.criteria)), 2),
+    }
 
 
 def _table(
@@ -111,72 +143,40 @@ def _table(
     return no_links(TextTable(name, title, tuple(header), tuple(map(tuple, rows)), labels), ())
 
 
-def _quantities(*quantities: Quantity, signed: bool = False) -> list[TextCell]:
-    return [TextCell(percent(it, signed), it.value) for it in quantities]
+def _text(text: str) -> TextCell:
+    return TextCell(text, text)
 
 
-def _overall(report: Findings) -> list[list[TextCell]]:
-    def row(it: Change) -> list[TextCell]:
-        if it.name != "Brier score":
-            cells = [*_quantities(it.before, it.after), *_quantities(it.difference, signed=True)]
-        else:
-            cells = [TextCell(_number(each), each.value) for each in (it.before, it.after, it.difference)]
-        return [TextCell(it.name, it.name), *cells]
-
-    return [row(it) for it in report.overall]
+def _count(count: int, text: str = "") -> TextCell:
+    return TextCell(text or f"{count:,}", float(count))
 
 
-def _classes(report: Findings, *, decisions: bool) -> list[list[TextCell]]:
-    rows = []
-    for it in report.classes:
-        pair = (it.sensitivity, it.specificity)
-        if not decisions:
-            pair = (it.sensitivity_at_specificity, it.specificity_at_sensitivity)
-        counts = [TextCell(f"{it.positives:,} of {it.instances:,}", float(it.positives))]
-        counts = [*counts, TextCell(several(it.units, report.unit), float(it.units))] if decisions else []
-        cells = [cell for change in pair for cell in _quantities(change.before, change.after)]
-        rows.append([TextCell(it.name, it.name), *counts, *cells])
-    return rows
+def _units(it: Slice | ClassMeasures, report: Findings) -> TextCell:
+    return _count(it.units, several(it.units, report.unit))
 
 
-def _became(report: Findings) -> list[list[TextCell]]:
+def _share(quantity: Quantity, signed: bool = False) -> TextCell:
+    return TextCell(percent(quantity, signed), quantity.value)
+
+
+def _number(quantity: Quantity) -> TextCell:
+    interval = f" [{quantity.low:.3f}, {quantity.high:.3f}]" if math.isfinite(quantity.low) else ""
+    return TextCell(f"{number(quantity.value)}{interval}", quantity.value)
+
+
+def _change(change: Change, difference: bool = False) -> list[TextCell]:
+    """Return the cells before and after, and of the difference if wanted."""
+    return [_share(change.before), _share(change.after), *([_share(change.difference, True)] if difference else [])]
+
+
+def _criterion(it: Decision) -> list[TextCell]:
+    sign = "\N{LESS-THAN OR EQUAL TO}" if it.criterion.startswith("max") else "\N{GREATER-THAN OR EQUAL TO}"
+    interval = ("agrees" if it.certain else "crosses the limit") if math.isfinite(it.measured.low) else DASH
     return [
-        [TextCell(one, one), *(TextCell(f"{count:,}", float(count), one == other) for other, count in of.items())]
-        for one, of in report.became.items()
+        *(TextCell(TITLES[it.criterion], it.criterion), TextCell(it.of or "all instances", it.of)),
+        *(TextCell(f"{sign} {100 * it.limit:g} %", it.limit), _share(it.measured)),
+        *(TextCell("yes" if it.holds else "no", float(it.holds), not it.holds), TextCell(interval, "")),
     ]
-
-
-def _slices(report: Findings) -> list[list[TextCell]]:
-    def row(it: Slice) -> list[TextCell]:
-        return [
-            TextCell(it.column, it.column),
-            TextCell(it.name, it.name),
-            TextCell(f"{it.instances:,}", float(it.instances)),
-            TextCell(several(it.units, report.unit), float(it.units)),
-            *_quantities(it.accuracy.before, it.accuracy.after),
-            *_quantities(it.accuracy.difference, signed=True),
-            *_quantities(it.right_to_wrong, it.wrong_to_right),
-        ]
-
-    return [row(it) for it in report.flips]
-
-
-def _criteria(report: Findings) -> list[list[TextCell]]:
-    rows = []
-    for it in report.criteria:
-        sign = "\N{LESS-THAN OR EQUAL TO}" if it.criterion.startswith("max") else "\N{GREATER-THAN OR EQUAL TO}"
-        has, words = math.isfinite(it.measured.low), ("agrees", "crosses the limit")
-        rows.append(
-            [
-                TextCell(TITLES[it.criterion], it.criterion),
-                TextCell(it.of or "all instances", it.of),
-                TextCell(f"{sign} {100 * it.limit:g} %", it.limit),
-                *_quantities(it.measured),
-                TextCell("yes" if it.holds else "no", float(it.holds), not it.holds),
-                TextCell(words[not it.certain] if has else DASH, ""),
-            ]
-        )
-    return rows
 
 
 def _flips_picture(report: Findings) -> Picture:
@@ -184,7 +184,7 @@ def _flips_picture(report: Findings) -> Picture:
         "Share of instances whose decision became wrong or right, of all instances of the row, whose number is in "
         "brackets. Black lines: 95 % intervals."
     )
-    return sketch(draw_flips, report.flips, "flips", "Flips", caption).drawn()
+    return sketch(draw_flips, report.flips, "flips", "Flips", caption).drawn(files=False)
 
 
 def _reliability_picture(report: Findings) -> Picture:
@@ -192,4 +192,4 @@ def _reliability_picture(report: Findings) -> Picture:
         f"Decisions in {BINS} bins of equal width of their confidence: the share that is right, and the share of all "
         "decisions. On the dashed line, as many decisions are right as their confidence says."
     )
-    return sketch(draw_reliability, report.reliability, "reliability", "Reliability", caption).drawn()
+    return sketch(draw_reliability, report.reliability, "reliability", "Reliability", caption).drawn(files=False)
