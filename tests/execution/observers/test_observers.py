@@ -263,9 +263,10 @@ def test_wandb_writes_what_was_told_without_a_net(
     observers.close(60)
     assert notes == []
     (file,) = (tmp_path / "results" / ".work" / "wandb" / "wandb").glob(f"offline-run-*-{RUN}/run-{RUN}.wandb")
+    expected = [("epochs", str(n)) for n in (1, 2, 2, 3, 4, 4)]
     for _ in range(200):  # its process writes the file soon after the run is finished
-        time.sleep(0 if file.stat().st_size else 0.1)
-    assert _history(file) == [("epochs", str(n)) for n in (1, 2, 2, 3, 4, 4)]
+        time.sleep(0 if _history(file) == expected else 0.1)
+    assert _history(file) == expected
 
 
 def _history(file: Path) -> list[tuple[str, str]]:
@@ -276,8 +277,10 @@ def _history(file: Path) -> list[tuple[str, str]]:
     while at + 7 <= len(content):
         size, kind = int.from_bytes(content[at + 4 : at + 6], "little"), content[at + 6]
         assert kind == 1, "whole messages"
-        record = wandb_internal_pb2.Record.FromString(content[at + 7 : at + 7 + size])
         at += 7 + size
+        if at > len(content):  # the message is being written
+            break
+        record = wandb_internal_pb2.Record.FromString(content[at - size : at])
         for item in record.history.item:
             name = item.key or "/".join(item.nested_key)
             if name == "epochs":
