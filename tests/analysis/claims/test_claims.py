@@ -19,13 +19,16 @@ from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_spac
 from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.store.run_store import RunStore
 
-START = pd.Timestamp("2026-01-05", tz="UTC")
 
-
-def rows_of(spaces: list[SearchSpace], keep: Any = lambda config: True) -> pd.DataFrame:
-    """Every run of some spaces that is kept, finished: a table `runs` without numbers."""
-    configs = {r.config.identity: r.config for space in spaces for r in space.requests() if keep(r.config)}
-    common = {"status": "finished", "data_hash": "x", "semantics_version": SEMANTICS_VERSION, "started_at": START}
+def rows_of(spaces: list[SearchSpace]) -> pd.DataFrame:
+    """Every run of some spaces, finished: a table `runs` without numbers."""
+    configs = {r.config.identity: r.config for space in spaces for r in space.requests()}
+    common = {
+        "status": "finished",
+        "data_hash": "x",
+        "semantics_version": SEMANTICS_VERSION,
+        "started_at": pd.Timestamp("2026-01-05", tz="UTC"),
+    }
     return pd.DataFrame([{"run_id": c.run_id("x"), **config_row(c), **common} for c in configs.values()])
 
 
@@ -58,8 +61,7 @@ def test_the_condition_selects_the_runs_of_a_claim_and_no_other(
     paper: list[SearchSpace], of_paper: dict[Any, ClaimRuns]
 ) -> None:
     configs = {request.config for space in paper for request in space.requests()}
-    decided = [it for it in of_paper.values() if it.run_ids]
-    for found in decided[::4]:
+    for found in [it for it in of_paper.values() if it.run_ids][::4]:
         holds = Where(found.condition)
         selected = {config.run_id("x") for config in configs if holds(config)}
         assert set(found.run_ids) <= selected, found.claim.key
@@ -74,8 +76,6 @@ def test_the_report_ends_with_the_claims_that_have_runs(report: ReportPaths, sto
     page = report.index.read_text()
     assert page.index('<section id="claims">') > page.index('<section id="grid">')
     assert "Storing at random costs average AUC" in page
-    (of_mir,) = (claim.sentence for claim in CLAIMS if claim.key == "class_il_clops_above_mir")
-    assert of_mir not in page, "there is no run of MIR"
     assert '<a href="#grid-heatmap-auc">Figure with these runs.</a>' in page
     assert '<figure id="grid-heatmap-auc">' in page
     csv = pd.read_csv(report.index.parent / "tables" / "claims.csv").set_index("claim")
