@@ -20,6 +20,7 @@ from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.formats.read_files import read_files
 from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.label_table import (
+    UNLISTED,
     Fields,
     Labels,
     Table,
@@ -115,7 +116,6 @@ def signal_files(
         (file for _, file, _, _ in listed if file.is_file()),
         lambda file: _columns(file, checks.channels(channels), rate, skip_lines, said),
     )
-    narrow = stored_as(sample.dtype, windowing[2]) is np.int16
     gains = checks.gains(gain, len(columns))
     recordings = [
         SignalFile(
@@ -132,11 +132,14 @@ def signal_files(
         for name, file, facts, intervals in listed
         if facts is not None
     ]
-    common = Common(
-        labels.classes, columns, units, labels.multi_label, np.int16 if narrow else np.float32, *windowing,
-        left_out=dict(labels.left_out),
+    return (
+        Common(
+            labels.classes, columns, units, labels.multi_label, stored_as(sample.dtype, windowing[2]), *windowing,
+            left_out=dict(labels.left_out),
+        ),
+        recordings,
+        Columns.joined([each.columns for each in recordings]),
     )  # fmt: skip
-    return common, recordings, Columns.joined([each.columns for each in recordings])
 
 
 def _listed(
@@ -178,6 +181,7 @@ def _listed(
         raise UsageError(
             f"name: {shown(rows[0]['name'])} of {what} is not a file in {shorten(place)}, and neither is any other name"
         )
+    labels.left_out.update([UNLISTED] * len(set(files).difference(file for _, file in listed)))
     codes = [None if intervals else labels.of(row["label"]) for row, _ in listed]
     used = [(*each, code) for each, code in zip(listed, codes, strict=True) if intervals or code is not None]
     facts = columns_of(
@@ -284,7 +288,9 @@ def read_signal(
         titles = layout.titles
         for name in columns or ():
             if (name not in titles) if isinstance(name, str) else not 0 <= name < len(titles):
-                raise UsageError(f"{shorten(path)}: has no column {shown(name)}; it has {shorten(', '.join(titles))}")
+                raise UsageError(
+                    f"{shorten(path)}: has no column {shown(name)}; it has {shorten(', '.join(titles)) or 'none'}"
+                )
             if titles.count(str(name)) > 1:
                 raise UsageError(
                     f"{shorten(path)}: has {titles.count(str(name))} columns {shown(name)}; rename one of them"
@@ -382,6 +388,10 @@ def _layout(path: Path, skip_lines: int) -> _Layout:
 
 
 def _csv(path: Path, layout: _Layout, places: Sequence[int]) -> list[NDArray[Any]]:
+    """Return the columns of a text table.
+
+    A file that was cut within its last number cannot be told from a whole one without a line break at its end.
+    """
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 

@@ -25,6 +25,9 @@ _Read = TypeVar("_Read")
 _UNDECODED = "\ufffd"
 """Replacement of invalid UTF-8."""
 
+UNLISTED = "recordings that the table does not list"
+"""Reason for leaving out a file of a folder."""
+
 Column = str | int
 """A column by name, or by position from 0; or "#Dx", a comment of that name in a recording's header."""
 
@@ -139,7 +142,7 @@ def _place(what: str, argument: str, column: Column, titles: Sequence[str], widt
     if isinstance(column, str):
         if column not in titles:
             raise UsageError(
-                f"{argument}: {what} has no column {shown(column)}; it has {shorten(', '.join(titles))} "
+                f"{argument}: {what} has no column {shown(column)}; it has {shorten(', '.join(titles)) or 'none'} "
                 f"(use positions for a table without header, as in {argument.partition('[')[0]}=1)"
             )
         if titles.count(column) > 1:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.label_table import (
+    UNLISTED,
     Fields,
     Labels,
     Table,
@@ -179,10 +180,11 @@ def wfdb_files(
                 around_beats=around_beats,
             )
         )
-    left_out = dict(labels.left_out) | ({"records without signals": many} if many else {})
+    labels.left_out.update(["records without signals"] * many)
+    labels.left_out.update([UNLISTED] * len(set(headers.values()).difference(header for _, header in rows)))
     common = Common(
         labels.classes, names, ", ".join(dict.fromkeys(units)), labels.multi_label,
-        np.int16 if integers else np.float32, *windowing, left_out=left_out,
+        np.int16 if integers else np.float32, *windowing, left_out=dict(labels.left_out),
     )  # fmt: skip
     return common, recordings, known
 

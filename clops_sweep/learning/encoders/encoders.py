@@ -72,6 +72,7 @@ class Encoders:
         self._read_model = read_model
         self._data_root = data_root or os.environ.get("CLOPS_DATA_ROOT")
         self._models: dict[str, tuple[bytes, ModelFacts]] = {}
+        self._warned = set[str]()
 
     def identity(self, encoder: str) -> str:
         """Return the SHA-256 of an encoder's code, weights and declaration.
@@ -101,7 +102,8 @@ class Encoders:
                 f"dataset {frames.name!r}: encoder {encoder!r} was trained on its people, so they cannot be evaluated; "
                 "expected another data set or encoder"
             )
-        if unknown := sorted(found.seen.datasets - {*DATASETS, *CHALLENGES}):
+        if unknown := sorted(found.seen.datasets - {*DATASETS, *CHALLENGES, *self._warned}):
+            self._warned.update(unknown)
             warnings.warn(
                 f"encoder {encoder!r}: trained_on: unknown here are {listed(unknown)}, so no run is refused for their "
                 "people; declare these data sets, or correct their names",
@@ -227,12 +229,13 @@ class Encoders:
         """Return the file of declared weights."""
         if declared.weights is None:
             return None
-        folders = [Path(it) for it in (self._data_root, declared.folder) if it]
-        places = list(dict.fromkeys(folder / declared.weights for folder in folders))
+        places = list(dict.fromkeys(Path(it) / declared.weights for it in (self._data_root, declared.folder) if it))
         if there := [place for place in places if place.is_file()]:
             return there[0]
-        looked = " or ".join(map(str, places))
-        raise UsageError(f"encoder {name!r}: weights {declared.weights}: there is no such file; looked for {looked}")
+        raise UsageError(
+            f"encoder {name!r}: weights {declared.weights}: there is no such file; looked for "
+            f"{' or '.join(map(str, places))}"
+        )
 
     def _stored(self, name: str, run_id: str) -> _Encoder:
         """Return the network of a stored run without its last layer."""

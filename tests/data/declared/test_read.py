@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -87,9 +88,12 @@ def test_a_table_describes_the_files(texts: Path) -> None:
     body = BODY.format(more=more).replace('("a", "b")', '("x", "y")')
     with pytest.raises(UsageError, match=r"r99: there is no such file"):
         _frames(texts, body)
+    (texts / "files" / "unlisted.txt").write_text("1 2")
     frames = _frames(texts, body, on_error="skip")
     assert frames.labels.tolist() == [0, 1] * 10
     assert frames.patient_names == tuple(f"p{number}" for number in range(10))
+    manifest = prepare("own", prepared_root=texts / "prepared", data_root=texts).manifest
+    assert manifest.dropped == {"recordings that the table does not list": 1}
 
 
 @pytest.mark.parametrize(
@@ -268,6 +272,50 @@ def test_files_of_another_format(read: Callable[[Path], object], content: bytes,
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(UsageError, match=sentence):
         read(tmp_path / "x")
+
+
+CALL = "channels=['II'], units='mV', sampling_rate=100, window_seconds=1)"
+FOLDER = f"from_folder(data_root, 'r??.???', table='t.csv', label='kind', name='file', READ{CALL}"
+CSV, EDF = FOLDER.replace("READ", "").replace("???", "csv"), FOLDER.replace("READ", "read=from_edf, ")
+MAT, NPZ = (FOLDER.replace("READ", f"read=lambda it: from_{each}(it, 'x'), ") for each in ("mat", "npz"))
+
+
+@pytest.mark.parametrize(
+    ("ending", "kept", "call", "sentence"),
+    [
+        (".edf", 700, EDF, "r00.edf: truncated, 0 records of data"),
+        (".edf", None, EDF, "r00.edf: has no channel II"),
+        (".mat", 150, MAT, "r00.mat: not a readable MAT file"),
+        (".mat", None, MAT.replace("'x'", "'y'"), "r00.mat: has no variable 'y'; it has x"),
+        (".npz", 150, NPZ, "r00.npz: not a readable NPZ file"),
+        (".npz", None, NPZ.replace("'II'", "'II', 'V1'"), "r00.npz: .* channels"),
+        (".hdf5", 900, f"from_hdf5(data_root, signals='x', ids='id', label='kind', table='t.csv', {CALL}", "r00.hdf5"),
+        (".csv", 0, CSV, "r00.csv: has no column 'II'; it has none"),
+        (".csv", 14, CSV, "r00.csv: line 4 has 1 cells; expected 2"),
+    ],
+)  # fmt: skip
+def test_damaged_files_are_named(ending: str, kept: int | None, call: str, sentence: str, tmp_path: Path) -> None:
+    path, x = tmp_path / f"r00{ending}", np.sin(np.arange(1000.0))[None]
+    if ending == ".edf":
+        edfio.Edf([edfio.EdfSignal(x[0], 100, label="EEG")]).write(path)
+    elif ending == ".mat":
+        savemat(path, {"x": x})
+    elif ending == ".npz":
+        np.savez(path, x=x)
+    elif ending == ".hdf5":
+        with h5py.File(path, "w") as file:
+            file["x"] = x
+    else:
+        path.write_text("I,II\n1,2\n3,4\n5,6\n")
+    if kept is not None:
+        path.write_bytes(path.read_bytes()[:kept])
+    for file in tmp_path.glob("r00.*"):
+        shutil.copy(file, file.with_stem("r01"))
+    (tmp_path / "t.csv").write_text("file,kind\nr00,a\nr01,b\n")
+    own = f"@dataset('own')\ndef own(data_root):\n    return Recordings.{call}\n"
+    with pytest.raises(UsageError, match=sentence) as caught:
+        _frames(tmp_path, f"from clops_sweep import from_edf, from_mat, from_npz\n{own}")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("unit", ["seconds", "samples"])

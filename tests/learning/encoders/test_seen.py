@@ -79,6 +79,12 @@ def test_people_of_a_data_set_and_challenges(others: Place) -> None:
     frames = others.frames(config("plain"))
     assert frames.encoded is not None
     assert {frames.patient_names[code] for code in frames.patients[frames.encoded.seen]} == {names[0], names[5]}
+    others.declare(FILE.replace("samples=128)", 'samples=128, trained_on=["smal"])') + OTHERS)
+    found, signals = Encoders(others.store.models.read), others.frames(config(None))
+    with pytest.warns(UserWarning, match="trained_on: unknown here are smal, so") as warned:
+        found.check("plain", signals)
+    found.check("plain", signals)  # pytest fails if it warns again
+    assert len(warned) == 1
     assert Seen.of_names(["cinc2021"]).has_dataset("chapman")
     assert not Seen.of_names(["mitbih:100"]).has_dataset("mitbih_beats")
 

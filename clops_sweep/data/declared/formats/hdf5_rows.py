@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.formats.readers import opened
-from clops_sweep.data.declared.label_table import Fields, Labels, Table, columns_of, read_rows
+from clops_sweep.data.declared.label_table import UNLISTED, Fields, Labels, Table, columns_of, read_rows
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, Portion, Signal, stored_as
 from clops_sweep.data.files.folder import natural, shorten, visible
 from clops_sweep.data.records import Common, Source
@@ -72,7 +72,8 @@ def _rows_of(file: Path, signals: str, ids: str | None, channels: int) -> tuple[
             def get(name: str) -> Any:
                 if not hasattr(opened_file.get(name), "shape"):
                     raise UsageError(
-                        f"{shorten(file)}: has no dataset {shown(name)}; it has {shorten(', '.join(opened_file))}"
+                        f"{shorten(file)}: has no dataset {shown(name)}; it has "
+                        f"{shorten(', '.join(opened_file)) or 'none'}"
                     )
                 return opened_file[name]
 
@@ -146,11 +147,10 @@ def hdf5_rows(
         is_first = not recordings or recordings[-1].rows[0].file != rows[0].file  # its SHA-256 is computed once
         files = [rows[0].file] if is_first else []
         recordings.append(Hdf5Rows(columns.names, tuple(files), columns=columns, rows=rows, rate=rate, gain=gains))
-    left_out = dict(labels.left_out)
-    left_out |= {"recordings that the table does not list": sum(row.name not in known for row in there)}
-    left_out |= {"rows of the table without a recording": len(known.keys() - {row.name for row in there})}
+    labels.left_out.update(UNLISTED for row in there if row.name not in known)
+    labels.left_out.update(["rows of the table without a recording"] * len(known.keys() - {row.name for row in there}))
     kind = np.int16 if all(stored_as(kind, windowing[2]) is np.int16 for _, kind, _ in layouts) else np.float32
     return Common(
         labels.classes, names, units, labels.multi_label, kind, *windowing,
-        left_out={reason: count for reason, count in left_out.items() if count},
+        left_out=dict(labels.left_out),
     ), recordings, facts  # fmt: skip
