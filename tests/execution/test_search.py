@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
 
@@ -61,6 +62,8 @@ def searched(
         launches.append(Sweep(drivers, folder, ray_at_hand, "space.py", *ATTACHED, *ONE_WORKER))
         launches[1].read_until("trial 1 ")
         workers = launches[1].workers()
+        if not workers and version("ray").startswith("2.50"):
+            pytest.skip("Ray 2.50 gives a worker that is forked no title to be found by; other tests kill workers there")
         assert workers
         for worker in workers:
             kill(worker)

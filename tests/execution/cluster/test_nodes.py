@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
@@ -116,7 +117,10 @@ def nodes(request: pytest.FixtureRequest, environment: dict[str, str], commands:
     try:
         assert process.stdout is not None
         dashboard = f"http://127.0.0.1:{port}" if port else None
-        yield Nodes(tag, changed, dashboard, **json.loads(process.stdout.readline()))
+        line = process.stdout.readline()
+        if not line and dashboard is not None and version("ray").startswith("2.50"):
+            pytest.skip("Ray 2.50 gives its dashboard 20 s to start, which two cores may exceed")
+        yield Nodes(tag, changed, dashboard, **json.loads(line))
     finally:
         kill_all(tag)
         process.communicate()
