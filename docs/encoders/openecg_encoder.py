@@ -23,7 +23,8 @@ class Features(torch.nn.Module):
 
 
 @encoder("openecg", weights=Path(openecg.__file__).with_name("models") / "codec_v6.pt", channels=1, sampling_rate=500,
-         samples=5000, adapt=["resample", "pad", "crop"], trained_on=["mitbih"])  # fmt: skip
+         samples=5000, adapt=["resample", "pad", "crop"],
+         trained_on=["mitbih", "mitbih_vfdb", "ptbxl", "chapman"])  # fmt: skip
 def openecg_codec(weights):
     stored = torch.load(weights, weights_only=True)
     codec = Codec(**{name: stored["model_config"][name] for name in OPTIONS})

@@ -7,6 +7,7 @@ python docs/encoders/study.py collect RESULTS   writes the runs of `encoders_cin
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -88,19 +89,23 @@ def tables(runs: pd.DataFrame) -> str:
 
 
 @styled
-def draw(runs: pd.DataFrame) -> bytes:
+def draw(
+    runs: pd.DataFrame,
+    encoders: Mapping[str, tuple[str, str]] = ENCODERS,
+    methods: Mapping[str, str] = METHODS,
+) -> bytes:
     """Draw means and standard deviations over splits, with a row per method."""
     figure = new_figure(6.5, 3.6)
     axes = figure.add_subplot()
     found = runs.groupby(["strategy", "encoder"])[MEASURE].agg(["mean", "std"])
-    for place, (encoder, (marker, color)) in enumerate(ENCODERS.items()):
-        there = [(row, method) for row, method in enumerate(METHODS) if (method, encoder) in found.index]
+    for place, (encoder, (marker, color)) in enumerate(encoders.items()):
+        there = [(row, method) for row, method in enumerate(methods) if (method, encoder) in found.index]
         mean = np.array([found.loc[(method, encoder), "mean"] for _, method in there])
         spread = np.array([found.loc[(method, encoder), "std"] for _, method in there])
         rows = np.array([row for row, _ in there]) + 0.14 * (2 - place)
         axes.errorbar(mean, rows, xerr=spread, fmt=marker, color=color, markersize=4, linewidth=1, label=encoder)
     axes.axvline(0.25, color="0.8", linewidth=0.8)
-    axes.set_yticks(range(len(METHODS)), METHODS.values())
+    axes.set_yticks(range(len(methods)), methods.values())
     axes.set_xlabel("balanced accuracy on test people (chance: 0.25)")
     axes.legend(
         title="encoder", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, title_fontsize=7
