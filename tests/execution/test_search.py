@@ -63,7 +63,7 @@ def searched(
         launches[1].read_until("trial 1 ")
         workers = launches[1].workers()
         if not workers and version("ray").startswith("2.50"):
-            pytest.skip("Ray 2.50 gives a worker that is forked no title to be found by; other tests kill workers there")
+            pytest.skip("Ray 2.50 names no forked worker in its title; other tests kill workers there")
         assert workers
         for worker in workers:
             kill(worker)
