@@ -33,6 +33,7 @@ def test_estimate_of_three_numbers_and_a_gap() -> None:
     assert estimate([0.5]).n == 1
     assert math.isnan(estimate([0.5]).sd)
     assert math.isnan(estimate([]).mean)
+    assert standard_error(np.array([0.7, 0.8, 0.9])) == pytest.approx(0.1 / math.sqrt(3))
 
 
 def test_corrected_interval_by_hand() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario, ScenarioTasks, TaskInstances, build_scenario, class_targets
+from clops_sweep.errors import UsageError
 from clops_sweep.testing import tiny_frames
 
 PARTS = ("train", "validation", "test")
@@ -47,6 +48,12 @@ def test_groups_of_three_have_a_softmax_over_their_places(channels: int) -> None
         return [label == number for number in group] if label in group else None
 
     assert held(scenario) == by_hand(frames, [(0, 4, 2), (3, 8, 1)], target)
+
+
+@pytest.mark.parametrize("unknown", ["Z", 6])
+def test_a_class_that_the_data_set_lacks_is_refused(unknown: int | str) -> None:
+    with pytest.raises(UsageError, match=rf"task_classes: '?{unknown}'? is no class of .*, which has 0 A, 1 B"):
+        build_scenario(tiny_frames("class_il"), "class_il", task_classes=((unknown, 0),))
 
 
 def test_pairs_in_any_order_have_one_sigmoid() -> None:
