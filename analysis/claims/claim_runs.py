@@ -47,7 +47,7 @@ _REPLICATED = ("seed", "split_seed", "split")
 class ContrastRuns:
     """The runs of a contrast: the same pairs in every complete replicate, one per pair of configurations.
 
-    `missing` says why there are none; `configs` are the configurations of the pairs.
+    `missing` is the reason why there are no pairs; `configs` are their configurations.
     """
 
     contrast: Contrast

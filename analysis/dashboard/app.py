@@ -176,7 +176,9 @@ class Dashboard:
     def _curves(self, section: PlannedSection | None, run: str, is_stored: bool, log: RunLog) -> Picture | None:
         """Return the learning curves of a run: those in the store, or until then those in its log."""
         if is_stored and section is not None:
-            rows, measure = self._followed.store.read("curves", [run]), section.experiment.measure
+            rows, experiment = self._followed.store.read("curves", [run]), section.experiment
+            measure, cell = experiment.measure, experiment.runs["cell"][experiment.runs["run_id"] == run].iloc[0]
+            rows = section.titles.named(rows, experiment, cell)
         else:
             measure, found = curves_in(log.lines)
             rows = pd.DataFrame(found).assign(run_id=run)

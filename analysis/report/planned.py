@@ -36,6 +36,7 @@ class PlannedSection:
         is_search: whether its cells are the trials of a search.
         alone: whether it is a single configuration, which appears in the tables and captions of the others.
         draw: computes and draws the section.
+        titles: titles of its tasks.
     """
 
     experiment: Experiment
@@ -44,6 +45,7 @@ class PlannedSection:
     is_search: bool
     alone: bool
     draw: Callable[[SectionFiles], Section]
+    titles: TaskTitles
 
 
 def planned_sections(
@@ -63,7 +65,7 @@ def planned_sections(
         is_search = space is not None and space.search is not None
         if space is not None and is_search:
             draw = partial(build_search_section, space, study, experiment, store, name, titles=titles)
-        sections.append(PlannedSection(experiment, references, study, is_search, alone, draw))
+        sections.append(PlannedSection(experiment, references, study, is_search, alone, draw, titles))
     return sections
 
 
