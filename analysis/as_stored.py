@@ -36,7 +36,7 @@ def config_of(row: dict[str, Any]) -> RunConfig | None:
 
 
 def stored_experiments(
-    runs: pd.DataFrame, data_hashes: Collection[str] = ()
+    runs: pd.DataFrame, data_hashes: Collection[str] = (), *, beside: bool = False
 ) -> tuple[list[Experiment], list[Experiment]]:
     """Return one experiment per data set, scenario and strategy, of one edition of the data; folds are separate.
 
@@ -46,6 +46,7 @@ def stored_experiments(
     Args:
         runs: the store's table `runs`.
         data_hashes: as in `collect`.
+        beside: whether they stand beside experiments of search spaces, and are named accordingly.
 
     Returns:
         Experiments of runs with a valid config, and experiments of runs that name an unregistered plug-in.
@@ -53,12 +54,12 @@ def stored_experiments(
     wanted = whole_hashes(runs, data_hashes)
     fields = runs[config_columns(map(str, runs))].to_dict("records")
     known = np.array([config_of({str(name): it for name, it in row.items()}) is not None for row in fields], dtype=bool)
-    found = [_gridded(it, shared=True) for it in _experiments(runs[known], wanted, known=True)]
-    others = [_gridded(it, shared=False) for it in _experiments(runs[~known], wanted)]
+    found = [_gridded(it, shared=True) for it in _experiments(runs[known], wanted, known=True, beside=beside)]
+    others = [_gridded(it, shared=False) for it in _experiments(runs[~known], wanted, beside=beside)]
     return found, [replace(it, name=f"{it.name}, as stored") for it in others]
 
 
-def recorded_experiments(runs: pd.DataFrame) -> list[Experiment]:
+def recorded_experiments(runs: pd.DataFrame, *, beside: bool = False) -> list[Experiment]:
     """Return one experiment per data set, scenario and strategy of all runs, without validating their configs.
 
     Its axes are all columns in which the runs differ; combinations without a run are allowed, since a running sweep has
@@ -66,8 +67,9 @@ def recorded_experiments(runs: pd.DataFrame) -> list[Experiment]:
 
     Args:
         runs: the store's table `runs`.
+        beside: as in `stored_experiments`.
     """
-    return list(_experiments(runs, ()))
+    return list(_experiments(runs, (), beside=beside))
 
 
 def data_keys(experiments: Iterable[Experiment]) -> Iterator[DataKey]:
@@ -79,10 +81,13 @@ def data_keys(experiments: Iterable[Experiment]) -> Iterator[DataKey]:
             yield experiment.cells[cell].config.data_key._replace(split_seed=int(seed), split=split)
 
 
-def _experiments(runs: pd.DataFrame, wanted: Collection[str], *, known: bool = False) -> Iterator[Experiment]:
+def _experiments(
+    runs: pd.DataFrame, wanted: Collection[str], *, known: bool = False, beside: bool = False
+) -> Iterator[Experiment]:
     folds = [f"{fold_of(it)[1]} folds" if isinstance(it, str) else "" for it in runs["split"]]
     for names, rows in runs.groupby(["dataset", "scenario", "strategy", np.array(folds, dtype=object)], sort=True):
-        made = _experiment(" ".join(map(str, names)).strip(), rows, wanted, known=known)
+        name = " ".join(map(str, names)).strip() + ", other runs" * beside
+        made = _experiment(name, rows, wanted, known=known)
         if made.cells:
             yield made
 

@@ -323,6 +323,13 @@ def collect(
     return experiments
 
 
+def requested_ids(spaces: Iterable[SearchSpace], runs: pd.DataFrame) -> set[str]:
+    """Return the ids of the runs that search spaces request, in every edition that the table `runs` holds."""
+    known = editions(runs)
+    configs = [request.config for space in spaces for request in space.requests()]
+    return {it.run_id(h, v + it.revision) for it in configs for h, v in known.get(family_of_config(it), ())}
+
+
 def headline_of(experiments: Iterable[Experiment]) -> tuple[str, ...]:
     """Return the headline metrics of experiments that are shown together."""
     return tuple(dict.fromkeys(name for experiment in experiments for name in experiment.headline))

@@ -1,4 +1,4 @@
-"""Sources of a dashboard's experiments: search spaces, or the store alone."""
+"""The experiments of a dashboard: those of search spaces, and the other runs of a store."""
 
 from __future__ import annotations
 
@@ -12,40 +12,45 @@ from clops_sweep.search.records import STUDIES
 from clops_sweep.store.run_store import RunStore
 
 from ..as_stored import data_keys, recorded_experiments
-from ..collect import Experiment
+from ..collect import Experiment, requested_ids
 from ..figures.tracings import Frames
 from ..report.planned import Found
 from ..search_trials import collect_with_searches
 
 
 class StoreSource:
-    """Experiments of search spaces, or without any, of everything in a store.
+    """Experiments of search spaces, and of the other runs of a store.
 
     Args:
         store: the store.
         frames: returns the prepared frames of a key, or None; called once per key.
         spaces: returns the search spaces; called at every refresh, as task orders by difficulty become known.
+        whole: whether to show all other runs of the store as well.
     """
 
     def __init__(
         self,
         store: RunStore,
         frames: Callable[[DataKey], Frames | None],
-        spaces: Callable[[], Sequence[SearchSpace]] | None = None,
+        spaces: Callable[[], Sequence[SearchSpace]] = tuple,
+        *,
+        whole: bool = True,
     ) -> None:
         self._store = store
-        self._spaces = spaces
+        self._spaces, self._whole = spaces, whole
         self._find = frames
         self._frames: dict[DataKey, Frames | None] = {}
 
     def experiments(self, runs: pd.DataFrame) -> list[Found]:
         """Return the experiments of runs, given by run id."""
         runs = runs.reset_index(drop=True)
-        if self._spaces is None:
-            return [(experiment, None, None) for experiment in recorded_experiments(runs)]
         spaces = self._spaces()
-        found = collect_with_searches(spaces, self._store, runs=runs)
-        return [(experiment, space, study) for space, (experiment, study) in zip(spaces, found, strict=True)]
+        collected = collect_with_searches(spaces, self._store, runs=runs)
+        found: list[Found] = [(it, space, study) for space, (it, study) in zip(spaces, collected, strict=True)]
+        if self._whole:
+            rest = runs[~runs["run_id"].isin(requested_ids(spaces, runs))]
+            found += [(it, None, None) for it in recorded_experiments(rest, beside=bool(spaces))]
+        return found
 
     def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:
         """Return their available prepared frames."""
@@ -56,5 +61,5 @@ class StoreSource:
 
     def mark(self) -> Hashable:
         """Return when the studies of search spaces were last written; empty without any."""
-        folder = self._store.files.folder if self._spaces is not None else None
+        folder = self._store.files.folder
         return tuple((self._store.files.mark(str(folder / STUDIES)) if folder is not None else None) or ())

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -24,7 +25,7 @@ from clops_sweep.cli.launch import launch
 from clops_sweep.cli.logs import logs
 from clops_sweep.cli.new import new
 from clops_sweep.cli.options import cpus_option, device_option, gpus_option, json_option, print_json
-from clops_sweep.cli.plan import Facts, plan_as_data, print_plan, say_plan
+from clops_sweep.cli.plan import Facts, counts, plan_as_data, print_plan, say_plan
 from clops_sweep.cli.report import report
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.rewrite import delete, merge
@@ -34,6 +35,7 @@ from clops_sweep.cli.show import show
 from clops_sweep.cli.update_report import update_report
 from clops_sweep.errors import UsageError, several, shown
 from clops_sweep.experiment.limits import Device
+from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
 from clops_sweep.search.choosing import with_reported
 from clops_sweep.search.standing import failed_runs
@@ -98,11 +100,14 @@ def plan_command(asked: Request, cpus_per_trial: float, gpus_per_trial: float, d
 @click.option(
     "--watch",
     is_flag=True,
-    help="Print the report again at every change, until no run of SPACE.py is pending; without SPACE.py, until Ctrl-C.",
+    help="Print the report again at every change, until no run is pending.",
 )
 @json_option
 def status(asked: Request, watch: bool, as_json: bool) -> None:
-    """Report the progress of a sweep, read from the store. The sweep may be running on another machine."""
+    """Report the progress of a sweep, read from the store. The sweep may be running on another machine.
+
+    Without a search-space file, it covers all launches that the store remembers.
+    """
     if watch and as_json:
         raise UsageError("--watch and --json are both given; expected one of them")
     if watch:
@@ -129,11 +134,12 @@ def _watch(asked: Request) -> None:
 
 
 def _say_status(asked: Request, as_json: bool = False) -> bool:
-    """Print the progress of a sweep; return whether runs are pending. Without a search space, always True."""
+    """Print the progress of a sweep, or of all launches; return whether runs are pending, True if none is known."""
     names: dict[str, str] = {}
     data: dict[str, Any] = {}
     pending = True
-    if asked.selection.given:
+    asked = asked.as_launched()
+    if asked.selection.files:
         plan = asked.plan()
         facts = Facts.of(asked, plan)
         pending = bool(facts.pending)
@@ -159,6 +165,15 @@ def _say_status(asked: Request, as_json: bool = False) -> bool:
             click.echo(f"{finished} finished, {len(failed)} failed in {asked.store.files.shown}")
             for line in studies_in_words(searches):
                 click.echo(line)
+        plans = {it.name: replace(asked, selection=Selection((it,))).plan() for it in asked.selection.given}
+        for name, plan in plans.items():
+            names |= {str(run.run_id): f"{run.name}, seed {run.config.seed}" for run in plan.of("failed")}
+            if not as_json:
+                away = "".join(f"; data set {it} is not prepared on this machine" for it in plan.unprepared)
+                click.echo(f"{name}: {counts(plan)}{away}")
+        of_states = {name: {state: it.count(state) for state in ("finished", "failed")} for name, it in plans.items()}
+        data["launched"] = [{"name": name, "asked": len(plans[name].asked), **it} for name, it in of_states.items()]
+        pending = not plans or any(it.count("pending", "waiting") for it in plans.values())
     rows = asked.store.rows("runs", ["run_id", "status", "error"], failed) if failed else []
     reasons = {row["run_id"]: failure_reason(row["error"]) for row in rows if row["status"] == "failed"}
     running = runs_under_way(asked.store)

@@ -52,8 +52,12 @@ def dashboard(asked: Request, port: int, host: str | None) -> None:
         raise click.UsageError("a dashboard shows whole search spaces: it takes neither --limit nor --where")
     _ = asked.selection.spaces  # report an invalid search-space file first
     token = (os.environ.get(TOKEN) or secrets.token_urlsafe(24)) if host is not None else None
-    spaces = (lambda: with_reported(asked).resolved_spaces()) if asked.selection.given else None
-    source = StoreSource(asked.store, partial(_frames, asked.data), spaces)
+    source = StoreSource(
+        asked.store,
+        partial(_frames, asked.data),
+        lambda: with_reported(asked.as_launched()).resolved_spaces(),
+        whole=not asked.selection.files,
+    )
     server = make_server(asked.store, source, host=host, port=port, token=token)
     click.echo(f"dashboard: {server.address}")
     click.echo("Press Ctrl-C to stop.", err=True)

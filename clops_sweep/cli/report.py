@@ -25,6 +25,7 @@ from clops_sweep.search.choosing import with_reported
 
 if TYPE_CHECKING:
     from clops_sweep.analysis.collect import Experiment
+    from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 _LONGEST_NAME, _LONGEST_STEM = 200, 40
 """Most bytes of a folder's name, and characters per file if the name would be longer."""
@@ -107,15 +108,15 @@ def render(
     from clops_sweep.analysis.as_stored import data_keys
     from clops_sweep.analysis.report.write import check_folder, write_report
 
-    asked = with_reported(asked)  # the launch may have chosen configurations meanwhile
+    asked = with_reported(asked.as_launched())  # the launch may have chosen configurations meanwhile
     folder = output or _default_folder(asked)
     check_folder(folder, asked.store)
-    spaces = asked.resolved_spaces() if asked.selection.given else []
-    experiments, as_stored = ([], []) if asked.selection.given else everything(asked, data_hashes)
+    spaces = asked.resolved_spaces()
+    experiments, as_stored = ([], []) if asked.selection.files else everything(asked, data_hashes, spaces)
     if not spaces and not experiments and not as_stored:
         raise UsageError(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
     # the requests of a file are known already; computing them is slow for large spaces
-    keys = [it.data_key for it in asked.selection.configs] if asked.selection.given else data_keys(experiments)
+    keys = dict.fromkeys([*(it.data_key for it in asked.selection.configs), *data_keys(experiments)])
     frames = asked.data.of_prepared(keys)
     with _said("drawing the report"):
         index = write_report(
@@ -177,15 +178,25 @@ def _overrides(asked: Request) -> list[str]:
     return [f"{name}={value}" for name, value in sorted({**asked.selection.settings, **seeds}.items())]
 
 
-def everything(asked: Request, data_hashes: Sequence[str] = ()) -> tuple[list[Experiment], list[Experiment]]:
-    """Return the result of `stored_experiments`, and print which plug-ins are not registered."""
+def everything(
+    asked: Request, data_hashes: Sequence[str] = (), spaces: Sequence[SearchSpace] = ()
+) -> tuple[list[Experiment], list[Experiment]]:
+    """Return the result of `stored_experiments`, and print which plug-ins are not registered.
+
+    Args:
+        asked: the request.
+        data_hashes: as in `collect`.
+        spaces: search spaces whose runs are left out.
+    """
     from clops_sweep.analysis.as_stored import stored_experiments
+    from clops_sweep.analysis.collect import requested_ids
     from clops_sweep.data.prepared.prepared_folder import know
 
     runs = asked.store.read("runs")
     for name in map(str, runs["dataset"].unique()):
         know(name, asked.data.root)
-    experiments, as_stored = stored_experiments(runs, data_hashes)
+    runs = runs[~runs["run_id"].isin(requested_ids(spaces, runs))]
+    experiments, as_stored = stored_experiments(runs, data_hashes, beside=bool(spaces))
     for it in as_stored:
         missing = dict.fromkeys(what for cell in it.cells for what in unregistered(dict(cell.config)))
         said = " and ".join(missing) or f"scenario {it.cells[0].config.scenario!r} of {it.cells[0].config.dataset!r}"

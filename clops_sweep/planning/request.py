@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.prepared.prepared_folder import know
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.config import RunConfig
@@ -15,6 +17,7 @@ from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.experiment.tasks import LIMITED, scenario_of
 from clops_sweep.planning.curriculum import orders_by_difficulty
+from clops_sweep.planning.launched import launched_spaces
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.planning.shard import Shard
 from clops_sweep.store.run_store import RunStore
@@ -73,6 +76,13 @@ class Request:
         if left := stored.keys() & set(found.selection.pretraining):
             raise UsageError(f"encoder = {shown(next(iter(left)))}: expected it in base or axes of the search space")
         return found
+
+    def as_launched(self) -> Request:
+        """Return the request; without search spaces, that of all spaces that launches on the store had."""
+        if self.selection.files:
+            return self
+        known = partial(know, prepared_root=self.data.root)
+        return replace(self, selection=Selection(launched_spaces(self.store, known)))
 
     def data_hash(self, config: RunConfig) -> str | None:
         """Return the content hash of a config's data; None if they are not prepared."""

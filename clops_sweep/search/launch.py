@@ -16,6 +16,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.planning.launched import remember
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.search.choosing import Tuned, tuned, with_reported
@@ -180,6 +181,7 @@ def _launch(
     plan = _plan_without_damage(asked, warn)
     pending = _to_do(plan, retry_failed)
     frames = check_fit(asked, plan, there)
+    remember(asked.selection, asked.store)
     if not pending and all(it.complete or not (it.left or retry_failed) for it in there):
         return _outcome(asked, plan, there, ran=False)
     from clops_sweep.execution.devices import choose
@@ -241,6 +243,7 @@ class _Sweep:
                 yield from self._trials(space, display, retries, log)
             self._retry_failed = False
             self.asked = with_reported(self.asked)
+            remember(self.asked.selection, self.asked.store)
             self._plan = _plan(self.asked)
 
     def _grids(self, display: Display, retries: Retries, log: Path) -> Iterator[Feed]:

@@ -151,7 +151,7 @@ class Selection:
         different = {(it.space, *(getattr(it.config, name) for name in fields)): it for it in requests}
         for request in different.values():
             _check_declared(request.space, request.config)
-        if not requests and not self.searches and not self.tuned:
+        if self.given and not (requests or self.searches or self.tuned):
             raise UsageError(f"{' '.join(map(str, self.files)) or 'SPACE'}: no run is left to ask for")
         return requests[: self.limit]
 

@@ -1,0 +1,84 @@
+"""The search spaces that a store remembers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
+from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.planning.launched import launched_spaces, remember
+from clops_sweep.store.run_store import RunStore
+
+SHIPPED = Path(__file__).parents[2] / "search_spaces"
+
+BASE = RunConfig(dataset="synthetic", scenario="class_il", task_order=(2, 1, 0))
+
+
+def _remembered(store: RunStore) -> list[SearchSpace]:
+    return sorted(launched_spaces(store, str), key=lambda space: space.name)
+
+
+@pytest.mark.parametrize("name", ["quickstart", "class_il_grid", "task_order", "mir_grid", "updates", "methods_uci_har"])
+def test_shipped_spaces_come_back_with_the_same_requests(name: str, tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    spaces = [space for space in load_spaces(SHIPPED / f"{name}.py") if space.search is None]
+    remember(Selection(tuple(spaces)), store)
+    found = _remembered(store)
+    for space, again in zip(sorted(spaces, key=lambda it: it.name), found, strict=True):
+        assert (again.name, dict(again.axes)) == (space.name, dict(space.axes))
+        assert list(again.requests()) == list(space.requests())
+
+
+def test_left_out_cells_and_settings_are_remembered(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    variants = {"CLOPS": {}, "Random": {"storage_order": "random"}}
+    space = SearchSpace(
+        *("mine", BASE, {"storage_fraction": [0.1, 0.5], "variant": variants}, 2),
+        where=lambda config: config.seed == 0 or config.storage_order == "random",
+    )
+    remember(Selection((space,)), store)
+    remember(Selection((space,), settings={"epochs_per_task": 3}, seeds=1), store)
+    plain, changed = _remembered(store)
+    assert [it.config for it in plain.requests()] == [it.config for it in space.requests()]
+    assert len(list(plain.requests())) == 6
+    assert changed.name == "mine, epochs_per_task=3"
+    assert {it.config.epochs_per_task for it in changed.requests()} == {3}
+    remember(Selection((replace(space, where=None),)), store)
+    assert [len(list(it.requests())) for it in _remembered(store)] == [8, 4]
+
+
+def test_searches_are_left_out(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    search = OptunaSearch({"storage_fraction": FloatDistribution(0.1, 1.0)}, n_trials=2)
+    remember(Selection((SearchSpace("search", BASE, search=search),)), store)
+    assert _remembered(store) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"base": {"dataset": "nowhere"}},
+        {"base": ["er"]},
+        {"base": {"strategy": "not_registered"}},
+        {"axes": {"storage_fraction": []}},
+        {"axes": 3},
+        {"kept": 7},
+        {"seeds": [-1]},
+        {"name": "../../x"},
+        {"name": None},
+        {"name": "a\x1b[31m"},
+    ],
+)
+def test_other_files_are_ignored(changes: dict[str, object], tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    remember(Selection((SearchSpace("mine", BASE, seeds=1),)), store)
+    (file,) = (tmp_path / ".work" / "spaces").iterdir()
+    content = json.loads(file.read_text())
+    file.with_name("space-other.json").write_text(json.dumps(content | {"name": "other"} | changes))
+    file.with_name("space-cut.json").write_bytes(file.read_bytes()[:-9])
+    assert [it.name for it in _remembered(store)] == ["mine"]
