@@ -67,15 +67,16 @@ class Request:
         Raises:
             UsageError: a config is an encoder elsewhere than in base or axes.
         """
-        runs = {it: self.pretraining(it).plan().asked[0] for it in self.selection.pretraining}
-        stored = {it: f"run:{run.run_id}" for it, run in runs.items() if run.state == "finished"}
-        if not stored:
+        if not (first := self.selection.pretraining):
             return self
+        if left := self._with_encoders(dict.fromkeys(first, f"run:{0:024}")).selection.pretraining:
+            raise UsageError(f"encoder = {shown(left[0])}: expected it in base or axes of the search space")
+        runs = {it: self.pretraining(it).plan().asked[0] for it in first}
+        return self._with_encoders({it: f"run:{run.run_id}" for it, run in runs.items() if run.state == "finished"})
+
+    def _with_encoders(self, stored: Mapping[RunConfig, str]) -> Request:
         given = tuple(space.with_encoders(stored) for space in self.selection.given)
-        found = replace(self, selection=replace(self.selection, given=given, reported=()))
-        if left := stored.keys() & set(found.selection.pretraining):
-            raise UsageError(f"encoder = {shown(next(iter(left)))}: expected it in base or axes of the search space")
-        return found
+        return replace(self, selection=replace(self.selection, given=given, reported=()))
 
     def as_launched(self) -> Request:
         """Return the request; without search spaces, that of all spaces that launches on the store had."""

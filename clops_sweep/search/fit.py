@@ -16,6 +16,8 @@ from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.network_input import is_tried
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.experiment.tasks import scenario_of
+from clops_sweep.learning.encoders.adapting import Signals, adapter
+from clops_sweep.learning.encoders.encoders import taken_by_run
 from clops_sweep.planning.plan import Plan
 from clops_sweep.planning.request import Request
 from clops_sweep.search.choosing import configs_of, in_order, tasks_of
@@ -55,10 +57,10 @@ def check_fit(asked: Request, plan: Plan, there: Iterable[Standing]) -> Mapping[
 
 
 def _check_pretraining(asked: Request) -> None:
-    """Check that no run is evaluated on what its encoder, a run to come, will have seen.
+    """Check that runs fit their encoder, a run to come, and are not evaluated on what it will have seen.
 
     Raises:
-        UsageError: a person is evaluated and in the pretraining (see `check_leaks`).
+        UsageError: the signals do not fit, or a person is evaluated and in the pretraining (see `check_leaks`).
     """
     pairs = {(it.data_key.signals, it.task_order, it.tasks_key, it.encoder): it for it in asked.selection.configs}
     for config in pairs.values():
@@ -66,6 +68,8 @@ def _check_pretraining(asked: Request) -> None:
         if not isinstance(first, RunConfig) or None in map(asked.data.data_hash, (first.data_key.signals, key)):
             continue
         before, frames = asked.data.frames(first.data_key.signals), asked.data.frames(key)
+        if first.encoder is None:
+            adapter(shown(first), taken_by_run(Signals.of(before)), Signals.of(frames))
         seen = Seen.of(scenario_of(in_order(first), before), before, ("train", "validation"))
         known = seen.recognised(frames, np.arange(len(frames)))
         channels = np.zeros(0, np.uint64), frames.channels, frames.samples, frames.unit

@@ -11,7 +11,7 @@ from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import DamagedStore, StoreError, UsageError, several
+from clops_sweep.errors import DamagedStore, StoreError, UsageError, several, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.plugins.registry import headline
@@ -169,8 +169,13 @@ def _launch(
 ) -> Outcome:
     """Compute the unfinished runs of a request, and then those that its searches have chosen."""
     asked = with_reported(asked)
-    if asked.selection.pretraining:
-        configs = *asked.selection.configs, *asked.selection.pretraining
+    if first := asked.selection.pretraining:
+        if asked.shard:
+            raise UsageError(
+                f"--shard {asked.shard}: the run of encoder = {shown(first[0])} is not finished; expected a launch with "
+                "--limit 1 before the shards, which trains it"
+            )
+        configs = *asked.selection.configs, *first
         asked.data.prepare(config.data_key.signals for config in configs)
         check_fit(asked, asked.plan(), ())
         outcome = _launch(asked.pretraining(), resources, make_display, retry_failed, starting, warn)

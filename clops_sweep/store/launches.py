@@ -133,9 +133,11 @@ def _living(store: RunStore) -> Iterator[tuple[str, dict[str, Any]]]:
 def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
+        if Path(f"/proc/{process}/stat").read_bytes().rpartition(b") ")[2].startswith(b"Z"):
+            return False  # killed, and its parent, such as the first process of a container, does not wait for it
     except ProcessLookupError:
         return False
-    except PermissionError:
+    except OSError:  # of another user, or not on Linux
         pass
     return True
 

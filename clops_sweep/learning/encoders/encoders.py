@@ -255,15 +255,7 @@ class Encoders:
             return without_head(name, model_from(content, self.of_model))
 
         origin = ORIGINS.get(("network", facts.network), Origin())
-        count = len(facts.channels)
-        takes = EncoderInput(
-            facts.channels if count > 1 else 1,
-            facts.sampling_rate,
-            facts.samples,
-            _OF_RUNS,
-            facts.normalize,
-            facts.unit if facts.normalize == "none" else None,
-        )
+        takes = taken_by_run(_signals(facts))
         seen = facts.seen
         if facts.encoder is not None:  # frames are adapted to the encoder below, like those of the run
             try:
@@ -282,6 +274,13 @@ class Encoders:
             )
         identity = hash_of(model=hashlib.sha256(content).hexdigest(), network=origin.code or origin.sha256)
         return _Encoder(takes, identity, make, seen=seen)
+
+
+def taken_by_run(signals: Signals) -> EncoderInput:
+    """Return the signals that the network of a run on some signals takes as an encoder."""
+    channels = signals.channels if len(signals.channels) > 1 else 1
+    unit = signals.unit if signals.normalize == "none" else None
+    return EncoderInput(channels, signals.sampling_rate, signals.samples, _OF_RUNS, signals.normalize, unit)
 
 
 def _signals(facts: ModelFacts) -> Signals:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import socket
 import subprocess
@@ -164,7 +165,7 @@ def story(
     options = ["--no-report", "--results", results, "--checkpoint-every", str(story.counted.epochs)]
     sweep = [str(folder / "space.py"), *options]
     if nodes.dashboard is not None:
-        command = [console_script, *sweep, "--address", "auto"]
+        command = ["sh", "-c", "exec " + shlex.join([console_script, *sweep, "--address", "auto"])]  # Ray quotes no "&"
         _submit(drivers, folder, "--address", nodes.dashboard, "--no-wait", "--", *command)
         story.job = story.counted.wait_at_gate(workers=3)
         for number, title in tagged(nodes.tag).items():

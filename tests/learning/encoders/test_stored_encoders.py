@@ -84,9 +84,9 @@ SPACE = SearchSpace("heads", BASE, {{"strategy": ["finetune", "er"]}}, seeds=[0]
 """
 
 
-def said(place: Place, dataset: str, *arguments: str) -> Result:
+def said(place: Place, dataset: str, *arguments: str, first: str = FIRST, space: str = SPACE) -> Result:
     file = place.folder / "heads.py"
-    file.write_text(SPACE.format(dataset=dataset, first=FIRST))
+    file.write_text(space.format(dataset=dataset, first=first))
     roots = ["--prepared-root", str(place.prepared), "--results", str(place.store.files.root)]
     return CliRunner().invoke(command, [*arguments, str(file), *roots])
 
@@ -115,4 +115,30 @@ def test_people_of_a_run_to_come_are_not_evaluated(place: Place) -> None:
         refused = said(place, "small", what)
         assert isinstance(refused.exception, UsageError)
         assert re.search(r"patient .* is evaluated, and was seen by encoder .RunConfig\(", str(refused.exception))
+    assert not len(place.store.read("runs"))
+
+
+SEARCH = SPACE + """
+from clops_sweep import OptunaSearch, TuneOn
+METHODS = {{"er": {{"encoder": [{first}], "mlp_width": [4, 8]}}}}
+BASE = RunConfig(dataset="{dataset}", network="mlp", epochs_per_task=1, leads="all", validation=0.2)
+SPACE = SearchSpace("tuned", BASE, seeds=1, search=OptunaSearch(methods=METHODS, trials_each=1, tune_on=TuneOn(tasks=1)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"first": FIRST.replace("'all'", "'single'")}, r"encoder .RunConfig\(.* takes 1 channel"),
+        ({"option": "--shard=1/2"}, r"--shard 1/2: the run of encoder = .* expected a launch with --limit 1 before"),
+        ({"space": SEARCH}, r"encoder = .*: expected it in base or axes of the search space"),
+    ],
+)
+def test_what_cannot_be_pretrained_is_refused_before_it_is(
+    change: dict[str, str], sentence: str, place: Place
+) -> None:
+    option = change.pop("option", "--no-report")
+    refused = said(place, "other", "launch", "--no-ray", option, **change)
+    assert isinstance(refused.exception, UsageError), refused.output
+    assert re.search(sentence, str(refused.exception)), refused.exception
     assert not len(place.store.read("runs"))

@@ -1,12 +1,11 @@
 """HuBERT-ECG (https://doi.org/10.1101/2024.11.14.24317328): 12 leads, 5 s, 100 Hz, filtered, each lead from -1 to 1.
 
-`hubert_ecg` is https://github.com/Edoar-do/HuBERT-ECG, and model.safetensors with config.json is from
-https://huggingface.co/Edoardo-BS/hubert-ecg-base (CC BY-NC 4.0). The authors' filter is a causal FIR filter.
+`hubert_ecg` is in the folder `code` of https://github.com/Edoar-do/HuBERT-ECG; model.safetensors and config.json are
+from https://huggingface.co/Edoardo-BS/hubert-ecg-base (CC BY-NC 4.0). The authors' filter is a causal FIR filter.
 """
 
-import hubert_ecg  # noqa: F401  registers the model with transformers
 import torch
-from transformers import AutoModel
+from hubert_ecg import HuBERTECG
 
 from clops_sweep import encoder
 
@@ -26,4 +25,4 @@ class Mean(torch.nn.Module):
          adapt=["select", "resample", "crop"], bandpass=(0.05, 47), normalize="minmax",
          trained_on=["cinc2021"])  # fmt: skip
 def hubert(weights):
-    return Mean(AutoModel.from_pretrained(weights.parent))
+    return Mean(HuBERTECG.from_pretrained(weights.parent))
