@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -61,17 +63,19 @@ def test_a_launch_of_the_same_runs_is_refused_until_the_other_has_ended(tmp_path
     launch(store, "b2", "c3", "d4")
 
 
-@pytest.mark.parametrize("how", ["old", "killed here"])
+@pytest.mark.parametrize("how", ["old", "killed here", "killed here and not waited for"])
 def test_what_a_killed_launch_has_left_is_ignored_and_removed_by_the_next(tmp_path: Path, how: str) -> None:
     store = RunStore(tmp_path)
     launch(store, "a1").write(RUNS)
-    if how == "old":
-        edit(store, machine="elsewhere")
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # a zombie from now on
+        if how == "old":
+            edit(store, machine="elsewhere")
+            age(store)
+        else:
+            edit(store, pid=2**22 + 1 if how == "killed here" else child.pid)
+        assert runs_under_way(store) == ()
+        again = launch(store, "a1")
         age(store)
-    else:
-        edit(store, pid=2**22 + 1)
-    assert runs_under_way(store) == ()
-    again = launch(store, "a1")
-    age(store)
-    again.remove()
-    assert list(folder(store).iterdir()) == []
+        again.remove()
+        assert list(folder(store).iterdir()) == []
