@@ -15,7 +15,7 @@ from clops_sweep.learning.metrics.difficulty import TaskDistribution, curriculum
 from clops_sweep.store.tables import TableName
 
 from ..difficulty import fit_gaussians
-from ..figures.tracings import Frames
+from ..figures.frames import Frames
 
 Floats = npt.NDArray[np.float64]
 

@@ -32,7 +32,7 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 
 from ..collect import Experiment
-from ..figures.tracings import Frames
+from ..figures.frames import Frames
 from ..statistics import ALPHA, Partitions, Replicate, holm, interval, ordered, p_above, units_of
 from .catalogue import CLAIMS
 from .claim_runs import ClaimRuns, ContrastRuns, FinishedRuns

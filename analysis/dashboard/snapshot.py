@@ -18,7 +18,7 @@ from clops_sweep.store.parts import owners_of
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
-from ..figures.tracings import Frames
+from ..figures.frames import Frames
 from ..report.planned import Found, PlannedSection, planned_sections
 
 

@@ -13,7 +13,7 @@ from clops_sweep.store.run_store import RunStore
 
 from ..as_stored import data_keys, recorded_experiments
 from ..collect import Experiment, requested_ids
-from ..figures.tracings import Frames
+from ..figures.frames import Frames
 from ..report.planned import Found
 from ..search_trials import collect_with_searches
 

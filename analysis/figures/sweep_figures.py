@@ -6,19 +6,20 @@ import numpy as np
 
 from ..collect import Experiment
 from ..drawing.pictures import Sketch, sketch
+from .asked import Asked, shown_or_said
 from .cost import COSTS, cost_frontier, draw_cost_frontier
 from .importance import draw_importance, importance, in_words
-from .instance_figures import shown_or_said
 from .variance import variance_by_source
 from .variance_figure import draw_variance, needed_in_words
 
 
-def sweep_figures(experiment: Experiment, prefix: str) -> list[Sketch | str]:
+def sweep_figures(asked: Asked) -> list[Sketch | str]:
     """Return cost frontiers, importance of axes and sources of variance, for experiments with several configurations.
 
     Returns:
         Figures, and sentences for figures that cannot be shown.
     """
+    experiment, prefix = asked.experiment, asked.prefix
     finished = [cell for cell, n in enumerate(experiment.counts("finished")) if n]
     if len(finished) < 3:
         return []

@@ -9,7 +9,6 @@ from typing import TypeVar
 import pandas as pd
 
 from clops_sweep.errors import UsageError
-from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 
 from ..collect import Experiment
@@ -17,10 +16,10 @@ from ..drawing.pictures import Sketch, sketch
 from ..metrics import words
 from ..results import Reference
 from ..selection import chosen_how, typical_cell, variants
+from .asked import Asked
 from .curves import PREQUENTIAL, LearningCurves, draw_learning_curves, learning_curves
 from .forgetting import draw_forgetting, forgetting
 from .r_matrices import draw_r_matrices, r_matrix
-from .task_titles import TaskTitles
 
 MAX_PANELS = 6
 
@@ -36,17 +35,11 @@ class Shown:
     title: str
 
 
-def task_figures(
-    experiment: Experiment,
-    grid: Sequence[str] | None,
-    references: Sequence[Reference],
-    store: RunStore,
-    prefix: str,
-    titles: TaskTitles,
-) -> Iterator[Sketch]:
+def task_figures(asked: Asked) -> Iterator[Sketch]:
     """Return figures of learning curves, R and forgetting, for runs that recorded them."""
-    scales = grid or experiment.number_axes
-    chosen = shown_cells(experiment, scales, references)
+    experiment, prefix = asked.experiment, asked.prefix
+    scales = asked.axes or experiment.number_axes
+    chosen = shown_cells(experiment, scales, asked.references)
     which = ""
     if scales:
         which += " Each variant is shown by its configuration closest to the paper's settings; among equals, the best."
@@ -61,9 +54,9 @@ def task_figures(
     def records(table: TableName, make: Callable[[pd.DataFrame, str, str], Record]) -> list[Record]:
         found = []
         for shown in chosen[:MAX_PANELS]:
-            rows = shown.experiment.in_units(store.read(table, list(shown.experiment.run_ids(shown.cell))))
+            rows = shown.experiment.in_units(asked.store.read(table, list(shown.experiment.run_ids(shown.cell))))
             try:
-                found.append(make(titles.named(rows, shown.experiment, shown.cell), shown.title, measure))
+                found.append(make(asked.titles.named(rows, shown.experiment, shown.cell), shown.title, measure))
             except UsageError:  # no rows, or different tasks from run to run: no such figure
                 continue
         return found

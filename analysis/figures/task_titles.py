@@ -14,7 +14,7 @@ from clops_sweep.experiment.tasks import scenario_of
 
 from ..collect import Experiment
 from ..published import DATASET_OF_SCENARIO
-from .tracings import Frames
+from .frames import Frames
 
 _COLUMNS = ("task", "training_task")
 

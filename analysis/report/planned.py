@@ -12,8 +12,8 @@ from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
+from ..figures.frames import Frames
 from ..figures.task_titles import TaskTitles
-from ..figures.tracings import Frames
 from ..results import Reference
 from ..selection import cell_name, departures
 from ..tables.strategies import training

@@ -13,10 +13,10 @@ from clops_sweep.store.run_store import RunStore
 from ..collect import Experiment
 from ..drawing.pictures import Sketch, sketch
 from ..failures import failure_notices
+from ..figures.asked import shown_or_said
 from ..figures.curves import draw_learning_curves, learning_curves
 from ..figures.importance import draw_importance, importance
 from ..figures.importance import in_words as runs_in_words
-from ..figures.instance_figures import shown_or_said
 from ..figures.optimization_history import (
     draw_optimization_history,
     optimization_history,

@@ -13,14 +13,15 @@ from clops_sweep.store.run_store import RunStore
 from ..collect import Experiment, label_text
 from ..drawing.pictures import Picture, Sketch, sketch
 from ..failures import failure_notices
+from ..figures.asked import Asked
+from ..figures.beta.beta_figures import beta_figures
 from ..figures.differences import difference_heatmap
+from ..figures.frames import Frames
 from ..figures.heatmaps import draw_heatmap, heatmap
-from ..figures.instance_figures import instance_figures
 from ..figures.profiles import draw_profile, profile
 from ..figures.sweep_figures import sweep_figures
 from ..figures.task_figures import task_figures
 from ..figures.task_titles import TaskTitles
-from ..figures.tracings import Frames
 from ..formats import TextTable, plural, plus_minus, published_text, result_text, results_csv, to_csv, to_markdown
 from ..metrics import PAPER, metric_named
 from ..published import Departure
@@ -86,8 +87,9 @@ def build_section(
     compared = comparisons(experiment, references)
     differences = _difference_pictures(experiment, grid, compared, prefix) if grid is not None else ()
     pictures += [files.add_picture(item) for item in differences]
-    pictures += [files.add_picture(item) for item in task_figures(experiment, grid, references, store, prefix, titles)]
-    more = instance_figures(experiment, store, prefix, frames, titles) + sweep_figures(experiment, prefix)
+    asked = Asked(experiment, store, prefix, titles, grid, references, frames)
+    pictures += [files.add_picture(item) for item in task_figures(asked)]
+    more = [item for make in (beta_figures, sweep_figures) for item in make(asked)]
     more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
     tables = list(_result_tables(experiment, references, compared, metrics, prefix, files))
     title = f"Intervals over test patients, {experiment.name}"

@@ -22,7 +22,7 @@ from ..as_stored import stored_experiments
 from ..claims.verdicts import verdicts
 from ..collect import Experiment, headline_of
 from ..drawing.style import write_whole
-from ..figures.tracings import Frames
+from ..figures.frames import Frames
 from ..formats import as_csv, plural
 from ..metrics import metric_named
 from ..search_trials import collect_with_searches

@@ -21,7 +21,7 @@ from clops_sweep.analysis.dashboard.runs import PAGE, runs_table
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.failures import failures
-from clops_sweep.analysis.figures.tracings import Frames
+from clops_sweep.analysis.figures.frames import Frames
 from clops_sweep.analysis.report.planned import Found
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.writing import merge_parts

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep.analysis.drawing.style import as_png
-from clops_sweep.analysis.figures.agreement import (
+from clops_sweep.analysis.figures.beta.agreement import (
     draw_rank_agreement,
     draw_replay_overlap,
     rank_agreement,

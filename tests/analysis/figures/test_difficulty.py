@@ -11,7 +11,7 @@ from scipy import integrate, stats
 
 from clops_sweep.analysis.difficulty import task_similarity
 from clops_sweep.analysis.drawing.style import as_png
-from clops_sweep.analysis.figures.difficulty_figures import (
+from clops_sweep.analysis.figures.beta.difficulty_figures import (
     draw_similarity,
 )
 from clops_sweep.learning.metrics.difficulty import (

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 
-from clops_sweep.analysis.figures.tracings import draw_tracings, tracings
+from clops_sweep.analysis.figures.beta.tracings import draw_tracings, tracings
 
 
 @dataclass

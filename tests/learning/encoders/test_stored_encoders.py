@@ -118,12 +118,16 @@ def test_people_of_a_run_to_come_are_not_evaluated(place: Place) -> None:
     assert not len(place.store.read("runs"))
 
 
-SEARCH = SPACE + """
+SEARCH = (
+    SPACE
+    + """
 from clops_sweep import OptunaSearch, TuneOn
 METHODS = {{"er": {{"encoder": [{first}], "mlp_width": [4, 8]}}}}
 BASE = RunConfig(dataset="{dataset}", network="mlp", epochs_per_task=1, leads="all", validation=0.2)
-SPACE = SearchSpace("tuned", BASE, seeds=1, search=OptunaSearch(methods=METHODS, trials_each=1, tune_on=TuneOn(tasks=1)))
+SEARCH = OptunaSearch(methods=METHODS, trials_each=1, tune_on=TuneOn(tasks=1))
+SPACE = SearchSpace("tuned", BASE, seeds=1, search=SEARCH)
 """
+)
 
 
 @pytest.mark.parametrize(
@@ -134,9 +138,7 @@ SPACE = SearchSpace("tuned", BASE, seeds=1, search=OptunaSearch(methods=METHODS,
         ({"space": SEARCH}, r"encoder = .*: expected it in base or axes of the search space"),
     ],
 )
-def test_what_cannot_be_pretrained_is_refused_before_it_is(
-    change: dict[str, str], sentence: str, place: Place
-) -> None:
+def test_what_cannot_be_pretrained_is_refused_before_it_is(change: dict[str, str], sentence: str, place: Place) -> None:
     option = change.pop("option", "--no-report")
     refused = said(place, "other", "launch", "--no-ray", option, **change)
     assert isinstance(refused.exception, UsageError), refused.output

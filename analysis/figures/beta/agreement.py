@@ -15,10 +15,10 @@ from scipy import stats
 
 from clops_sweep.errors import UsageError
 
-from ..drawing.cells import add_colour_bar, draw_cells, write_in_cell
-from ..drawing.labels import inches, name_columns, name_rows
-from ..drawing.style import GRID, MUTED, SEQUENTIAL, new_figure, styled
-from ..drawing.task_styles import task_styles
+from ...drawing.cells import add_colour_bar, draw_cells, write_in_cell
+from ...drawing.labels import inches, name_columns, name_rows
+from ...drawing.style import GRID, MUTED, SEQUENTIAL, new_figure, styled
+from ...drawing.task_styles import task_styles
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,11 +10,11 @@ import pandas as pd
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from ..difficulty import TaskGaussians, TaskSimilarity, fit_gaussians
-from ..drawing.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
-from ..drawing.labels import in_lines, inches, name_columns, name_rows
-from ..drawing.style import MUTED, SEQUENTIAL, decimals, new_figure, styled
-from ..drawing.task_styles import task_styles
+from ...difficulty import TaskGaussians, TaskSimilarity, fit_gaussians
+from ...drawing.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
+from ...drawing.labels import in_lines, inches, name_columns, name_rows
+from ...drawing.style import MUTED, SEQUENTIAL, decimals, new_figure, styled
+from ...drawing.task_styles import task_styles
 
 Floats = npt.NDArray[np.float64]
 

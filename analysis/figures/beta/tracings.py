@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,10 @@ from matplotlib.figure import Figure
 
 from clops_sweep.errors import UsageError
 
-from ..drawing.labels import in_lines
-from ..drawing.style import colour, decimals, new_figure, styled
-from ..drawing.task_styles import natural_order
+from ...drawing.labels import in_lines
+from ...drawing.style import colour, decimals, new_figure, styled
+from ...drawing.task_styles import natural_order
+from ..frames import Frames
 
 Floats = npt.NDArray[np.float64]
 MILLIVOLT = {"mV": 1.0, "millivolt": 1.0, "uV": 1e-3, "µV": 1e-3, "microvolt": 1e-3, "V": 1e3}
@@ -31,39 +32,6 @@ _NORMALIZED = {"minmax": "scaled to [0, 1]", "zscore": "standard deviations"}
 _INCH_PER_MM = 1 / 25.4
 _WIDTH = 7.2
 _FONT = 7.5
-
-
-class Frames(Protocol):
-    """Interface of prepared frames, as `clops_sweep.data.frames.FrameSet` implements it."""
-
-    @property
-    def name(self) -> str:
-        """The data set's name."""
-
-    @property
-    def unit(self) -> str:
-        """The unit of the signal."""
-
-    @property
-    def data_hash(self) -> str:
-        """The data hash of runs on these frames."""
-
-    @property
-    def frame_seconds(self) -> float | None:
-        """Duration of a frame in seconds; None if unknown."""
-
-    @property
-    def leads(self) -> npt.NDArray[np.int16]:
-        """The channel of each instance as an index into `lead_names`; the first of several."""
-
-    @property
-    def lead_names(self) -> tuple[str, ...]:
-        """Names of the channels."""
-
-    def __len__(self) -> int: ...
-
-    def signal(self, instances: Any) -> npt.NDArray[np.float32]:
-        """Return the signal of some instances, (instances, samples) or (instances, channels, samples)."""
 
 
 @dataclass(frozen=True)

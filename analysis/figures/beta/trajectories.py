@@ -13,9 +13,9 @@ from matplotlib.ticker import MaxNLocator
 
 from clops_sweep.errors import UsageError
 
-from ..drawing.labels import in_lines
-from ..drawing.style import new_figure, panels, styled
-from ..drawing.task_styles import task_styles
+from ...drawing.labels import in_lines
+from ...drawing.style import new_figure, panels, styled
+from ...drawing.task_styles import task_styles
 
 LOWEST, MIDDLE, HIGHEST = "dashed", "dotted", "solid"
 """Line styles of instances by their s."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
-from ..collect import Experiment
-from ..difficulty import task_similarity
-from ..drawing.pictures import Sketch, sketch
-from ..selection import setting, typical_cell, variants
+from ...collect import Experiment
+from ...difficulty import task_similarity
+from ...drawing.pictures import Sketch, sketch
+from ...selection import setting, typical_cell, variants
+from ..asked import Asked, shown_or_said
+from ..frames import Frames
 from .agreement import (
     draw_rank_agreement,
     draw_replay_overlap,
@@ -24,45 +26,30 @@ from .difficulty_figures import (
     draw_distributions,
     draw_similarity,
 )
-from .task_titles import TaskTitles
-from .tracings import Frames, draw_tracings, tracings
+from .tracings import draw_tracings, tracings
 from .trajectories import beta_trajectories, draw_trajectories
 
 
-def instance_figures(
-    experiment: Experiment,
-    store: RunStore,
-    prefix: str,
-    frames: Sequence[Frames],
-    titles: TaskTitles,
-) -> list[Sketch | str]:
+def beta_figures(asked: Asked) -> list[Sketch | str]:
     """Return figures of one configuration that learns beta, and of the instances that acquisition functions replay.
 
     Returns:
         Figures, and sentences for figures that cannot be shown.
     """
+    experiment, store, prefix = asked.experiment, asked.store, asked.prefix
     cell = _cell_with_beta(experiment)
     items: list[Sketch | str] = []
     if cell is not None:
         run_ids = experiment.run_ids(cell)
-        rows = titles.named(store.read("instances", list(run_ids)), experiment, cell)
+        rows = asked.titles.named(store.read("instances", list(run_ids)), experiment, cell)
         known = [run_id for run_id in run_ids if rows.loc[rows["run_id"] == run_id, "s"].notna().any()]
         name = f"the configuration {setting(experiment.cells[cell])}"
         if known and rows["s"].min() == rows["s"].max():
             items.append(f"Figures of s: in {name} it is the same for all instances, as after one epoch.")
         elif known:
-            items += _of_one_cell(experiment, rows, known, name, prefix, frames)
+            items += _of_one_cell(experiment, rows, known, name, prefix, asked.frames)
     items += _overlap(experiment, store, prefix)
     return items
-
-
-def shown_or_said(make: Callable[[], Sketch | str]) -> list[Sketch | str]:
-    """Return a figure, or a sentence on why it is missing."""
-    try:
-        return [make()]
-    except ValueError as error:  # includes UsageError
-        text = str(error)
-        return [text[0].upper() + text[1:] + "."]
 
 
 def _cell_with_beta(experiment: Experiment) -> int | None:

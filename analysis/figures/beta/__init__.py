@@ -1,0 +1,1 @@
+"""Figures of beta and s, which CLOPS alone learns."""
