@@ -172,8 +172,8 @@ def _launch(
     if first := asked.selection.pretraining:
         if asked.shard:
             raise UsageError(
-                f"--shard {asked.shard}: the run of encoder = {shown(first[0])} is not finished; expected a launch with "
-                "--limit 1 before the shards, which trains it"
+                f"--shard {asked.shard}: the run of encoder = {shown(first[0])} is not finished; expected a launch "
+                "with --limit 1 before the shards, which trains it"
             )
         configs = *asked.selection.configs, *first
         asked.data.prepare(config.data_key.signals for config in configs)

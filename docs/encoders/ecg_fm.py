@@ -1,7 +1,7 @@
 """ECG-FM (https://arxiv.org/abs/2408.05178): 12 leads, 5 s, 500 Hz, each lead scaled to mean 0 and deviation 1.
 
-The authors' code, https://github.com/Jwoo5/fairseq-signals, needs Python 3.10 and PyTorch 2.5 at most. Write ecg_fm.onnx
-there, from the weights of https://huggingface.co/wanglab/ecg-fm (a pickle: trust it or leave it):
+The authors' code, https://github.com/Jwoo5/fairseq-signals, needs Python 3.10 and PyTorch 2.5 at most. Write
+ecg_fm.onnx there, from the weights of https://huggingface.co/wanglab/ecg-fm (a pickle: trust it or leave it):
 
     from fairseq_signals.models import build_model_from_checkpoint
     model = build_model_from_checkpoint(checkpoint_path="mimic_iv_ecg_physionet_pretrained.pt").eval()
