@@ -2,7 +2,7 @@
 
 from .claims.verdicts import Evidence as Evidence, Verdict as Verdict, verdicts as verdicts
 from .collect import Cell as Cell, Experiment as Experiment
-from .figures.agreement import (
+from .figures.beta.agreement import (
     RankAgreement as RankAgreement,
     ReplayOverlap as ReplayOverlap,
     draw_rank_agreement as draw_rank_agreement,
@@ -21,7 +21,7 @@ from .figures.curves import (
     learning_curves as learning_curves,
 )
 from .figures.differences import difference_heatmap as difference_heatmap
-from .figures.difficulty_figures import (
+from .figures.beta.difficulty_figures import (
     Distributions as Distributions,
     distributions as distributions,
     draw_distributions as draw_distributions,
@@ -47,13 +47,13 @@ from .figures.performance import (
 )
 from .figures.profiles import Profile as Profile, draw_profile as draw_profile, profile as profile
 from .figures.r_matrices import RMatrix as RMatrix, draw_r_matrices as draw_r_matrices, r_matrix as r_matrix
-from .figures.tracings import (
+from .figures.beta.tracings import (
     Tracing as Tracing,
     draw_tracings as draw_tracings,
     tracing_of as tracing_of,
     tracings as tracings,
 )
-from .figures.trajectories import (
+from .figures.beta.trajectories import (
     TaskTrajectories as TaskTrajectories,
     beta_trajectories as beta_trajectories,
     draw_trajectories as draw_trajectories,

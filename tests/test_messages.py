@@ -9,11 +9,11 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from clops_sweep.errors import StoreError, UsageError
+from clops_sweep import errors
 
 GOLDEN = Path(__file__).with_name("messages.txt")
 ROOT = GOLDEN.parents[1]
-ERRORS = {it.__name__ for it in (UsageError, *UsageError.__subclasses__(), StoreError, ValueError, TimeoutError)}
+ERRORS = {name for name in vars(errors) if isinstance(getattr(errors, name), type)} | {"ValueError", "TimeoutError"}
 
 
 def _text(node: ast.expr) -> str:

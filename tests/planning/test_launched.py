@@ -23,7 +23,7 @@ def _remembered(store: RunStore) -> list[SearchSpace]:
     return sorted(launched_spaces(store, str), key=lambda space: space.name)
 
 
-@pytest.mark.parametrize("name", ["quickstart", "class_il_grid", "task_order", "mir_grid", "updates"])
+@pytest.mark.parametrize("name", ["quickstart", "class_il_grid", "task_order", "mir_grid"])
 def test_shipped_spaces_come_back_with_the_same_requests(name: str, tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     spaces = [space for space in load_spaces(SHIPPED / f"{name}.py") if space.search is None]

@@ -278,7 +278,7 @@ class Encoders:
 
 def taken_by_run(signals: Signals) -> EncoderInput:
     """Return the signals that the network of a run on some signals takes as an encoder."""
-    channels = signals.channels if len(signals.channels) > 1 else 1
+    channels = tuple(signals.channels) if len(signals.channels) > 1 else 1
     unit = signals.unit if signals.normalize == "none" else None
     return EncoderInput(channels, signals.sampling_rate, signals.samples, _OF_RUNS, signals.normalize, unit)
 
