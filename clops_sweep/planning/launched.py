@@ -27,11 +27,12 @@ def remember(selection: Selection, store: RunStore) -> None:
             continue
         name = re.sub(r"[/\\\0]", "-", ", ".join([space.name, *settings])).encode()[:100].decode("utf-8", "ignore")
         varied = _varied(space.axes)
-        kept = None if space.where is None else [_place(varied, it.written) for it in space.requests()]
-        content = {"name": name, "base": space.base.explicit, "axes": space.axes, "seeds": space.seeds, "kept": kept}
         with suppress(TypeError, ValueError, OSError):
+            kept = None if space.where is None else [_place(varied, it.written) for it in space.requests()]
+            place = {"axes": space.axes, "seeds": space.seeds, "kept": kept}
+            content = json.dumps({"name": name, "base": space.base.explicit, **place})
             store.files.make_folder(_folder(store))
-            store.files.write(f"{_folder(store)}/space-{file_name(name)}.json", json.dumps(content).encode())
+            store.files.write(f"{_folder(store)}/space-{file_name(name)}.json", content.encode())
 
 
 def launched_spaces(store: RunStore, know: Callable[[str], object]) -> tuple[SearchSpace, ...]:

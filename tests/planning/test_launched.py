@@ -52,10 +52,11 @@ def test_left_out_cells_and_settings_are_remembered(tmp_path: Path) -> None:
     assert [len(list(it.requests())) for it in _remembered(store)] == [8, 4]
 
 
-def test_searches_are_left_out(tmp_path: Path) -> None:
-    store = RunStore(tmp_path)
-    search = OptunaSearch({"storage_fraction": FloatDistribution(0.1, 1.0)}, n_trials=2)
-    remember(Selection((SearchSpace("search", BASE, search=search),)), store)
+def test_searches_and_configs_as_encoders_are_left_out(tmp_path: Path) -> None:
+    store, search = RunStore(tmp_path), OptunaSearch({"storage_fraction": FloatDistribution(0.1, 1.0)}, n_trials=2)
+    axes = {"encoder": [BASE.replace(seed=7)], "network": ["linear", "mlp"]}
+    heads = SearchSpace("heads", BASE, axes, where=lambda config: config.network == "mlp")
+    remember(Selection((SearchSpace("search", BASE, search=search), heads)), store)
     assert _remembered(store) == []
 
 
