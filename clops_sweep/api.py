@@ -114,7 +114,7 @@ def sweep(
         shard: part of the runs to compute, such as ``"3/16"``, so that processes can share a store; not for searches.
         no_ray: whether to compute in this process without Ray, one run after another.
         stop_after: seconds, or a duration such as ``"3h55m"``, after which to write checkpoints and stop.
-        device: ``"cpu"``, ``"gpu"``, or ``"auto"`` for the device of finished runs, else the faster one.
+        device: ``"cpu"``, ``"gpu"``, or ``"auto"`` for the device of finished runs, else a GPU if the network gains.
         nice: niceness of the workers of a Ray cluster that is started here.
 
     Returns:

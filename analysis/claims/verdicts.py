@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -28,13 +28,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from clops_sweep.experiment.spaces.claims import Claim, Contrast, Says
+from clops_sweep.experiment.spaces.search_space import names_in, shipped_space
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 
 from ..collect import Experiment
 from ..figures.frames import Frames
 from ..statistics import ALPHA, Partitions, Replicate, holm, interval, ordered, p_above, units_of
-from .catalogue import CLAIMS
 from .claim_runs import ClaimRuns, ContrastRuns, FinishedRuns
 from .run_measures import MEASURES, OF_TWO, RunTables, Sampled, column_like
 
@@ -115,9 +115,16 @@ def verdicts(
     """
     finished = FinishedRuns(experiments, store)
     found: list[Verdict] = []
-    for runs in finished.about(claims or CLAIMS, of_paper=not claims).values():
+    for runs in finished.about(claims or claims_of_paper(), of_paper=not claims).values():
         values = Values(finished, runs, frames)
         found += decided([(it, [values.evidence(contrast, it.claim) for contrast in it.contrasts]) for it in runs])
+    return found
+
+
+@cache
+def claims_of_paper() -> tuple[Claim, ...]:
+    """Return the paper's claims, the `CLAIMS` of its search-space file."""
+    found: tuple[Claim, ...] = names_in(shipped_space("paper_claims"))["CLAIMS"]
     return found
 
 

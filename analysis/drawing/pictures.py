@@ -12,6 +12,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 from PIL import Image
 
+from .journal import Columns, journal_font, letter_panels
 from .style import PRINT, SCREEN, as_pdf, as_png, lay_out
 from .svg import as_svg
 
@@ -74,6 +75,18 @@ class Sketch:
                     names.append(f"{axis.get_label_text()} {shown[0]} to {shown[-1]}".strip())
             parts.append("; ".join(" ".join(it.split()) for it in names if it) + ".")
         return " ".join(dict.fromkeys(it for it in parts if it != "."))
+
+    def for_journals(self) -> Picture:
+        """Draw the figure as PNG, PDF and SVG in the format of journals; see `journal`."""
+        with journal_font():
+            figure = self.draw(self.record)
+            letter_panels(figure)
+            columns = Columns.of(figure)
+            width, height = figure.get_size_inches() * _PIXELS_PER_INCH
+            png, pdf = columns.png(as_png(figure, PRINT * columns.scale)), columns.pdf(as_pdf(figure))
+            alt = self.alt(figure)
+            svg = columns.svg(as_svg(figure, self.name, alt))
+        return Picture(self.name, self.title, self.caption, alt, png, pdf, svg, round(width), round(height))
 
     def drawn(self, *, files: bool = True) -> Picture:
         """Draw the figure as PNG, PDF and SVG; without `files` as SVG, and PNG only if it is too large for a page."""

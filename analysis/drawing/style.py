@@ -11,6 +11,7 @@ import os
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -50,10 +51,12 @@ _DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1)))
 _HATCHES = ("", "////", "....")
 _DARKENED = 0.6
 
+FONTS: ContextVar[tuple[str, ...]] = ContextVar("FONTS", default=("DejaVu Sans",))
+"""Font families of figures; a family draws the glyphs that those before it lack."""
+
 _RC: dict[Any, Any] = {
     "figure.dpi": SCREEN,
     "savefig.dpi": SCREEN,
-    "font.family": "DejaVu Sans",
     "font.size": 9.0,
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
@@ -85,7 +88,7 @@ def styled(function: Callable[_P, _R]) -> Callable[_P, _R]:
         with mpl.rc_context(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a glyph is missing in the font
             mpl.rcdefaults()
-            mpl.rcParams.update(_RC)
+            mpl.rcParams.update(_RC | {"font.family": FONTS.get()})
             return function(*args, **kwargs)
 
     return wrapper
@@ -160,7 +163,7 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> l
 
 
 @styled
-def as_png(figure: Figure, dpi: int = SCREEN) -> bytes:
+def as_png(figure: Figure, dpi: float = SCREEN) -> bytes:
     """Return the figure as PNG, without date or version; very large figures at screen resolution."""
     dpi = dpi if dpi * max(figure.get_size_inches()) < _LONGEST else SCREEN
     canvas, stream = FigureCanvasAgg(figure), io.BytesIO()

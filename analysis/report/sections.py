@@ -42,16 +42,18 @@ class SectionFiles:
     """Files of a report to write: name to content.
 
     Args:
+        journal: whether figures are drawn in the format of journals.
         figures: figures as PNG, PDF and SVG.
         tables: tables as Markdown, LaTeX and CSV.
     """
 
+    journal: bool = False
     figures: dict[str, bytes] = field(default_factory=dict)
     tables: dict[str, bytes] = field(default_factory=dict)
 
     def add_picture(self, item: Sketch) -> Picture:
         """Draw a figure and add its three files."""
-        picture = item.drawn()
+        picture = item.for_journals() if self.journal else item.drawn()
         gc.collect(1)  # frees tens of thousands of objects now, not at the end
         self.figures[f"{picture.name}.png"] = picture.png
         self.figures[f"{picture.name}.pdf"] = picture.pdf

@@ -21,6 +21,7 @@ from clops_sweep.store.tables import SCHEMAS
 from ..as_stored import stored_experiments
 from ..claims.verdicts import verdicts
 from ..collect import Experiment, headline_of
+from ..drawing.journal import check_journal
 from ..drawing.style import write_whole
 from ..figures.frames import Frames
 from ..formats import as_csv, plural
@@ -65,6 +66,7 @@ def write_report(
     seal: str = "not sealed",
     tuned: Sequence[TunedMethod] = (),
     more_seeds: str = "",
+    journal: bool = False,
 ) -> ReportPaths:
     """Write `index.html`, `figures/` and `tables/` into a folder, from the store alone.
 
@@ -87,15 +89,18 @@ def write_report(
         seal: whether the claims are sealed, in words.
         tuned: the methods of tuned spaces, with their scores while tuning and when reported.
         more_seeds: the command that asks for more seeds, if there is one.
+        journal: whether figures are drawn in the format of journals, 89 or 183 mm wide.
 
     Raises:
-        UsageError: there is no search space, two have the same name, an axis, metric or data hash is unknown, or the
-            folder cannot be written to or contains other files.
+        UsageError: there is no search space, two have the same name, an axis, metric or data hash is unknown, the
+            folder cannot be written to or contains other files, or a font or package for `journal` is missing.
     """
     if not spaces and not experiments and not as_stored:
         raise UsageError("report: expected at least one search space")
     check_names(spaces)
     check_folder(folder, store)
+    if journal:
+        check_journal()
     known = {
         axis
         for axes_of in (*(it.axes for it in spaces), *(it.axes for it in (*experiments, *as_stored)))
@@ -115,7 +120,7 @@ def write_report(
     shown = [it.experiment for it in planned]
     written = [it for it, space, _ in found if space is not None and space.search is None]
     grids = [*written, *stored]
-    files = SectionFiles()
+    files = SectionFiles(journal)
     sections = [it.draw(files) for it in planned if not it.alone]
     compared = strategies_section(grids, [section.anchor for section in sections], files)
     title = title or " · ".join(section.title for section in sections[:3]) + " · …" * (len(sections) > 3)

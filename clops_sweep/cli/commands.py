@@ -171,8 +171,10 @@ def _say_status(asked: Request, as_json: bool = False) -> bool:
             if not as_json:
                 away = "".join(f"; data set {it} is not prepared on this machine" for it in plan.unprepared)
                 click.echo(f"{name}: {counts(plan)}{away}")
-        of_states = {name: {state: it.count(state) for state in ("finished", "failed")} for name, it in plans.items()}
-        data["launched"] = [{"name": name, "asked": len(plans[name].asked), **it} for name, it in of_states.items()]
+        data["launched"] = [
+            {"name": name, "asked": len(it.asked), "finished": it.count("finished"), "failed": it.count("failed")}
+            for name, it in plans.items()
+        ]
         pending = not plans or any(it.count("pending", "waiting") for it in plans.values())
     rows = asked.store.rows("runs", ["run_id", "status", "error"], failed) if failed else []
     reasons = {row["run_id"]: failure_reason(row["error"]) for row in rows if row["status"] == "failed"}

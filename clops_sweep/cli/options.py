@@ -159,7 +159,7 @@ device_option = click.option(
     type=click.Choice(get_args(Device)),
     default="auto",
     show_default=True,
-    help="Compute on CPUs or GPUs; auto takes the device of finished runs, else the faster one.",
+    help="Compute on CPUs or GPUs; auto takes the device of finished runs, else a GPU where the network gains from it.",
 )
 plugins_option = click.option(
     "--plugins",

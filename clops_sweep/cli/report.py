@@ -53,6 +53,13 @@ _LONGEST_NAME, _LONGEST_STEM = 200, 40
     help="Show this edition of the data instead of the newest; a prefix is enough. Repeatable.",
 )
 @click.option(
+    "--style",
+    type=click.Choice(("screen", "journal")),
+    default="screen",
+    help="journal: figures 89 or 183 mm wide, with text of 7 points in Arial or Helvetica and panel letters; needs "
+    "clops-sweep[journal].",
+)
+@click.option(
     "--output", type=NotEmptyPath(), help="Folder of the report: a new folder, or one with an earlier report."
 )
 @json_option
@@ -61,6 +68,7 @@ def report(
     axes: str | None,
     metrics: tuple[str, ...],
     data_hashes: tuple[str, ...],
+    style: str,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -72,7 +80,14 @@ def report(
         raise click.UsageError("a report shows whole search spaces: it takes neither --limit nor --where")
     _ = asked.selection.spaces  # report an invalid search-space file first
     asked.store.files.check_is_there()
-    index = render(asked, output, axes=_axes(axes), metrics=_metrics(metrics), data_hashes=data_hashes)
+    index = render(
+        asked,
+        output,
+        axes=_axes(axes),
+        metrics=_metrics(metrics),
+        data_hashes=data_hashes,
+        journal=style == "journal",
+    )
     if as_json:
         print_json({"results": asked.store.files.shown, "report": index})
     else:
@@ -103,6 +118,7 @@ def render(
     axes: tuple[str, str] | None = None,
     metrics: Sequence[str] = (),
     data_hashes: Sequence[str] = (),
+    journal: bool = False,
 ) -> Path:
     """Render the report, and return the path of its page."""
     from clops_sweep.analysis.as_stored import data_keys
@@ -134,6 +150,7 @@ def render(
             seal=seal_in_words(asked),
             tuned=tuned_rows(asked),
             more_seeds=_more_seeds(asked),
+            journal=journal,
         ).index
     return index.resolve()
 

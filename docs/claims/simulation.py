@@ -24,21 +24,20 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from clops_sweep.analysis.claims.catalogue import CLAIMS as OF_PAPER
-from clops_sweep.analysis.claims.catalogue import CLOPS, FINETUNE
 from clops_sweep.analysis.claims.claim_runs import ClaimRuns, ContrastRuns
 from clops_sweep.analysis.claims.run_measures import MEASURES, RunTables, Sampled
-from clops_sweep.analysis.claims.verdicts import Outcome, decided, evidence_of
+from clops_sweep.analysis.claims.verdicts import Outcome, claims_of_paper, decided, evidence_of
 from clops_sweep.analysis.statistics import Fold, Partition, Replicate, Split, paired_difference, partitions
 from clops_sweep.analysis.tables.tuning import optimism_of
-from clops_sweep.experiment.spaces.claims import Claim, Contrast
+from clops_sweep.experiment.spaces.claims import Claim, Contrast, Side
 
 DOCUMENT, HEADING = Path(__file__).parents[1] / "results" / "statistics.md", "## Error rates of verdicts\n"
 FEATURES, SEPARATION, CLAIMS, MATTERS, GAIN = 5, 1.0, 10, 0.02, 0.1
 STUDIES, STUDIES_OF_KIND, STUDIES_OF_S = 1000, 400, 60
 OTHER_HEADING = "## Error rates of other verdicts\n"
 FIRST_ROW, FIRST_ROW_OF_KINDS = "\n| people", "\n| false verdicts"
-CLAIM = Claim("simulated", "x", (Contrast(CLOPS, FINETUNE, "test_accuracy"),), "more", MATTERS)
+SIDES = Side("CLOPS", {"strategy": "clops"}), Side("fine-tuning", {"strategy": "finetune"})
+CLAIM = Claim("simulated", "x", (Contrast(*SIDES, "test_accuracy"),), "more", MATTERS)
 RUNS = ClaimRuns(CLAIM, "simulated", (ContrastRuns(CLAIM.contrasts[0], {}),))
 
 
@@ -204,7 +203,7 @@ def of_s(rng: np.random.Generator, people: int, measure: str, outcome: Outcome, 
         units: five seeds or five splits, of which each trains on 60 % of the people; lasting s are nearly the same in
             every run, others are drawn anew.
     """
-    claim = next(it for it in OF_PAPER if it.contrasts[0].measure == measure)
+    claim = next(it for it in claims_of_paper() if it.contrasts[0].measure == measure)
     task, base, splits = np.arange(people) % 6, noise(rng, shape, people), units.startswith("5 splits")
     found: dict[Replicate, Sampled] = {}
     for run in range(5):

@@ -22,10 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
-from clops_sweep.analysis.claims.catalogue import CLAIMS
 from clops_sweep.analysis.claims.claim_runs import ContrastRuns, FinishedRuns
 from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO, RunTables
-from clops_sweep.analysis.claims.verdicts import Evidence, Values, Verdict, decided, evidence_of
+from clops_sweep.analysis.claims.verdicts import Evidence, Values, Verdict, claims_of_paper, decided, evidence_of
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.figures.task_titles import TaskTitles
 from clops_sweep.analysis.figures.variance import VarianceBySource, variance_by_source
@@ -176,7 +175,7 @@ class Gallery:
         """Return the verdicts by data set."""
         finished, noise = self.finished, pd.read_parquet(NOISE).set_index("run_id")["correlation"]
         found = {}
-        for dataset, runs in finished.about(CLAIMS, of_paper=True).items():
+        for dataset, runs in finished.about(claims_of_paper(), of_paper=True).items():
             values = Values(finished, runs)
 
             def evidence(of: ContrastRuns, claim: Claim, values: Values = values) -> Evidence:
@@ -211,7 +210,7 @@ def collect_from(results: Path) -> None:
         "instances": set(),
     }
     noisy: set[str] = set()
-    for of in (of for found in finished.about(CLAIMS).values() for runs in found for of in runs.contrasts):
+    for of in (of for found in finished.about(claims_of_paper()).values() for runs in found for of in runs.contrasts):
         ids = {run_id for pairs in of.pairs.values() for pair in pairs for run_id in pair if run_id}
         for measure in filter(None, (of.contrast.measure, of.contrast.of_theirs)):
             needed[_TABLES.get(measure, "runs")] |= ids

@@ -246,8 +246,7 @@ class ChoiceOption(Option):
 
     def __post_init__(self) -> None:
         given = self.choices
-        is_list = isinstance(given, Iterable) and not isinstance(given, str)
-        if not is_list or not all(isinstance(choice, str) for choice in given):
+        if isinstance(given, str) or not isinstance(given, Iterable) or not all(isinstance(it, str) for it in given):
             raise UsageError(f"choices = {shown(given)}: expected a list of texts")
         object.__setattr__(self, "choices", tuple(str.__str__(choice) for choice in given))
         if len(set(self.choices)) < len(self.choices):

@@ -13,6 +13,17 @@ from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.columns import RESULTS
 from clops_sweep.experiment.config import RunConfig
 
+OF_TABLES = frozenset(
+    {
+        *("log_seconds", "unsolved_programmes", "loss_of_first_task", "loss_of_first_task_in_the_end", "worst_task"),
+        *("loss_of_lead_i_to_v1", "largest_drop", "first_epoch_of_last_task", "last_epoch_of_last_task"),
+        *("kept_during_last_task", "rank_by_beta_is_not_by_s", "final_beta", "share_of_s_between_tasks"),
+        *("distance_from_gaussian", "similarity_by_curriculum", "s_of_89_above_67", "similarity_of_89_and_1011"),
+        *("signal_to_noise_by_s", "agreement_of_tasks"),
+    }
+)
+"""Measures of claims that are no columns of `runs` (`analysis/claims/run_measures.py`)."""
+
 Settings = Mapping[str, Any]
 Says = Literal["more", "same", "not less"]
 """What a claim says about a difference d, with smallest relevant difference m: d > 0, abs(d) < m, d > -m."""
@@ -45,9 +56,9 @@ class Contrast:
     Args:
         ours: the side that is claimed to be higher; None for the number 0.
         theirs: the other side; None for the number 0.
-        measure: a column of `runs`, such as "auc" or "test_accuracy".
+        measure: a column of `runs`, such as "auc" or "test_accuracy", or one of `OF_TABLES`, such as "worst_task".
         of_theirs: the measure of `theirs`, if different.
-        places: settings of both sides over which the difference is averaged; for the paper's claims only.
+        places: settings of both sides over which the difference is averaged.
     """
 
     ours: Side | None
@@ -128,7 +139,7 @@ def _check(claim: Claim, configs: Collection[RunConfig]) -> None:
         if contrast.ours is None and contrast.theirs is None:
             raise UsageError(f"{where}: both sides are the number 0; expected a Side")
         for measure in filter(None, (contrast.measure, contrast.of_theirs)):
-            if measure not in RESULTS:
+            if measure not in (*RESULTS, *OF_TABLES):
                 raise UsageError(f"{where}: measure {shown(measure)} is not a metric of runs; expected one such as auc")
         for side in filter(None, contrast.sides):
             if not any(has(config, side.settings) for config in about):

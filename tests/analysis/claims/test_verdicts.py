@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 from clops_sweep import RunConfig, SearchSpace, folds
-from clops_sweep.analysis.claims.catalogue import CLOPS, FINETUNE
 from clops_sweep.analysis.claims.claim_runs import ClaimRuns, ContrastRuns
 from clops_sweep.analysis.claims.verdicts import (
     Verdict,
@@ -30,6 +29,9 @@ from clops_sweep.store.run_store import RunStore
 Auc = Callable[[RunConfig], float]
 BOTH = ("clops", "finetune")
 START = pd.Timestamp("2026-01-05", tz="UTC")
+
+
+CLOPS, FINETUNE = (Side(name, {"strategy": name}) for name in ("clops", "finetune"))
 
 
 def claim(says: Says = "more", ours: Side = CLOPS, theirs: Side = FINETUNE, key: str = "it") -> Claim:

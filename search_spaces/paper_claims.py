@@ -1,16 +1,26 @@
-# ruff: noqa: E501  (a claim is one entry of a table)
-"""The `CLAIMS` of the paper (Kiyasseh, Zhu and Clifton), in our words, as a search-space file declares its own.
+"""All experiments of the paper (Kiyasseh, Zhu and Clifton), and its claims in our words.
 
-Sides name the paper's value of every setting that a claim varies; in all others, compared runs agree.
+Files without `CLAIMS` of their own have these. Sides name the paper's value of every setting that a claim varies; in all
+others, compared runs agree.
 """
+
+# ruff: noqa: E501  (a claim is one entry of a table)
 
 from __future__ import annotations
 
 import math
 from typing import Any, Final
 
-from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, Side
+from clops_sweep import Claim, Contrast, RunConfig, SearchSpace, Side
+from clops_sweep.experiment.spaces.claims import Settings
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+
+SPACE = [
+    *load_spaces(shipped_space("paper")),
+    SearchSpace(
+        "beta_penalty", RunConfig(dataset="cardiology"), {"beta_penalty": [10.0, 0.0]}, seeds=range(5)
+    ),  # for a claim only
+]
 
 FRACTIONS: Final = (0.1, 0.25, 0.5, 1.0)
 _VARIED: Final = (

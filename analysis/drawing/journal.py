@@ -1,0 +1,130 @@
+"""Figures in the format of journals: one or two columns wide, text of 7 points in Arial or Helvetica, panel letters.
+
+A figure is laid out as for the page, with text of 9 points, and its files are scaled: the layout stays as it is, and
+files of the width of a column are not scaled again in a manuscript.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from string import ascii_lowercase
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont
+from PIL import Image
+
+from clops_sweep.errors import UsageError
+
+from .style import FONTS, PRINT, styled
+
+_COLUMNS = (89 / 25.4 * 72, 183 / 25.4 * 72)
+"""Widths of one and of two columns, 89 and 183 mm, in points."""
+
+_SCALE = 7 / 9
+_FONTS = ("Arial", "Helvetica", "Liberation Sans")
+"""The last one has the widths of the first."""
+
+
+def check_journal() -> None:
+    """Raise UsageError if a font or a package for the format of journals is not installed."""
+    _font()
+    try:
+        import pypdf  # noqa: F401
+    except ImportError:
+        raise UsageError("the style of journals needs pypdf: pip install 'clops-sweep[journal]'") from None
+
+
+def _font() -> str:
+    for family in _FONTS:
+        with suppress(ValueError):
+            findfont(FontProperties(family=[family]), fallback_to_default=False)
+            return family
+    raise UsageError(
+        f"the style of journals needs one of the fonts {', '.join(_FONTS)} (in Debian: fonts-liberation); if one is "
+        f"installed, delete {mpl.get_cachedir()}/fontlist-*.json, where matplotlib keeps the list of fonts"
+    )
+
+
+@contextmanager
+def journal_font() -> Iterator[None]:
+    """Draw the figures of the block in the font of journals."""
+    token = FONTS.set((_font(), *FONTS.get()))
+    try:
+        yield
+    finally:
+        FONTS.reset(token)
+
+
+@styled
+def letter_panels(figure: Figure) -> None:
+    """Write a, b, c, ... beside the panels of a figure that has several."""
+    found = [axes for axes in figure.axes if axes.axison and axes.get_label() != "<colorbar>"]
+    for letter, axes in zip(ascii_lowercase, found if len(found) > 1 else (), strict=False):
+        axes.annotate(
+            letter, (0, 1), (-6, 4), "axes fraction", "offset points", ha="right", va="bottom",
+            fontsize=9, fontweight="bold",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The width of a figure's files.
+
+    Attributes:
+        natural: width of the figure, in points.
+        width: that of its files: one column, or two.
+        scale: factor from the figure to its files: 7/9, or less for figures that are wider than two columns.
+    """
+
+    natural: float
+    width: float
+    scale: float
+
+    @classmethod
+    def of(cls, figure: Figure) -> Columns:
+        """Return the fewest columns in which a figure fits."""
+        natural = figure.get_figwidth() * 72
+        width = next((width for width in _COLUMNS if width >= natural * _SCALE), _COLUMNS[-1])
+        return cls(natural, width, min(_SCALE, width / natural))
+
+    @property
+    def margin(self) -> float:
+        """Width of the white space on each side, in points of the files."""
+        return (self.width - self.natural * self.scale) / 2
+
+    def png(self, drawn: bytes) -> bytes:
+        """Return a PNG that was drawn at `PRINT * scale` dots per inch in the width of the files."""
+        figure, stream = Image.open(io.BytesIO(drawn)), io.BytesIO()
+        page = Image.new("RGB", (round(self.width / 72 * PRINT), figure.height), "white")
+        page.paste(figure, ((page.width - figure.width) // 2, 0))
+        page.save(stream, "png", dpi=(PRINT, PRINT))
+        return stream.getvalue()
+
+    def pdf(self, drawn: bytes) -> bytes:
+        """Return a PDF in the width of the files."""
+        import pypdf
+
+        writer, stream = pypdf.PdfWriter(clone_from=io.BytesIO(drawn)), io.BytesIO()
+        page = writer.pages[0]
+        page.scale_by(self.scale)
+        height = float(page.mediabox.height)
+        for box in (page.mediabox, page.cropbox, page.trimbox, page.bleedbox, page.artbox):
+            box.lower_left, box.upper_right = (-self.margin, 0), (self.width - self.margin, height)
+        writer.write(stream)
+        return stream.getvalue()
+
+    def svg(self, drawn: str) -> str:
+        """Return an SVG in the width of the files."""
+        root = ElementTree.fromstring(drawn)
+        margin, (*_, height) = self.margin / self.scale, map(float, root.attrib["viewBox"].split())
+        root.attrib |= {
+            "width": f"{self.width:.2f}pt",
+            "height": f"{height * self.scale:.2f}pt",
+            "viewBox": f"{-margin:.2f} 0 {self.natural + 2 * margin:.2f} {height:.2f}",
+        }
+        return ElementTree.tostring(root, encoding="unicode")

@@ -1,0 +1,89 @@
+"""Figures in the format of journals: widths in mm, fonts and panel letters, read from the files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pypdf
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.drawing import journal
+from clops_sweep.analysis.drawing.pictures import Picture, sketch
+from clops_sweep.analysis.drawing.style import new_figure, panels, styled
+from clops_sweep.analysis.report.write import write_report
+from clops_sweep.errors import UsageError
+from clops_sweep.store.run_store import RunStore
+
+
+@styled
+def draw(size: Sequence[float]) -> Figure:
+    width, count = size
+    figure = new_figure(width, 2)
+    for axes in panels(figure, 1, int(count), int(count))[0]:
+        axes.set_title("panel of text")
+    return figure
+
+
+@pytest.fixture(autouse=True)
+def bundled_font(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A font that matplotlib brings along instead of one that a machine may lack."""
+    monkeypatch.setattr(journal, "_FONTS", ("no such font", "DejaVu Serif"))
+
+
+def letters_in(picture: Picture) -> list[str]:
+    texts = (text.strip() for text in ElementTree.fromstring(picture.svg).itertext())
+    return [text for text in texts if len(text) == 1 and text.isalpha()]
+
+
+def for_journals(width: float, count: int = 2) -> Picture:
+    return sketch(draw, (width, count), "name", "Title", "").for_journals()
+
+
+@pytest.mark.parametrize(("inches", "mm", "points"), [(4, 89, 7.0), (4.6, 183, 7.0), (9, 183, 7.0), (12, 183, None)])
+def test_files_are_as_wide_as_columns_and_text_has_seven_points_or_less(
+    inches: float, mm: float, points: float | None
+) -> None:
+    picture = for_journals(inches)
+    (page,) = pypdf.PdfReader(io.BytesIO(picture.pdf)).pages
+    scale = 7 / 9 if points else mm / 25.4 / inches
+    assert float(page.mediabox.width) / 72 * 25.4 == pytest.approx(mm, abs=1e-4)
+    assert float(page.mediabox.height) / 72 == pytest.approx(2 * scale, abs=1e-4)
+    sizes: list[float] = []
+    page.extract_text(
+        visitor_text=lambda text, cm, tm, font, size: sizes.append(size * cm[0]) if text.strip() else None
+    )
+    assert max(sizes) == pytest.approx(9.5 * scale, abs=0.01)  # titles; labels of axes have 9
+    image = Image.open(io.BytesIO(picture.png))
+    assert image.size == (round(mm / 25.4 * 300), pytest.approx(2 * scale * 300, abs=1))
+    assert image.info["dpi"] == pytest.approx((300, 300), abs=0.1)
+    assert f'width="{mm / 25.4 * 72:.2f}pt"' in picture.svg
+
+
+def test_text_is_in_the_font_and_several_panels_have_letters() -> None:
+    picture = for_journals(6, 3)
+    (page,) = pypdf.PdfReader(io.BytesIO(picture.pdf)).pages
+    resources: Any = page["/Resources"]
+    fonts = {
+        str(font.get_object()["/BaseFont"] if "/BaseFont" in font.get_object() else font.get_object()["/Name"])
+        for font in resources["/Font"].values()
+    }
+    assert fonts
+    assert all("DejaVuSerif" in font for font in fonts)
+    assert (letters_in(picture), letters_in(for_journals(6, 1))) == (["a", "b", "c"], [])
+    assert picture == for_journals(6, 3), "equal records give equal files"
+
+
+def test_a_font_that_is_missing_is_named_before_anything_is_drawn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(journal, "_FONTS", ("no such font",))
+    with pytest.raises(UsageError, match="needs one of the fonts no such font"):
+        write_report([SearchSpace("x", RunConfig(), {}, seeds=1)], RunStore(tmp_path), tmp_path / "r", journal=True)
+    assert not (tmp_path / "r").exists()
