@@ -58,8 +58,9 @@ def endpoint() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def results(endpoint: str) -> str:
-    return f"s3://{BUCKET}/results?endpoint_override={endpoint}&scheme=http&region=us-east-1"
+def results(endpoint: str, nodes: Nodes) -> str:
+    """The store of this cluster."""
+    return f"s3://{BUCKET}/{nodes.tag}?endpoint_override={endpoint}&scheme=http&region=us-east-1"
 
 
 @pytest.fixture
@@ -178,7 +179,7 @@ def story(
     workers = {one.tag for one in story.job}
     wait_for(lambda: not any(_alive(tag, story.job) for tag in workers), "the end of the first sweep's workers")
     files = RunStore(results).files
-    found = files.system.get_file_info(fs.FileSelector(f"{BUCKET}/results/.work/checkpoints"))
+    found = files.system.get_file_info(fs.FileSelector(f"{BUCKET}/{nodes.tag}/.work/checkpoints"))
     story.checkpoints = {info.base_name for info in found}
 
     alone = set(range(10))  # as many wait as could be needed, and it takes one that was not resumed to know the time
@@ -238,5 +239,5 @@ def test_a_lost_driver_and_a_lost_node_cost_no_run_and_change_no_number(
     assert sorted(found["runs"]["seed"]) == list(range(RUNS))
     seeds = sorted(lost | {one.seed for one in story.job})
     assert_counted_like_fine_tuning(found, runs_alone(story.counted.configs(seeds), prepared_root))
-    left = store.files.system.get_file_info(fs.FileSelector(f"{BUCKET}/results/.work/checkpoints"))
+    left = store.files.system.get_file_info(fs.FileSelector(f"{BUCKET}/{nodes.tag}/.work/checkpoints"))
     assert [info.base_name for info in left] == []

@@ -36,5 +36,5 @@ def test_a_launch_removes_what_a_killed_one_left_and_leaves_nothing(
     kill_all(killed.tag)
     assert list(short.glob("clops-*/ray/session_*"))
     last = launch(*command, "--where", "strategy == 'finetune'", "--seeds", "1", script=forked, changes=changes)
-    assert last.wait() == 0, last.errors
+    assert last.wait() == 0, last.output + last.errors
     assert list(short.iterdir()) == []
