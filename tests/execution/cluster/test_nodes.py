@@ -89,6 +89,8 @@ class Nodes:
 @pytest.fixture(scope="module", params=["launched", pytest.param("submitted as a job", marks=pytest.mark.nightly)])
 def nodes(request: pytest.FixtureRequest, environment: dict[str, str], commands: Preloaded) -> Iterator[Nodes]:
     """The cluster; jobs are submitted to its dashboard, which it has if that is how the first sweep is started."""
+    if version("ray").startswith("2.50"):
+        pytest.skip("of two nodes on one machine a driver of Ray 2.50 joins either, and is lost with it")
     temporary = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # Ray's sockets need a short path
     tag = new_tag()
     port = _free_port() if "job" in request.param else 0
@@ -119,10 +121,7 @@ def nodes(request: pytest.FixtureRequest, environment: dict[str, str], commands:
     try:
         assert process.stdout is not None
         dashboard = f"http://127.0.0.1:{port}" if port else None
-        line = process.stdout.readline()
-        if not line and dashboard is not None and version("ray").startswith("2.50"):
-            pytest.skip("Ray 2.50 gives its dashboard 20 s to start, which two cores may exceed")
-        yield Nodes(tag, changed, dashboard, **json.loads(line))
+        yield Nodes(tag, changed, dashboard, **json.loads(process.stdout.readline()))
     finally:
         kill_all(tag)
         process.communicate()
