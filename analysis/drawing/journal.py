@@ -20,7 +20,7 @@ from PIL import Image
 
 from clops_sweep.errors import UsageError
 
-from .style import FONTS, PRINT, styled
+from .style import FONT, PRINT, styled
 
 _COLUMNS = (89 / 25.4 * 72, 183 / 25.4 * 72)
 """Widths of one and of two columns, 89 and 183 mm, in points."""
@@ -53,11 +53,11 @@ def _font() -> str:
 @contextmanager
 def journal_font() -> Iterator[None]:
     """Draw the figures of the block in the font of journals."""
-    token = FONTS.set((_font(), *FONTS.get()))
+    token = FONT.set({"font.family": (_font(), "DejaVu Sans"), "axes.titlesize": 9})  # the second has all glyphs
     try:
         yield
     finally:
-        FONTS.reset(token)
+        FONT.reset(token)
 
 
 @styled

@@ -10,7 +10,7 @@ import math
 import os
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
@@ -51,12 +51,13 @@ _DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1)))
 _HATCHES = ("", "////", "....")
 _DARKENED = 0.6
 
-FONTS: ContextVar[tuple[str, ...]] = ContextVar("FONTS", default=("DejaVu Sans",))
-"""Font families of figures; a family draws the glyphs that those before it lack."""
+FONT: ContextVar[Mapping[Any, Any] | None] = ContextVar("FONT", default=None)
+"""Settings of matplotlib that differ from `_RC`, such as another font."""
 
 _RC: dict[Any, Any] = {
     "figure.dpi": SCREEN,
     "savefig.dpi": SCREEN,
+    "font.family": "DejaVu Sans",
     "font.size": 9.0,
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
@@ -88,7 +89,7 @@ def styled(function: Callable[_P, _R]) -> Callable[_P, _R]:
         with mpl.rc_context(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a glyph is missing in the font
             mpl.rcdefaults()
-            mpl.rcParams.update(_RC | {"font.family": FONTS.get()})
+            mpl.rcParams.update(_RC | dict(FONT.get() or {}))
             return function(*args, **kwargs)
 
     return wrapper

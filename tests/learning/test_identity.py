@@ -105,8 +105,16 @@ def uneven(frames: FrameSet) -> FrameSet:
     return of_shape(replace(frames, split=split), 1, 60)
 
 
-@pytest.mark.parametrize("stream", ["epochs", "online"])
-@pytest.mark.parametrize("network", [{"network": "mlp", "mlp_width": 5}, {"network": "linear"}], ids=str)
+MLP, LINEAR = {"network": "mlp", "mlp_width": 5}, {"network": "linear"}
+
+
+@pytest.mark.parametrize(
+    ("network", "stream"),
+    [
+        *((MLP, "epochs"), (LINEAR, "online")),
+        *(pytest.param(*it, marks=pytest.mark.nightly) for it in ((MLP, "online"), (LINEAR, "epochs"))),
+    ],
+)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_field_changes_the_identity_with_the_numbers(strategy: str, network: dict[str, Any], stream: str) -> None:
     """For every method: another id if and only if some number is another."""

@@ -59,7 +59,7 @@ def test_files_are_as_wide_as_columns_and_text_has_seven_points_or_less(
     page.extract_text(
         visitor_text=lambda text, cm, tm, font, size: sizes.append(size * cm[0]) if text.strip() else None
     )
-    assert max(sizes) == pytest.approx(9.5 * scale, abs=0.01)  # titles; labels of axes have 9
+    assert max(sizes) == pytest.approx(9 * scale, abs=0.01)
     image = Image.open(io.BytesIO(picture.png))
     assert image.size == (round(mm / 25.4 * 300), pytest.approx(2 * scale * 300, abs=1))
     assert image.info["dpi"] == pytest.approx((300, 300), abs=0.1)
