@@ -21,7 +21,7 @@ from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.store.tables import RUNS
 
 from .collect import FAMILY, Cell, Edition, Experiment, editions, family_of, shared_versions, whole_hashes
-from .selection import departures
+from .selection import fields_unlike_paper
 
 _REPLICATE = ["split_seed", "split", "seed"]
 _MOST_CELLS = 10_000
@@ -189,7 +189,7 @@ def _on_one_axis(experiment: Experiment) -> Experiment:
 
 def _telling(cell: Cell) -> list[str]:
     """Return the axes on which a cell differs from the paper; `weight_seed` is not in the paper."""
-    unlike = {*departures(cell.config), "weight_seed"}
+    unlike = {*fields_unlike_paper(cell.config), "weight_seed"}
     return [
         axis for axis, label in cell.labels.items() if axis in unlike and (axis != "weight_seed" or label is not None)
     ]

@@ -64,7 +64,7 @@ def typical_cell(experiment: Experiment, cells: Sequence[int]) -> int | None:
         return None
 
     def preference(cell: int) -> tuple[int, float, int]:
-        return -len(departures(experiment.cells[cell].config)), float(np.nanmean(values[cell])), -cell
+        return -len(fields_unlike_paper(experiment.cells[cell].config)), float(np.nanmean(values[cell])), -cell
 
     return max(finished, key=preference)
 
@@ -77,7 +77,7 @@ def setting(cell: Cell) -> str:
     return ", ".join(part for part in (stated, *missing) if part)
 
 
-def departures(config: RunConfig) -> list[str]:
+def fields_unlike_paper(config: RunConfig) -> list[str]:
     """Return the fields in which a configuration differs from the paper's, and its options other than the defaults.
 
     None if its scenario or data set is not registered.

@@ -15,7 +15,7 @@ from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, has
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
-from ..selection import departures
+from ..selection import fields_unlike_paper
 from ..statistics import (
     Partitions,
     Replicate,
@@ -82,7 +82,7 @@ class ClaimRuns:
         """The settings that no side names and that differ from the paper, with their values; of its claims alone."""
         configs = [config for found in self.contrasts for config in found.configs] if self.of_paper else []
         named = set().union(*(_named(found.contrast) for found in self.contrasts))
-        names = dict.fromkeys(name for config in configs for name in departures(config) if name not in named)
+        names = dict.fromkeys(name for config in configs for name in fields_unlike_paper(config) if name not in named)
         values = {name: tuple(dict.fromkeys(config.get(name) for config in configs)) for name in names}
         return {name: of_it[0] if len(of_it) == 1 else of_it for name, of_it in values.items()}
 

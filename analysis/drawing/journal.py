@@ -72,7 +72,7 @@ def letter_panels(figure: Figure) -> None:
 
 
 @dataclass(frozen=True)
-class Columns:
+class JournalWidth:
     """The width of a figure's files.
 
     Attributes:
@@ -86,7 +86,7 @@ class Columns:
     scale: float
 
     @classmethod
-    def of(cls, figure: Figure) -> Columns:
+    def of(cls, figure: Figure) -> JournalWidth:
         """Return the fewest columns in which a figure fits."""
         natural = figure.get_figwidth() * 72
         width = next((width for width in _COLUMNS if width >= natural * _SCALE), _COLUMNS[-1])

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 from PIL import Image
 
-from .journal import Columns, journal_font, letter_panels
+from .journal import JournalWidth, journal_font, letter_panels
 from .style import PRINT, SCREEN, as_pdf, as_png, lay_out
 from .svg import as_svg
 
@@ -81,7 +81,7 @@ class Sketch:
         with journal_font():
             figure = self.draw(self.record)
             letter_panels(figure)
-            columns = Columns.of(figure)
+            columns = JournalWidth.of(figure)
             width, height = figure.get_size_inches() * _PIXELS_PER_INCH
             png, pdf = columns.png(as_png(figure, PRINT * columns.scale)), columns.pdf(as_pdf(figure))
             alt = self.alt(figure)

@@ -47,7 +47,7 @@ def difference_in_words(verdict: Verdict) -> str:
     return with_interval(found.mean, found.low, found.high)
 
 
-def units_in_words(verdict: Verdict) -> str:
+def n_of_units(verdict: Verdict) -> str:
     """Describe the number and kind of the units."""
     found = verdict.weakest
     unit = {"patient": "split", "folds": "fold", "seeds": "seed", "": ""}[verdict.unit.partition(" ")[0]]
@@ -77,7 +77,7 @@ def claims_text(verdicts: Sequence[Verdict], others: int = 0, seal: str = "") ->
                 *(TextCell(text, text) for text in (claim.sentence, data_in_words(verdict))),
                 TextCell(verdict.outcome, verdict.outcome, verdict.outcome != "undecided"),
                 TextCell(difference_in_words(verdict), found.mean),
-                TextCell(units_in_words(verdict), float(found.n)),
+                TextCell(n_of_units(verdict), float(found.n)),
                 TextCell(f"{claim.matters:.2g}", claim.matters),
                 TextCell(p_text(verdict.p_for), verdict.p_for),
                 TextCell(p_text(verdict.p_against), verdict.p_against),

@@ -15,7 +15,7 @@ from ..collect import Experiment
 from ..figures.frames import Frames
 from ..figures.task_titles import TaskTitles
 from ..results import Reference
-from ..selection import cell_name, departures
+from ..selection import cell_name, fields_unlike_paper
 from ..tables.strategies import training
 from .page import Section
 from .search_section import build_search_section
@@ -87,7 +87,7 @@ def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> li
             strategy = cell.config.strategy
             if strategy in strategies or training(cell) not in alike:
                 continue
-            unlike = len(departures(cell.config))
+            unlike = len(fields_unlike_paper(cell.config))
             if strategy not in found or unlike < found[strategy][0]:
                 found[strategy] = unlike, Reference(cell_name(cell) or other.name, other, index)
     return [found[strategy][1] for strategy in sorted(found, key=lambda strategy: strategy != "finetune")]

@@ -14,7 +14,7 @@ from ..collect import Cell, Experiment, shared_versions
 from ..drawing.labels import name_rows
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
 from ..metrics import metric_named
-from ..selection import cell_name, departures, shown_metrics
+from ..selection import cell_name, fields_unlike_paper, shown_metrics
 from ..statistics import PairedDifference, Split, splits_of
 from .comparisons import Comparisons, Kind, paired
 
@@ -103,7 +103,7 @@ def _comparison(sources: Sequence[tuple[Experiment, int]]) -> Iterator[StrategyC
 
 def _preference(source: tuple[Experiment, int]) -> tuple[int, int]:
     experiment, index = source
-    return len(departures(experiment.cells[index].config)), -len(experiment.run_ids(index))
+    return len(fields_unlike_paper(experiment.cells[index].config)), -len(experiment.run_ids(index))
 
 
 def editions_of(experiment: Experiment, cell: int) -> dict[Split, tuple[str, int]]:

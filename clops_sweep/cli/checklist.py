@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "-o", "--output", type=NotEmptyPath(), metavar="FILE", help="Write Markdown to this file instead of printing it."
 )
 @json_option
-def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
+def checklist(request: Request, output: Path | None, as_json: bool) -> None:
     """Write the REFORMS checklist (32 items) as Markdown, filled in from the finished runs.
 
     Without a search-space file, all finished runs of the store count. Items that only the authors know are marked "To
@@ -37,10 +37,10 @@ def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
     from clops_sweep.analysis.report.checklist import checklist as written
     from clops_sweep.data.files.folder import one_sentence
 
-    store = asked.store
+    store = request.store
     store.files.check_is_there()
-    given = bool(asked.selection.given)
-    found = finished_runs(asked, asked.plan(), standings(asked)) if given else None
+    given = bool(request.selection.given)
+    found = finished_runs(request, request.plan(), standings(request)) if given else None
     runs = store.read("runs", None if found is None else sorted(found))
     runs = runs[runs["status"] == "finished"]
     if runs.empty:
@@ -49,10 +49,10 @@ def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
     study = Study(
         store.files.shown,
         runs,
-        files=[str(file) for file in asked.selection.files],
-        seal=seal_in_words(asked) if asked.selection.claims else "",
-        prepared=_prepared(asked, runs.drop_duplicates("dataset").to_dict("records")),
-        studies=[it.record for it in standings(asked) if it.record is not None] if given else [],
+        files=[str(file) for file in request.selection.files],
+        seal=seal_in_words(request) if request.selection.claims else "",
+        prepared=_prepared(request, runs.drop_duplicates("dataset").to_dict("records")),
+        studies=[it.record for it in standings(request) if it.record is not None] if given else [],
         keeps_predictions=first in store.predicted(),
     )
     text = written(study)
@@ -65,16 +65,16 @@ def checklist(asked: Request, output: Path | None, as_json: bool) -> None:
         click.echo(text.rstrip() if output is None else f"checklist: {output}")
 
 
-def _prepared(asked: Request, rows: Iterable[Mapping[Any, Any]]) -> dict[str, PreparedSet]:
+def _prepared(request: Request, rows: Iterable[Mapping[Any, Any]]) -> dict[str, PreparedSet]:
     """Return the prepared data sets by name, where the data hash equals that of a run."""
     from clops_sweep.data.prepared.prepared_folder import know, prepared_set
     from clops_sweep.experiment.columns import config_from_row
 
     found = {}
     for row in rows:
-        know(row["dataset"], asked.data.root)
+        know(row["dataset"], request.data.root)
         with suppress(UsageError):  # the run used an unregistered plug-in
-            prepared = prepared_set(row["dataset"], asked.data.root, asked.data.source)
-            if prepared is not None and asked.data_hash(config_from_row(row)) == row["data_hash"]:
+            prepared = prepared_set(row["dataset"], request.data.root, request.data.source)
+            if prepared is not None and request.data_hash(config_from_row(row)) == row["data_hash"]:
                 found[row["dataset"]] = prepared
     return found

@@ -32,7 +32,7 @@ _WIDE = 120
 )
 @click.option("--own-data", is_flag=True, help="Without a search-space file: include your own data sets.")
 @json_option
-def claims(asked: Request, conditions: bool, every: bool, to_seal: bool, own_data: bool, as_json: bool) -> None:
+def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_data: bool, as_json: bool) -> None:
     """Decide the CLAIMS of a search-space file, or else those of the CLOPS paper, on the finished runs.
 
     The sweep may be unfinished; missing runs are listed. Without a search-space file, all runs in the store count,
@@ -42,22 +42,22 @@ def claims(asked: Request, conditions: bool, every: bool, to_seal: bool, own_dat
     from clops_sweep.analysis.claims.verdicts import verdicts
     from clops_sweep.analysis.collect import collect
 
-    if asked.selection.limit or asked.selection.where:
+    if request.selection.limit or request.selection.where:
         raise click.UsageError("claims apply to whole search spaces: the command takes neither --limit nor --where")
-    _ = asked.selection.spaces  # report an invalid search-space file first
+    _ = request.selection.spaces  # report an invalid search-space file first
     if to_seal:
-        written = seal(asked)
+        written = seal(request)
         if as_json:
-            print_json({"results": asked.store.files.shown, "seal": str(written.path), "claims": []})
+            print_json({"results": request.store.files.shown, "seal": str(written.path), "claims": []})
         else:
-            click.echo(f"{several(len(asked.selection.claims), 'claim')} sealed: {written.path}")
+            click.echo(f"{several(len(request.selection.claims), 'claim')} sealed: {written.path}")
         return
-    asked.store.files.check_is_there()
-    if asked.selection.given:
-        grids = [space for space in asked.resolved_spaces() if space.search is None]
-        experiments, own = collect(grids, asked.store.read("runs")), set[str]()
+    request.store.files.check_is_there()
+    if request.selection.given:
+        grids = [space for space in request.resolved_spaces() if space.search is None]
+        experiments, own = collect(grids, request.store.read("runs")), set[str]()
     else:
-        experiments, _ = everything(asked)
+        experiments, _ = everything(request)
         datasets = {cell.config.dataset for it in experiments for cell in it.cells}
         own = set() if own_data else datasets & DATASETS.added.keys()
     if own:
@@ -65,14 +65,14 @@ def claims(asked: Request, conditions: bool, every: bool, to_seal: bool, own_dat
             f"left out: claims on your own data sets ({listed(sorted(own))}); include them with --own-data", err=True
         )
     experiments = [it for it in experiments if not it.cells or it.cells[0].config.dataset not in own]
-    frames = asked.data.of_prepared(data_keys(experiments))
-    standing = seal_in_words(asked) if asked.selection.claims else ""
-    found = verdicts(experiments, asked.store, frames, asked.selection.claims)
+    frames = request.data.of_prepared(data_keys(experiments))
+    standing = seal_in_words(request) if request.selection.claims else ""
+    found = verdicts(experiments, request.store, frames, request.selection.claims)
     if as_json:
         from clops_sweep.analysis.report.claims_section import claims_as_data
 
         claimed = claims_as_data(found)
-        print_json({"results": asked.store.files.shown, "seal": standing or None, "claims": claimed})
+        print_json({"results": request.store.files.shown, "seal": standing or None, "claims": claimed})
     elif found and not (every or conditions) and all(it.outcome == "undecided" for it in found):
         said = [it.missing for it in found if it.weakest.n and it.missing]
         without = sum(not it.weakest.n for it in found)
@@ -86,7 +86,7 @@ def claims(asked: Request, conditions: bool, every: bool, to_seal: bool, own_dat
         _print(found, conditions)
     else:
         click.echo(
-            f"no run of a scenario of the paper is finished in {asked.store.files.shown}: no claim can be decided"
+            f"no run of a scenario of the paper is finished in {request.store.files.shown}: no claim can be decided"
         )
 
 
@@ -100,7 +100,7 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
         data_in_words,
         departures_in_words,
         difference_in_words,
-        units_in_words,
+        n_of_units,
     )
 
     console = Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False, markup=False, emoji=False)
@@ -123,7 +123,7 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
             notes += [verdict.missing] if verdict.missing else []
             about = "; ".join(filter(None, [verdict.claim.where, *notes]))
             claim = f"{verdict.claim.sentence} ({about})" if about else verdict.claim.sentence
-            table.add_row(verdict.outcome, difference_in_words(verdict), units_in_words(verdict), claim)
+            table.add_row(verdict.outcome, difference_in_words(verdict), n_of_units(verdict), claim)
         compared = [verdict for verdict in group if verdict.weakest.n]
         without = f", {len(group) - len(compared)} without runs" if len(compared) < len(group) else ""
         about = ", ".join(data_in_words(group[0]).split(", ")[:2])

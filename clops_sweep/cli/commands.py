@@ -87,12 +87,12 @@ def command() -> None:
 @gpus_option
 @device_option
 @json_option
-def plan_command(asked: Request, cpus_per_trial: float, gpus_per_trial: float, device: Device, as_json: bool) -> None:
+def plan_command(request: Request, cpus_per_trial: float, gpus_per_trial: float, device: Device, as_json: bool) -> None:
     """Count finished, pending and failed runs and estimate the cost. Nothing is started or written."""
     from clops_sweep.execution.jobs import Resources
 
     resources = Resources(cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial, device=device)
-    print_plan(asked, resources, as_json)
+    print_plan(request, resources, as_json)
 
 
 @click.command()
@@ -103,7 +103,7 @@ def plan_command(asked: Request, cpus_per_trial: float, gpus_per_trial: float, d
     help="Print the report again at every change, until no run is pending.",
 )
 @json_option
-def status(asked: Request, watch: bool, as_json: bool) -> None:
+def status(request: Request, watch: bool, as_json: bool) -> None:
     """Report the progress of a sweep, read from the store. The sweep may be running on another machine.
 
     Without a search-space file, it covers all launches that the store remembers.
@@ -111,18 +111,18 @@ def status(asked: Request, watch: bool, as_json: bool) -> None:
     if watch and as_json:
         raise UsageError("--watch and --json are both given; expected one of them")
     if watch:
-        _watch(asked)
+        _watch(request)
     else:
-        _say_status(asked, as_json)
+        _say_status(request, as_json)
 
 
-def _watch(asked: Request) -> None:
+def _watch(request: Request) -> None:
     """Print the progress of a sweep at every change, until none of its runs is pending."""
-    seconds = _SECONDS_BETWEEN_LOOKS if asked.store.files.local else _SECONDS_BETWEEN_LOOKS_ELSEWHERE
+    seconds = _SECONDS_BETWEEN_LOOKS if request.store.files.local else _SECONDS_BETWEEN_LOOKS_ELSEWHERE
     is_terminal, before = sys.stdout.isatty(), ""
     while True:
         with redirect_stdout(StringIO()) as said:
-            pending = _say_status(with_reported(asked))  # the launch may have chosen configurations meanwhile
+            pending = _say_status(with_reported(request))  # the launch may have chosen configurations meanwhile
         if (text := said.getvalue()) != before:
             if is_terminal:
                 click.clear()
@@ -133,28 +133,28 @@ def _watch(asked: Request) -> None:
         time.sleep(seconds)
 
 
-def _say_status(asked: Request, as_json: bool = False) -> bool:
+def _say_status(request: Request, as_json: bool = False) -> bool:
     """Print the progress of a sweep, or of all launches; return whether runs are pending, True if none is known."""
     names: dict[str, str] = {}
     data: dict[str, Any] = {}
     pending = True
-    asked = asked.as_launched()
-    if asked.selection.files:
-        plan = asked.plan()
-        facts = Facts.of(asked, plan)
+    request = request.as_launched()
+    if request.selection.files:
+        plan = request.plan()
+        facts = Facts.of(request, plan)
         pending = bool(facts.pending)
         if as_json:
             data = plan_as_data(plan, facts)
         else:
             say_plan(plan, facts)
         names = {str(run.run_id): f"{run.name}, seed {run.config.seed}" for run in plan.of("failed")}
-        failed = sorted(names.keys() | failed_runs(asked))
+        failed = sorted(names.keys() | failed_runs(request))
     else:
-        asked.store.files.check_is_there()
-        states = asked.store.statuses()
+        request.store.files.check_is_there()
+        states = request.store.statuses()
         failed = sorted(run_id for run_id, state in states.items() if state == "failed")
         try:
-            searches = study_counts(asked.store)
+            searches = study_counts(request.store)
         except UsageError as error:  # the runs are intact
             searches = {}
             click.echo(f"clops-sweep: {printable(str(error))}", err=True)
@@ -162,10 +162,10 @@ def _say_status(asked: Request, as_json: bool = False) -> bool:
         data = {"finished": len(states) - len(failed), "failed": len(failed), "searches": trials}
         if not as_json:
             finished = several(len(states) - len(failed), "run")
-            click.echo(f"{finished} finished, {len(failed)} failed in {asked.store.files.shown}")
+            click.echo(f"{finished} finished, {len(failed)} failed in {request.store.files.shown}")
             for line in studies_in_words(searches):
                 click.echo(line)
-        plans = {it.name: replace(asked, selection=Selection((it,))).plan() for it in asked.selection.given}
+        plans = {it.name: replace(request, selection=Selection((it,))).plan() for it in request.selection.given}
         for name, plan in plans.items():
             names |= {str(run.run_id): f"{run.name}, seed {run.config.seed}" for run in plan.of("failed")}
             if not as_json:
@@ -176,13 +176,13 @@ def _say_status(asked: Request, as_json: bool = False) -> bool:
             for name, it in plans.items()
         ]
         pending = not plans or any(it.count("pending", "waiting") for it in plans.values())
-    rows = asked.store.rows("runs", ["run_id", "status", "error"], failed) if failed else []
+    rows = request.store.rows("runs", ["run_id", "status", "error"], failed) if failed else []
     reasons = {row["run_id"]: failure_reason(row["error"]) for row in rows if row["status"] == "failed"}
-    running = runs_under_way(asked.store)
+    running = runs_under_way(request.store)
     if as_json:
         listed = [{"run_id": it, "name": names.get(it), "reason": reason} for it, reason in reasons.items()]
         going = [_running_as_data(it) for it in running]
-        print_json(data | {"results": asked.store.files.shown, "failed_runs": listed, "running": going})
+        print_json(data | {"results": request.store.files.shown, "failed_runs": listed, "running": going})
         return pending
     for it in running[:_RUNNING_SHOWN]:
         click.echo(f"  running {printable(_running_in_words(it))}")
@@ -191,7 +191,7 @@ def _say_status(asked: Request, as_json: bool = False) -> bool:
     for run_id, reason in reasons.items():
         click.echo(f"  failed {run_id}: {reason}" + (f"  ({names[run_id]})" if run_id in names else ""))
     if reasons:
-        click.echo(f"print the output of a run with: {asked.store.command('logs', 'RUN_ID')}")
+        click.echo(f"print the output of a run with: {request.store.command('logs', 'RUN_ID')}")
     return pending
 
 

@@ -40,7 +40,7 @@ TOKEN = "CLOPS_DASHBOARD_TOKEN"
     help="Address to listen on, such as 0.0.0.0, for access from other machines. The printed address then contains a "
     f"token ({TOKEN}, if set).",
 )
-def dashboard(asked: Request, port: int, host: str | None) -> None:
+def dashboard(request: Request, port: int, host: str | None) -> None:
     """Serve live web pages of a store, also during a sweep. Read-only, by default for this machine only.
 
     They show the runs of the search-space files or, without files, everything in the store. Ctrl-C stops the server.
@@ -48,17 +48,17 @@ def dashboard(asked: Request, port: int, host: str | None) -> None:
     from clops_sweep.analysis.dashboard.server import make_server
     from clops_sweep.analysis.dashboard.source import StoreSource
 
-    if asked.selection.limit or asked.selection.where:
+    if request.selection.limit or request.selection.where:
         raise click.UsageError("a dashboard shows whole search spaces: it takes neither --limit nor --where")
-    _ = asked.selection.spaces  # report an invalid search-space file first
+    _ = request.selection.spaces  # report an invalid search-space file first
     token = (os.environ.get(TOKEN) or secrets.token_urlsafe(24)) if host is not None else None
     source = StoreSource(
-        asked.store,
-        partial(_frames, asked.data),
-        lambda: with_reported(asked.as_launched()).resolved_spaces(),
-        whole=not asked.selection.files,
+        request.store,
+        partial(_frames, request.data),
+        lambda: with_reported(request.as_launched()).resolved_spaces(),
+        whole=not request.selection.files,
     )
-    server = make_server(asked.store, source, host=host, port=port, token=token)
+    server = make_server(request.store, source, host=host, port=port, token=token)
     click.echo(f"dashboard: {server.address}")
     click.echo("Press Ctrl-C to stop.", err=True)
     with contextlib.suppress(KeyboardInterrupt):

@@ -117,7 +117,7 @@ from clops_sweep.search.launch import launch as launched
 @click.option("--no-report", is_flag=True, help="Do not render the report at the end.")
 @json_option
 def launch(
-    asked: Request,
+    request: Request,
     address: str | None,
     no_ray: bool,
     cpus_per_trial: float,
@@ -147,7 +147,7 @@ def launch(
         nice=nice,
     )
     if dry_run:
-        print_plan(asked, resources, as_json)
+        print_plan(request, resources, as_json)
         return
 
     def starting(plan: Plan, runs: Sequence[PlannedRun], resources: Resources) -> None:
@@ -155,7 +155,7 @@ def launch(
             _say_if_slow()
         say_first(plan)
         say_kinds(plan)
-        say_cost(asked, plan, runs, resources)
+        say_cost(request, plan, runs, resources)
 
     stop_at = None if stop_after is None else time.monotonic() + stop_after
     report = None
@@ -163,9 +163,9 @@ def launch(
         warnings.showwarning = lambda message, *_, **__: click.echo(f"clops-sweep: {message}", err=True)
         try:
             outcome = launched(
-                asked,
+                request,
                 resources,
-                partial(SweepDisplay, asked.store.command("status"), stop_at),
+                partial(SweepDisplay, request.store.command("status"), stop_at),
                 retry_failed=retry is not None,
                 starting=starting,
                 warn=lambda text: click.echo(f"clops-sweep: {text}", err=True),
@@ -173,21 +173,21 @@ def launch(
         except KeyboardInterrupt:  # interrupted while data were prepared
             click.echo("interrupted", err=True)
             raise Ended(stop_status) from None
-        _say_outcome(asked, outcome)
-        if not (no_report or asked.shard or outcome.interrupted or outcome.stopped):
+        _say_outcome(request, outcome)
+        if not (no_report or request.shard or outcome.interrupted or outcome.stopped):
             try:
-                report = render(asked, None)
+                report = render(request, None)
                 click.echo(f"report: {report}")
             except UsageError as error:  # the results are complete; the report can be made later
                 click.echo(f"clops-sweep: no report: {error}", err=True)
     if as_json:
-        print_json(_as_data(asked, outcome) | {"report": report, "resume": resume_command(sys.argv[1:])})
+        print_json(_as_data(request, outcome) | {"report": report, "resume": resume_command(sys.argv[1:])})
     if outcome.interrupted:
         raise Ended(stop_status)
     raise Ended(EXIT_FINISHED if outcome.complete else EXIT_FAILED)
 
 
-def _as_data(asked: Request, outcome: Outcome) -> dict[str, Any]:
+def _as_data(request: Request, outcome: Outcome) -> dict[str, Any]:
     """Return the outcome of a launch as data."""
     return {
         "results": outcome.store.files.shown,
@@ -197,11 +197,11 @@ def _as_data(asked: Request, outcome: Outcome) -> dict[str, Any]:
         **outcome.counts,
         "failures": {} if outcome.stopped else outcome.failures,
         "searches": [search_as_data(it) for it in outcome.searches],
-        "tuned": tuned_as_data(tuned_rows(asked)),
+        "tuned": tuned_as_data(tuned_rows(request)),
     }
 
 
-def _say_outcome(asked: Request, outcome: Outcome) -> None:
+def _say_outcome(request: Request, outcome: Outcome) -> None:
     """Print the outcome, and the command that continues if the launch did not complete."""
     resume = resume_command(sys.argv[1:])
     if outcome.interrupted:
@@ -224,8 +224,8 @@ def _say_outcome(asked: Request, outcome: Outcome) -> None:
         if not outcome.ran and plan.count("failed"):
             click.echo("--retry failed runs failed runs again")
     print_searches(outcome.searches)
-    print_tuned(tuned_rows(asked))
-    click.echo(f"results: {asked.store.files.shown}")
+    print_tuned(tuned_rows(request))
+    click.echo(f"results: {request.store.files.shown}")
 
 
 def resume_command(arguments: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from clops_sweep.analysis.tables.tuning import TunedMethod
     from clops_sweep.execution.jobs import Resources
-    from clops_sweep.planning.costs import Estimate
+    from clops_sweep.planning.costs import CostEstimate
     from clops_sweep.planning.plan import Plan, PlannedRun
     from clops_sweep.planning.request import Request
 
@@ -62,26 +62,26 @@ class Facts:
     pending: list[PlannedRun]
     resources: Resources
     device: str | None
-    _estimated: Callable[[], Estimate | None]
+    _estimated: Callable[[], CostEstimate | None]
 
     @cached_property
-    def cost(self) -> Estimate | None:
+    def cost(self) -> CostEstimate | None:
         """The cost of the pending runs, computed on first use because it takes longer than the rest."""
         return self._estimated()
 
     @classmethod
-    def of(cls, asked: Request, plan: Plan, resources: Resources | None = None) -> Facts:
+    def of(cls, request: Request, plan: Plan, resources: Resources | None = None) -> Facts:
         """Collect the facts from store and studies.
 
         Args:
-            asked: the request.
+            request: what was asked for.
             plan: its plan.
             resources: the requested resources of a trial; None skips the choice of a device.
         """
-        check_samplers(asked)
-        searches = standings(asked)  # report an invalid sampler first
-        pending = [*plan.of("pending", "waiting"), *runs_to_come(asked, searches)]
-        not_here = list(dict.fromkeys((*plan.unprepared, *unprepared(asked))))
+        check_samplers(request)
+        searches = standings(request)  # report an invalid sampler first
+        pending = [*plan.of("pending", "waiting"), *runs_to_come(request, searches)]
+        not_here = list(dict.fromkeys((*plan.unprepared, *unprepared(request))))
 
         from clops_sweep.execution.jobs import Resources
 
@@ -89,32 +89,32 @@ class Facts:
         if resources is not None and pending:
             from clops_sweep.execution.devices import choose
 
-            choice = choose(asked, resources, finished_runs(asked, plan, searches), len(pending))
+            choice = choose(request, resources, finished_runs(request, plan, searches), len(pending))
             taken, device = choice.resources, choice.words
 
-        def estimated() -> Estimate | None:
-            return _estimated(asked, plan, pending, taken) if pending else None
+        def estimated() -> CostEstimate | None:
+            return _estimated(request, plan, pending, taken) if pending else None
 
-        changed = [*changed_since(asked, plan), *_changed_encoders(asked)]
-        return cls(searches, tuned_rows(asked), changed, not_here, pending, taken, device, estimated)
+        changed = [*changed_since(request, plan), *_changed_encoders(request)]
+        return cls(searches, tuned_rows(request), changed, not_here, pending, taken, device, estimated)
 
 
-def print_plan(asked: Request, resources: Resources, as_json: bool) -> None:
+def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     """Print the output of `plan` and `launch --dry-run`, in words or as JSON.
 
     Args:
-        asked: the request.
+        request: what was asked for.
         resources: the requested resources of a trial.
         as_json: whether to print JSON.
     """
-    plan = asked.plan()
-    facts = Facts.of(asked, plan, resources)
-    check_fit(asked, plan, facts.searches)
-    held = memories(asked)
-    before = _pretraining(asked, resources)
+    plan = request.plan()
+    facts = Facts.of(request, plan, resources)
+    check_fit(request, plan, facts.searches)
+    held = memories(request)
+    before = _pretraining(request, resources)
     if as_json:
         extra = {"memories": [vars(it) for it in held], "pretraining": [plan_as_data(*it) for it in before]}
-        print_json({"results": asked.store.files.shown, **plan_as_data(plan, facts), **extra})
+        print_json({"results": request.store.files.shown, **plan_as_data(plan, facts), **extra})
         return
     for of_encoders, of in before:
         cost = _in_words(of.cost, of.resources) if of.cost and not of.cost.unknown else "no estimate"
@@ -125,11 +125,11 @@ def print_plan(asked: Request, resources: Resources, as_json: bool) -> None:
     say_kinds(plan)
 
 
-def _pretraining(asked: Request, resources: Resources) -> list[tuple[Plan, Facts]]:
+def _pretraining(request: Request, resources: Resources) -> list[tuple[Plan, Facts]]:
     """Return plan and facts of the runs that become encoders, after those that become encoders of these."""
-    if not asked.selection.pretraining:
+    if not request.selection.pretraining:
         return []
-    first = asked.pretraining()
+    first = request.pretraining()
     return [*_pretraining(first, resources), (plan := first.plan(), Facts.of(first, plan, resources))]
 
 
@@ -196,24 +196,24 @@ def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
     }
 
 
-def changed_since(asked: Request, plan: Plan) -> list[str]:
+def changed_since(request: Request, plan: Plan) -> list[str]:
     """Return a sentence for each plug-in whose code changed since it computed requested runs."""
-    if not ORIGINS or not any(plugins_of(config) for config in asked.selection.configs):
+    if not ORIGINS or not any(plugins_of(config) for config in request.selection.configs):
         return []
     finished = [str(run.run_id) for run in plan.of("finished")]
-    records = [it.record for it in standings(asked) if it.record is not None]
+    records = [it.record for it in standings(request) if it.record is not None]
     finished += [run_id for record in records for trial in record.trials for run_id in trial.run_ids]
-    return changed_code(asked.store.rows("runs", PROVENANCE, finished)) if finished else []
+    return changed_code(request.store.rows("runs", PROVENANCE, finished)) if finished else []
 
 
-def _changed_encoders(asked: Request) -> list[str]:
+def _changed_encoders(request: Request) -> list[str]:
     """Return a sentence for each requested encoder that changed since stored runs used it."""
-    encoders = asked.data.encoders
-    names = {config.encoder for config in asked.selection.configs}
+    encoders = request.data.encoders
+    names = {config.encoder for config in request.selection.configs}
     now = {name: encoders.identity(name) for name in names if isinstance(name, str)} if encoders is not None else {}
     if not now:
         return []
-    return changed_encoders(asked.store.rows("runs", ["encoder", "encoder_hash"]), now)
+    return changed_encoders(request.store.rows("runs", ["encoder", "encoder_hash"]), now)
 
 
 def say_first(plan: Plan) -> None:
@@ -233,10 +233,10 @@ def say_first(plan: Plan) -> None:
         )
 
 
-def say_cost(asked: Request, plan: Plan, to_do: Sequence[PlannedRun], resources: Resources) -> None:
+def say_cost(request: Request, plan: Plan, to_do: Sequence[PlannedRun], resources: Resources) -> None:
     """Print the cost of the runs that are about to start, if it is known for all of them."""
     try:
-        cost = _estimated(asked, plan, to_do, resources)
+        cost = _estimated(request, plan, to_do, resources)
     except DamagedStore as error:  # a damaged part hides finished runs from the estimate, nothing else
         click.echo(f"no estimate: {error}", err=True)
         return
@@ -244,14 +244,14 @@ def say_cost(asked: Request, plan: Plan, to_do: Sequence[PlannedRun], resources:
         click.echo(_in_words(cost, resources))
 
 
-def _estimated(asked: Request, plan: Plan, pending: Sequence[PlannedRun], resources: Resources) -> Estimate:
+def _estimated(request: Request, plan: Plan, pending: Sequence[PlannedRun], resources: Resources) -> CostEstimate:
     """Estimate the cost of runs from finished ones."""
     from clops_sweep.planning.costs import estimate
 
-    return estimate(pending, plan.of("finished"), asked.store, "cuda" if resources.gpus_per_trial else None)
+    return estimate(pending, plan.of("finished"), request.store, "cuda" if resources.gpus_per_trial else None)
 
 
-def _hours(cost: Estimate, resources: Resources) -> dict[str, float]:
+def _hours(cost: CostEstimate, resources: Resources) -> dict[str, float]:
     """Return GPU-hours and core-hours by unit."""
     if len(cost.devices) > 1:
         return {"core- or GPU": cost.hours}
@@ -261,7 +261,7 @@ def _hours(cost: Estimate, resources: Resources) -> dict[str, float]:
     return found | ({"GPU": 0.0} if cost.devices <= {"cpu"} else {})
 
 
-def _in_words(cost: Estimate, resources: Resources) -> str:
+def _in_words(cost: CostEstimate, resources: Resources) -> str:
     """Describe the cost, wall-clock time on this machine, and the basis of the estimate."""
     (unit, hours), *others = ((unit, hours) for unit, hours in _hours(cost, resources).items() if hours)
     scale, time = (1, "hours") if hours >= _FEW_HOURS else (3600, "seconds")

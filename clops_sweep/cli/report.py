@@ -64,7 +64,7 @@ _LONGEST_NAME, _LONGEST_STEM = 200, 40
 )
 @json_option
 def report(
-    asked: Request,
+    request: Request,
     axes: str | None,
     metrics: tuple[str, ...],
     data_hashes: tuple[str, ...],
@@ -76,12 +76,12 @@ def report(
 
     Without a search-space file, the report covers everything in the store.
     """
-    if asked.selection.limit or asked.selection.where:
+    if request.selection.limit or request.selection.where:
         raise click.UsageError("a report shows whole search spaces: it takes neither --limit nor --where")
-    _ = asked.selection.spaces  # report an invalid search-space file first
-    asked.store.files.check_is_there()
+    _ = request.selection.spaces  # report an invalid search-space file first
+    request.store.files.check_is_there()
     index = render(
-        asked,
+        request,
         output,
         axes=_axes(axes),
         metrics=_metrics(metrics),
@@ -89,7 +89,7 @@ def report(
         journal=style == "journal",
     )
     if as_json:
-        print_json({"results": asked.store.files.shown, "report": index})
+        print_json({"results": request.store.files.shown, "report": index})
     else:
         click.echo(f"report: {index}")
 
@@ -112,7 +112,7 @@ def _metrics(texts: Sequence[str]) -> list[str]:
 
 @gc_paused()  # checked after each figure
 def render(
-    asked: Request,
+    request: Request,
     output: Path | None,
     *,
     axes: tuple[str, str] | None = None,
@@ -124,32 +124,32 @@ def render(
     from clops_sweep.analysis.as_stored import data_keys
     from clops_sweep.analysis.report.write import check_folder, write_report
 
-    asked = with_reported(asked.as_launched())  # the launch may have chosen configurations meanwhile
-    folder = output or _default_folder(asked)
-    check_folder(folder, asked.store)
-    spaces = asked.resolved_spaces()
-    experiments, as_stored = ([], []) if asked.selection.files else everything(asked, data_hashes, spaces)
+    request = with_reported(request.as_launched())  # the launch may have chosen configurations meanwhile
+    folder = output or _default_folder(request)
+    check_folder(folder, request.store)
+    spaces = request.resolved_spaces()
+    experiments, as_stored = ([], []) if request.selection.files else everything(request, data_hashes, spaces)
     if not spaces and not experiments and not as_stored:
-        raise UsageError(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
+        raise UsageError(f"{request.store.files.shown}: no run is recorded there; name a search-space file")
     # the requests of a file are known already; computing them is slow for large spaces
-    keys = dict.fromkeys([*(it.data_key for it in asked.selection.configs), *data_keys(experiments)])
-    frames = asked.data.of_prepared(keys)
+    keys = dict.fromkeys([*(it.data_key for it in request.selection.configs), *data_keys(experiments)])
+    frames = request.data.of_prepared(keys)
     with _said("drawing the report"):
         index = write_report(
             spaces,
-            asked.store,
+            request.store,
             folder,
-            title=_title(asked),
+            title=_title(request),
             axes=axes,
             metrics=metrics,
             data_hashes=data_hashes,
             frames=frames,
             experiments=experiments,
             as_stored=as_stored,
-            claims=asked.selection.claims,
-            seal=seal_in_words(asked),
-            tuned=tuned_rows(asked),
-            more_seeds=_more_seeds(asked),
+            claims=request.selection.claims,
+            seal=seal_in_words(request),
+            tuned=tuned_rows(request),
+            more_seeds=_more_seeds(request),
             journal=journal,
         ).index
     return index.resolve()
@@ -164,44 +164,47 @@ def _said(what: str) -> AbstractContextManager[object]:
     return Console().status(what)
 
 
-def _default_folder(asked: Request) -> Path:
+def _default_folder(request: Request) -> Path:
     """Return the report's folder, named after the files and overrides: in a local store, else in the current folder."""
-    beside = asked.store.files.folder
+    beside = request.store.files.folder
     base = Path("report") if beside is None else beside / "report"
     name = (
-        "+".join([*(file.stem for file in asked.selection.files), *map(file_name, _overrides(asked))]) or "everything"
+        "+".join([*(file.stem for file in request.selection.files), *map(file_name, _overrides(request))])
+        or "everything"
     )
     if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:  # many files or long names
-        name = f"{asked.selection.files[0].stem[:_LONGEST_STEM]}+{hashlib.sha256(ascii(name).encode()).hexdigest()[:8]}"
+        name = (
+            f"{request.selection.files[0].stem[:_LONGEST_STEM]}+{hashlib.sha256(ascii(name).encode()).hexdigest()[:8]}"
+        )
     return base / name
 
 
-def _title(asked: Request) -> str:
+def _title(request: Request) -> str:
     """Return the title: the files or the store, and the overrides."""
-    shown = " + ".join(file.stem for file in asked.selection.files) or f"Everything in {asked.store.files.shown}"
-    return ", ".join([shown, *_overrides(asked)])
+    shown = " + ".join(file.stem for file in request.selection.files) or f"Everything in {request.store.files.shown}"
+    return ", ".join([shown, *_overrides(request)])
 
 
-def _more_seeds(asked: Request) -> str:
+def _more_seeds(request: Request) -> str:
     """Return the command that asks for five seeds, if the request names files."""
-    files = asked.selection.files
-    changes = (f"--set {shlex.quote(f'{name}={value}')}" for name, value in asked.selection.settings.items())
+    files = request.selection.files
+    changes = (f"--set {shlex.quote(f'{name}={value}')}" for name, value in request.selection.settings.items())
     return " ".join(["clops-sweep", *map(shlex.quote, map(str, files)), "--seeds 5", *changes]) if files else ""
 
 
-def _overrides(asked: Request) -> list[str]:
+def _overrides(request: Request) -> list[str]:
     """Return the overrides of the search spaces, such as "dataset=mitbih"."""
-    seeds = {} if asked.selection.seeds is None else {"seeds": asked.selection.seeds}
-    return [f"{name}={value}" for name, value in sorted({**asked.selection.settings, **seeds}.items())]
+    seeds = {} if request.selection.seeds is None else {"seeds": request.selection.seeds}
+    return [f"{name}={value}" for name, value in sorted({**request.selection.settings, **seeds}.items())]
 
 
 def everything(
-    asked: Request, data_hashes: Sequence[str] = (), spaces: Sequence[SearchSpace] = ()
+    request: Request, data_hashes: Sequence[str] = (), spaces: Sequence[SearchSpace] = ()
 ) -> tuple[list[Experiment], list[Experiment]]:
     """Return the result of `stored_experiments`, and print which plug-ins are not registered.
 
     Args:
-        asked: the request.
+        request: what was asked for.
         data_hashes: as in `collect`.
         spaces: search spaces whose runs are left out.
     """
@@ -209,9 +212,9 @@ def everything(
     from clops_sweep.analysis.collect import requested_ids
     from clops_sweep.data.prepared.prepared_folder import know
 
-    runs = asked.store.read("runs")
+    runs = request.store.read("runs")
     for name in map(str, runs["dataset"].unique()):
-        know(name, asked.data.root)
+        know(name, request.data.root)
     runs = runs[~runs["run_id"].isin(requested_ids(spaces, runs))]
     experiments, as_stored = stored_experiments(runs, data_hashes, beside=bool(spaces))
     for it in as_stored:

@@ -112,8 +112,8 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
                 )
             store = RunStore.named(results, keep=keep)
             encoders = Encoders(store.models.read, data_root)
-            asked = Request(selection, PreparedData.found(prepared_root, data_root, encoders), store, shard)
-            function(with_reported(asked), **others)
+            request = Request(selection, PreparedData.found(prepared_root, data_root, encoders), store, shard)
+            function(with_reported(request), **others)
 
         for option in reversed(options):
             with_asked = option(with_asked)

@@ -33,13 +33,13 @@ def print_searches(searches: Sequence[Standing]) -> None:
             click.echo(f"  {printable(best_in_words(it.record))}")
 
 
-def tuned_rows(asked: Request) -> list[TunedMethod]:
+def tuned_rows(request: Request) -> list[TunedMethod]:
     """Return the choices of tuned spaces, with scores and cost; without such a space, pandas is not loaded."""
-    if not asked.selection.tuned:
+    if not request.selection.tuned:
         return []
     from clops_sweep.analysis.tables.tuning import tuned_methods
 
-    return tuned_methods(tuned(asked), asked)
+    return tuned_methods(tuned(request), request)
 
 
 def print_tuned(rows: Sequence[TunedMethod]) -> None:

@@ -24,7 +24,7 @@ _MOST_READ = 200
 
 
 @dataclass(frozen=True)
-class Choice:
+class DeviceChoice:
     """The device of a launch.
 
     Attributes:
@@ -36,7 +36,7 @@ class Choice:
     words: str
 
 
-def choose(asked: Request, resources: Resources, finished: Collection[str], runs: int) -> Choice:
+def choose(request: Request, resources: Resources, finished: Collection[str], runs: int) -> DeviceChoice:
     """Choose between CPUs and GPUs.
 
     The requested device comes first, then the device of finished runs. Otherwise a GPU that PyTorch can use is used,
@@ -44,7 +44,7 @@ def choose(asked: Request, resources: Resources, finished: Collection[str], runs
     runs of a GPU, at most 40; it is halved if it exceeds the GPU's memory.
 
     Args:
-        asked: the requested runs.
+        request: the requested runs.
         resources: the requested resources.
         finished: ids of the finished runs of the same search spaces.
         runs: number of pending runs.
@@ -54,36 +54,38 @@ def choose(asked: Request, resources: Resources, finished: Collection[str], runs
     """
     gpus, count = usable_gpus(), gpus_of_driver()
     wanted = "gpu" if resources.gpus_per_trial else None if resources.device == "auto" else resources.device
-    before = _computed_on(asked.store, finished)
+    before = _computed_on(request.store, finished)
     if before is not None and wanted not in (None, before):
         raise UsageError(
-            f"--device {wanted}: the finished runs of this search space in {asked.store.files.shown} were computed on "
-            f"{before.upper()}s; expected --device {before} or auto, or other --results"
+            f"--device {wanted}: the finished runs of this search space in {request.store.files.shown} were computed "
+            f"on {before.upper()}s; expected --device {before} or auto, or other --results"
         )
     if before == "gpu" and not (gpus or resources.is_elsewhere):
         raise UsageError(
-            f"the finished runs of this search space in {asked.store.files.shown} were computed on GPUs, and PyTorch "
+            f"the finished runs of this search space in {request.store.files.shown} were computed on GPUs, and PyTorch "
             f"{installed_version('torch')} cannot use a GPU here; expected a machine with a GPU, or other --results"
         )
-    kind = wanted or before or ("gpu" if gpus and _gains(asked) else "cpu")
+    kind = wanted or before or ("gpu" if gpus and _gains(request) else "cpu")
     if kind == "gpu":
         return _on_gpus(resources, runs, ", as requested" if wanted else ", like the finished runs" if before else "")
     if not count:
-        return Choice(resources, "cpu" if wanted else "cpu; this machine has no GPU")
+        return DeviceChoice(resources, "cpu" if wanted else "cpu; this machine has no GPU")
     idle = f"{several(count, 'GPU')} {'stays' if count == 1 else 'stay'} idle"
     if wanted or before:
-        return Choice(resources, f"cpu, {'as requested' if wanted else 'like the finished runs'}; {idle}")
+        return DeviceChoice(resources, f"cpu, {'as requested' if wanted else 'like the finished runs'}; {idle}")
     if not gpus:
-        return Choice(resources, f"cpu; {idle}: PyTorch {installed_version('torch')} cannot use any")
-    return Choice(resources, f"cpu; {idle}: {PAPER_NETWORK} has native kernels for CPUs; override with --device gpu")
+        return DeviceChoice(resources, f"cpu; {idle}: PyTorch {installed_version('torch')} cannot use any")
+    return DeviceChoice(
+        resources, f"cpu; {idle}: {PAPER_NETWORK} has native kernels for CPUs; override with --device gpu"
+    )
 
 
-def _gains(asked: Request) -> bool:
+def _gains(request: Request) -> bool:
     """Return whether some of the runs are expected to be faster on a GPU."""
-    configs = asked.selection.configs
+    configs = request.selection.configs
     if not native.available() or any(c.network != PAPER_NETWORK or c.precision != "float32" for c in configs):
         return True
-    frames = [asked.data.frames(key) for key in {c.data_key for c in configs if asked.data_hash(c) is not None}]
+    frames = [request.data.frames(key) for key in {c.data_key for c in configs if request.data_hash(c) is not None}]
     return any(it.channels * it.samples > _LARGEST_NATIVE for it in frames)
 
 
@@ -94,9 +96,9 @@ def _computed_on(store: RunStore, finished: Collection[str]) -> str | None:
     return counts.most_common(1)[0][0] if counts else None
 
 
-def _on_gpus(resources: Resources, runs: int, because: str) -> Choice:
+def _on_gpus(resources: Resources, runs: int, because: str) -> DeviceChoice:
     gpus = 1 if resources.no_ray else max(1, len(usable_gpus()))
     share = resources.gpus_per_trial or 1.0
     lockstep = resources.lockstep or max(1, min(RUNS_ON_A_GPU, runs // gpus))
     words = f"gpu{because}; a trial takes {share:.2g} GPU and up to {several(lockstep, 'run')} in lockstep"
-    return Choice(replace(resources, gpus_per_trial=share, lockstep=lockstep), words)
+    return DeviceChoice(replace(resources, gpus_per_trial=share, lockstep=lockstep), words)

@@ -27,12 +27,12 @@ class Sealed:
     path: str
     content: dict[str, Any]
 
-    def changes(self, asked: Request) -> list[str]:
+    def changes(self, request: Request) -> list[str]:
         """Return the differences between the seal and the current search-space files, one phrase each.
 
         Data that are not prepared on this machine are not compared.
         """
-        was, now = self.content, _content(asked)
+        was, now = self.content, _content(request)
         before, after = was["claims"], now["claims"]
         found = [f"claim {key} was added" for key in sorted(after.keys() - before.keys())]
         found += [f"claim {key} was removed" for key in sorted(before.keys() - after.keys())]
@@ -49,44 +49,44 @@ class Sealed:
         return f"sealed on {self.content['sealed_at'][:16].replace('T', ' at ')} UTC, before the first run"
 
 
-def seal(asked: Request) -> Sealed:
+def seal(request: Request) -> Sealed:
     """Write the seal of the claims of some search-space files, before their first run.
 
     Raises:
         UsageError: there are no claims, data are not prepared, a run is finished or failed, or a seal exists.
         DamagedStore: a seal exists and was edited.
     """
-    if not asked.selection.claims:
+    if not request.selection.claims:
         raise UsageError("--seal: expected a search-space file that defines CLAIMS")
-    if (there := sealed(asked)) is not None:
+    if (there := sealed(request)) is not None:
         raise UsageError(f"{there.path}: these claims are {there}; a seal is never replaced")
-    unprepared = {it.dataset for it in asked.selection.configs if asked.data_hash(it) is None}
+    unprepared = {it.dataset for it in request.selection.configs if request.data_hash(it) is None}
     if unprepared:
         raise UsageError(
             f"--seal: dataset {listed(sorted(unprepared))} is not prepared, and a seal holds its hash; run "
             f"'clops-sweep data prepare {sorted(unprepared)[0]}' first"
         )
-    plan = asked.plan()
+    plan = request.plan()
     if begun := plan.count("finished", "failed"):
         raise UsageError(
             f"--seal: {several(begun, 'run')} of this file ended already; claims are sealed before the first"
         )
-    content = {"sealed_at": datetime.now(UTC).isoformat(timespec="seconds"), **_content(asked)}
-    path = _path(asked)
-    asked.store.files.make_folder(path.rpartition("/")[0])
-    asked.store.files.write(path, json.dumps({**content, "sha256": sha256(content)}, indent=1).encode())
+    content = {"sealed_at": datetime.now(UTC).isoformat(timespec="seconds"), **_content(request)}
+    path = _path(request)
+    request.store.files.make_folder(path.rpartition("/")[0])
+    request.store.files.write(path, json.dumps({**content, "sha256": sha256(content)}, indent=1).encode())
     return Sealed(path, content)
 
 
-def sealed(asked: Request) -> Sealed | None:
+def sealed(request: Request) -> Sealed | None:
     """Return the seal of the claims of some search-space files, or None.
 
     Raises:
         DamagedStore: the seal was edited.
     """
-    path = _path(asked)
+    path = _path(request)
     try:
-        content = json.loads(asked.store.files.read(path).to_pybytes())
+        content = json.loads(request.store.files.read(path).to_pybytes())
     except FileNotFoundError:
         return None
     except ValueError:
@@ -97,27 +97,27 @@ def sealed(asked: Request) -> Sealed | None:
     return Sealed(path, content)
 
 
-def seal_in_words(asked: Request) -> str:
+def seal_in_words(request: Request) -> str:
     """Return whether the claims are sealed, and what has changed since."""
-    there = sealed(asked) if asked.selection.claims else None
+    there = sealed(request) if request.selection.claims else None
     if there is None:
         return "not sealed"
-    changes = there.changes(asked)
+    changes = there.changes(request)
     return f"{there}" if not changes else f"{there}; changed since: {', '.join(changes)}"
 
 
-def _path(asked: Request) -> str:
+def _path(request: Request) -> str:
     """Return the path of a seal: files of one name in different folders have different seals."""
-    store = asked.store.files
+    store = request.store.files
     start = Path.cwd() if store.folder is None else store.folder.parent
-    places = [Path(os.path.relpath(file.resolve(), start)).as_posix() for file in asked.selection.files]
-    name = "+".join(file.stem for file in asked.selection.files)
+    places = [Path(os.path.relpath(file.resolve(), start)).as_posix() for file in request.selection.files]
+    name = "+".join(file.stem for file in request.selection.files)
     return f"{store.root}/claims/{name}-{sha256(places)[:8]}.json"
 
 
-def _content(asked: Request) -> dict[str, Any]:
-    configs = asked.selection.configs
+def _content(request: Request) -> dict[str, Any]:
+    configs = request.selection.configs
     identities = sorted({config.identity for config in configs})
-    data = sorted({found for config in configs if (found := asked.data_hash(config)) is not None})
-    claims = claims_as_json(asked.selection.claims)
+    data = sorted({found for config in configs if (found := request.data_hash(config)) is not None})
+    claims = claims_as_json(request.selection.claims)
     return {"claims": claims, "space": sha256(identities), "runs": len(identities), "data": data}

@@ -45,7 +45,7 @@ class Costs:
         return self._seconds[kind] / self._runs[kind] if self._runs[kind] else None
 
 
-class Estimate(NamedTuple):
+class CostEstimate(NamedTuple):
     """Expected cost of pending runs, in hours of one core or GPU that computes one run at a time.
 
     `longest` is the duration of the longest run. The estimate covers `known` runs; `unknown` runs have no finished run
@@ -62,7 +62,7 @@ class Estimate(NamedTuple):
 
 def estimate(
     pending: Sequence[PlannedRun], finished: Sequence[PlannedRun], store: RunStore, device: str | None = None
-) -> Estimate:
+) -> CostEstimate:
     """Estimate the cost of pending runs by the mean cost of finished ones (`Costs`).
 
     Args:
@@ -81,7 +81,7 @@ def estimate(
     expected = [costs.seconds(kind) for kind in kinds]
     unknown = tuple(run for run, seconds in zip(pending, expected, strict=True) if seconds is None)
     known = [seconds / 3600 for seconds in expected if seconds is not None]
-    return Estimate(sum(known), max(known, default=0), len(known), unknown, count, devices)
+    return CostEstimate(sum(known), max(known, default=0), len(known), unknown, count, devices)
 
 
 def _rows_of(kinds: set[Kind], finished: Sequence[PlannedRun], store: RunStore) -> Sequence[Mapping[str, Any]]:

@@ -40,7 +40,7 @@ class Memories:
         )
 
 
-def memories(asked: Request) -> list[Memories]:
+def memories(request: Request) -> list[Memories]:
     """Return the fixed-size memories of runs whose data are prepared on this machine; of a search, at its bounds.
 
     Raises:
@@ -49,14 +49,14 @@ def memories(asked: Request) -> list[Memories]:
     found: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
     of_trials = (
         space.base.replace(**space.search.settings(labels))
-        for space in asked.selection.spaces
+        for space in request.selection.spaces
         if isinstance(space.search, OptunaSearch)
         for labels in space.search.corners()
     )
-    for config in _distinct(itertools.chain(asked.selection.configs, of_trials)):
-        if asked.data_hash(config) is None:
+    for config in _distinct(itertools.chain(request.selection.configs, of_trials)):
+        if request.data_hash(config) is None:
             continue
-        instances = training_instances(scenario_of(config, asked.data.frames(config.data_key)))
+        instances = training_instances(scenario_of(config, request.data.frames(config.data_key)))
         if (held := capacity_of(config, instances)) is not None:
             found.setdefault((config.dataset, config.scenario), []).append((config.strategy, held, instances))
     return [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenCell:
     """The choice of a method of a tuned space.
 
     Attributes:
@@ -50,7 +50,7 @@ class Tuned:
     """
 
     space: SearchSpace
-    choices: tuple[Choice, ...]
+    choices: tuple[ChosenCell, ...]
 
     @property
     def reported(self) -> SearchSpace | None:
@@ -59,39 +59,39 @@ class Tuned:
         return self.space.reported(chosen) if len(chosen) == len(self.choices) else None
 
 
-def tuned(asked: Request, there: Sequence[Standing] | None = None) -> list[Tuned]:
+def tuned(request: Request, there: Sequence[Standing] | None = None) -> list[Tuned]:
     """Return the requested tuned spaces with their choices; `there` are its searches, if they are known.
 
     Raises:
         UsageError: a study's journal cannot be read, or it was made from another definition.
     """
-    spaces = asked.selection.tuned
-    found = standings(asked) if spaces and there is None else there or ()
+    spaces = request.selection.tuned
+    found = standings(request) if spaces and there is None else there or ()
     studies = {standing.space.name: standing for standing in found}
     return [Tuned(space, tuple(_of_studies(space, studies))) for space in spaces]
 
 
-def with_reported(asked: Request) -> Request:
+def with_reported(request: Request) -> Request:
     """Return the request with the encoders that are trained, and the configurations that are chosen, by now."""
-    asked = asked.with_pretrained()
-    if not asked.selection.tuned:
-        return asked
-    reported = tuple(it.reported for it in tuned(asked) if it.reported is not None)
-    return replace(asked, selection=replace(asked.selection, reported=reported))
+    request = request.with_pretrained()
+    if not request.selection.tuned:
+        return request
+    reported = tuple(it.reported for it in tuned(request) if it.reported is not None)
+    return replace(request, selection=replace(request.selection, reported=reported))
 
 
-def _of_studies(space: SearchSpace, studies: Mapping[str, Standing]) -> list[Choice]:
+def _of_studies(space: SearchSpace, studies: Mapping[str, Standing]) -> list[ChosenCell]:
     """Return the choices of Optuna: the best trial of each study that has all its trials."""
     names = iter(phase.name for phase in space.phases)
     choices = []
     for method in (it for it in space.methods if not it.like):
         if not method.parameters:
-            choices.append(Choice(method.name, {}))
+            choices.append(ChosenCell(method.name, {}))
             continue
         standing = studies[next(names)]
         trials = standing.record.trials if standing.record is not None else ()
         run_ids = tuple(dict.fromkeys(run_id for trial in trials for run_id in trial.run_ids))
-        choice = Choice(method.name, None, trials=len(trials), run_ids=run_ids)
+        choice = ChosenCell(method.name, None, trials=len(trials), run_ids=run_ids)
         if standing.record is not None and standing.record.best and not standing.left:
             best = standing.record.best[0]
             chosen = standing.search.settings(best.labels)
@@ -105,14 +105,14 @@ def configs_of(space: SearchSpace) -> list[RunConfig]:
     return configs_at_bounds(space) or [request.config for request in space.requests()]
 
 
-def tasks_of(asked: Request, configs: Iterable[RunConfig]) -> list[tuple[Scenario, FrameSet]]:
+def tasks_of(request: Request, configs: Iterable[RunConfig]) -> list[tuple[Scenario, FrameSet]]:
     """Return the distinct tasks of some configs with their frames; configs whose data are not prepared are skipped."""
-    prepared = [config for config in configs if asked.data_hash(config) is not None]
+    prepared = [config for config in configs if request.data_hash(config) is not None]
     found = {(config.data_key, config.task_order, *config.tasks_key): config for config in prepared}
-    kept = [(in_order(config), asked.data.frames(config.data_key)) for config in found.values()]
+    kept = [(in_sequential_order(config), request.data.frames(config.data_key)) for config in found.values()]
     return [(scenario_of(config, frames), frames) for config, frames in kept]
 
 
-def in_order(config: RunConfig) -> RunConfig:
+def in_sequential_order(config: RunConfig) -> RunConfig:
     """Return a config with a known task order: an order by difficulty depends on unfinished runs."""
     return config.replace(task_order="sequential") if config.task_order in BY_DIFFICULTY else config

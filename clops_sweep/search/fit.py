@@ -20,7 +20,7 @@ from clops_sweep.learning.encoders.adapting import Signals, adapter
 from clops_sweep.learning.encoders.encoders import taken_by_run
 from clops_sweep.planning.plan import Plan
 from clops_sweep.planning.request import Request
-from clops_sweep.search.choosing import configs_of, in_order, tasks_of
+from clops_sweep.search.choosing import configs_of, in_sequential_order, tasks_of
 from clops_sweep.search.standing import Standing
 
 if TYPE_CHECKING:
@@ -28,52 +28,54 @@ if TYPE_CHECKING:
     from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 
-def check_fit(asked: Request, plan: Plan, there: Iterable[Standing]) -> Mapping[DataKey, FrameSet]:
+def check_fit(request: Request, plan: Plan, there: Iterable[Standing]) -> Mapping[DataKey, FrameSet]:
     """Check all pending runs and trials on the data that are prepared on this machine, and return these data.
 
     Raises:
         UsageError: data, scenario, strategy and network of a run do not fit, a network cannot be trained, or a search
             would select on test data.
     """
-    for space in asked.selection.tuned:
-        _check_tuning(asked, space)
-    _check_pretraining(asked)
+    for space in request.selection.tuned:
+        _check_tuning(request, space)
+    _check_pretraining(request)
     left = [run.config for run in plan.of("pending", "waiting", "failed")]
-    left += [config for space in asked.selection.tuned for config in space.reported_at_bounds]
+    left += [config for space in request.selection.tuned for config in space.reported_at_bounds]
     searches = [standing.space for standing in there if not standing.complete]
     for space in searches:
         left += configs_at_bounds(space)
     for key in dict.fromkeys(config.data_key for config in left):
-        asked.data.check_encoder(key)
-    configs = [in_order(config) for config in left if asked.data_hash(config) is not None]
-    frames = asked.frames(configs)
+        request.data.check_encoder(key)
+    configs = [in_sequential_order(config) for config in left if request.data_hash(config) is not None]
+    frames = request.frames(configs)
     if any(map(is_tried, configs)):  # else this process does not need PyTorch
         from clops_sweep.learning.networks.module_probe import check_networks
 
-        check_networks(configs, frames, keep_models=asked.store.keep_models is not None)
-    for space in (*searches, *(phase for it in asked.selection.tuned for phase in it.phases)):
+        check_networks(configs, frames, keep_models=request.store.keep_models is not None)
+    for space in (*searches, *(phase for it in request.selection.tuned for phase in it.phases)):
         _check_validation(space, frames)
     return frames
 
 
-def _check_pretraining(asked: Request) -> None:
+def _check_pretraining(request: Request) -> None:
     """Check that runs fit their encoder, a run to come, and are not evaluated on what it will have seen.
 
     Raises:
         UsageError: the signals do not fit, or a person is evaluated and in the pretraining (see `check_leaks`).
     """
-    pairs = {(it.data_key.signals, it.task_order, it.tasks_key, it.encoder): it for it in asked.selection.configs}
+    pairs = {(it.data_key.signals, it.task_order, it.tasks_key, it.encoder): it for it in request.selection.configs}
     for config in pairs.values():
         first, key = config.encoder, config.data_key.signals
-        if not isinstance(first, RunConfig) or None in map(asked.data.data_hash, (first.data_key.signals, key)):
+        if not isinstance(first, RunConfig) or None in map(request.data.data_hash, (first.data_key.signals, key)):
             continue
-        before, frames = asked.data.frames(first.data_key.signals), asked.data.frames(key)
+        before, frames = request.data.frames(first.data_key.signals), request.data.frames(key)
         if first.encoder is None:
             adapter(shown(first), taken_by_run(Signals.of(before)), Signals.of(frames))
-        seen = Seen.of(scenario_of(in_order(first), before), before, ("train", "validation"))
+        seen = Seen.of(scenario_of(in_sequential_order(first), before), before, ("train", "validation"))
         known = seen.recognised(frames, np.arange(len(frames)))
         channels = np.zeros(0, np.uint64), frames.channels, frames.samples, frames.unit
-        scenario_of(in_order(config), replace(frames, encoded=Encoded(shown(first), "", "", known, *channels)))
+        scenario_of(
+            in_sequential_order(config), replace(frames, encoded=Encoded(shown(first), "", "", known, *channels))
+        )
 
 
 def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) -> None:
@@ -88,7 +90,7 @@ def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) ->
             )
 
 
-def _check_tuning(asked: Request, space: SearchSpace) -> None:
+def _check_tuning(request: Request, space: SearchSpace) -> None:
     """Check that a space with a `TuneOn` is not tuned on what it reports.
 
     Raises:
@@ -98,7 +100,7 @@ def _check_tuning(asked: Request, space: SearchSpace) -> None:
     if isinstance(tune_on, str):
         return
     with prefixed(f"search space {space.name!r}"):
-        reported = tasks_of(asked, space.reported_at_bounds)
+        reported = tasks_of(request, space.reported_at_bounds)
         for scenario, _ in reported if tune_on.tasks is not None else ():
             if (tasks := len(scenario.tasks)) <= (tune_on.tasks or 0):
                 raise UsageError(
@@ -107,6 +109,6 @@ def _check_tuning(asked: Request, space: SearchSpace) -> None:
                 )
         if tune_on.splits is None and tune_on.dataset is None:
             return
-        tuned_on = tasks_of(asked, [config for phase in space.phases for config in configs_of(phase)])
+        tuned_on = tasks_of(request, [config for phase in space.phases for config in configs_of(phase)])
         for scenario, frames in reported:
             check_leaks(scenario, frames, tuned_on=tuned_on)

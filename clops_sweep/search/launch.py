@@ -124,7 +124,7 @@ class Outcome:
 
 
 def launch(
-    asked: Request,
+    request: Request,
     resources: Resources,
     make_display: MakeDisplay,
     *,
@@ -137,7 +137,7 @@ def launch(
     Invalid requests are reported before a worker starts and before anything is computed.
 
     Args:
-        asked: the request.
+        request: what was asked for.
         resources: the resources of a job, and where it runs.
         make_display: creates the display.
         retry_failed: whether to retry failed runs and trials.
@@ -154,13 +154,13 @@ def launch(
             "process of its own"
         )
     try:
-        return _launch(asked, resources, make_display, retry_failed, starting, warn)
+        return _launch(request, resources, make_display, retry_failed, starting, warn)
     finally:
         _ONE_AT_A_TIME.release()
 
 
 def _launch(
-    asked: Request,
+    request: Request,
     resources: Resources,
     make_display: MakeDisplay,
     retry_failed: bool,
@@ -168,88 +168,88 @@ def _launch(
     warn: Callable[[str], None],
 ) -> Outcome:
     """Compute the unfinished runs of a request, and then those that its searches have chosen."""
-    asked = with_reported(asked)
-    if first := asked.selection.pretraining:
-        if asked.shard:
+    request = with_reported(request)
+    if first := request.selection.pretraining:
+        if request.shard:
             raise UsageError(
-                f"--shard {asked.shard}: the run of encoder = {shown(first[0])} is not finished; expected a launch "
+                f"--shard {request.shard}: the run of encoder = {shown(first[0])} is not finished; expected a launch "
                 "with --limit 1 before the shards, which trains it"
             )
-        configs = *asked.selection.configs, *first
-        asked.data.prepare(config.data_key.signals for config in configs)
-        check_fit(asked, asked.plan(), ())
-        outcome = _launch(asked.pretraining(), resources, make_display, retry_failed, starting, warn)
+        configs = *request.selection.configs, *first
+        request.data.prepare(config.data_key.signals for config in configs)
+        check_fit(request, request.plan(), ())
+        outcome = _launch(request.pretraining(), resources, make_display, retry_failed, starting, warn)
         if not outcome.complete:
             return outcome
-        asked = with_reported(asked)
-    there = _check(asked, resources)
-    plan = _plan_without_damage(asked, warn)
+        request = with_reported(request)
+    there = _check(request, resources)
+    plan = _plan_without_damage(request, warn)
     pending = _to_do(plan, retry_failed)
-    frames = check_fit(asked, plan, there)
-    remember(asked.selection, asked.store)
+    frames = check_fit(request, plan, there)
+    remember(request.selection, request.store)
     if not pending and all(it.complete or not (it.left or retry_failed) for it in there):
-        return _outcome(asked, plan, there, ran=False)
+        return _outcome(request, plan, there, ran=False)
     from clops_sweep.execution.devices import choose
 
-    count = len(pending) + sum(1 for _ in runs_to_come(asked, there))
-    choice = choose(asked, resources, finished_runs(asked, plan, there), max(1, count))
+    count = len(pending) + sum(1 for _ in runs_to_come(request, there))
+    choice = choose(request, resources, finished_runs(request, plan, there), max(1, count))
     with ExitStack() as locks:
-        if asked.selection.searches:
+        if request.selection.searches:
             from clops_sweep.search.storage import only_driver
 
-            for space in asked.selection.searches:
-                locks.enter_context(only_driver(space, asked.store.log_folder))
+            for space in request.selection.searches:
+                locks.enter_context(only_driver(space, request.store.log_folder))
         _check_start(resources)
-        asked.store.open_for_writing()
+        request.store.open_for_writing()
         if pending:
             starting(plan, pending, choice.resources)
         from clops_sweep.execution.driver import run_feeds
 
-        sweep = _Sweep(asked, plan, choice.resources, retry_failed)
+        sweep = _Sweep(request, plan, choice.resources, retry_failed)
         ids = [it.run_id for it in (*pending, *plan.of("waiting")) if it.run_id is not None]
         at_once = False
         with make_display() as display:
             display.warn(f"device: {choice.words}")
             try:
-                run_feeds(partial(sweep.feeds, display), ids, frames, asked.store, choice.resources, display)
-                plan = _plan(sweep.asked)
+                run_feeds(partial(sweep.feeds, display), ids, frames, request.store, choice.resources, display)
+                plan = _plan(sweep.request)
             except KeyboardInterrupt:
                 at_once = True
             except (StoreError, OSError) as error:
-                return _outcome(asked, plan, (), ran=True, stopped=str(error))
+                return _outcome(request, plan, (), ran=True, stopped=str(error))
     if at_once:
         with suppress(StoreError):  # else the earlier plan stays
-            plan = _plan(sweep.asked)
-    asked, there = sweep.asked, standings(asked)
+            plan = _plan(sweep.request)
+    request, there = sweep.request, standings(request)
     unfinished = plan.of("pending", "waiting") or any(it.left for it in there)
-    unfinished = unfinished or len(asked.selection.reported) < len(asked.selection.tuned)
+    unfinished = unfinished or len(request.selection.reported) < len(request.selection.tuned)
     left = display.unfinished() if at_once or (display.interrupted and unfinished) else None
-    return _outcome(asked, plan, there, ran=True, left=left)
+    return _outcome(request, plan, there, ran=True, left=left)
 
 
 class _Sweep:
     """The feeds of a launch: grids, searches, and the runs that these have chosen.
 
     Attributes:
-        asked: the request, with the spaces that have been chosen by now.
+        request: what was asked for, with the spaces that have been chosen by now.
     """
 
-    def __init__(self, asked: Request, plan: Plan, resources: Resources, retry_failed: bool) -> None:
-        self.asked, self._plan, self._resources, self._retry_failed = asked, plan, resources, retry_failed
+    def __init__(self, request: Request, plan: Plan, resources: Resources, retry_failed: bool) -> None:
+        self.request, self._plan, self._resources, self._retry_failed = request, plan, resources, retry_failed
         self._tried: set[str | None] = set()
 
     def feeds(self, display: Display, retries: Retries, log: Path) -> Generator[Feed, None, None]:
         """Yield the feeds one after another; each may depend on the results of the ones before."""
         reported: tuple[SearchSpace, ...] | None = None
-        while reported != self.asked.selection.reported:
-            reported = self.asked.selection.reported
+        while reported != self.request.selection.reported:
+            reported = self.request.selection.reported
             yield from self._grids(display, retries, log)
-            for space in self.asked.selection.searches:
+            for space in self.request.selection.searches:
                 yield from self._trials(space, display, retries, log)
             self._retry_failed = False
-            self.asked = with_reported(self.asked)
-            remember(self.asked.selection, self.asked.store)
-            self._plan = _plan(self.asked)
+            self.request = with_reported(self.request)
+            remember(self.request.selection, self.request.store)
+            self._plan = _plan(self.request)
 
     def _grids(self, display: Display, retries: Retries, log: Path) -> Iterator[Feed]:
         """Yield the runs to compute in rounds: later rounds depend on earlier ones. No run is tried twice."""
@@ -260,11 +260,11 @@ class _Sweep:
         while pending := [it for it in _to_do(plan, self._retry_failed) if it.run_id not in self._tried]:
             if first:
                 display.begin([it.config for it in (*pending, *plan.of("waiting"))], log)
-                display.finished_before(partial(_results_of, self.asked.store, plan))
+                display.finished_before(partial(_results_of, self.request.store, plan))
             self._tried |= {run.run_id for run in pending}
             jobs = make_jobs(pending, self._resources.runs_in_lockstep)
             yield GridFeed(jobs, retries, display, may_grow=self._resources.address is not None)
-            plan, first = _plan(self.asked), False
+            plan, first = _plan(self.request), False
 
     def _trials(self, space: SearchSpace, display: Display, retries: Retries, log: Path) -> Iterator[Feed]:
         """Yield the remaining trials of a search.
@@ -276,8 +276,8 @@ class _Sweep:
         from clops_sweep.search.feed import SearchFeed
         from clops_sweep.search.study import SearchStudy
 
-        asked = self.asked
-        study = SearchStudy(space, asked.store, data_hashes(asked, space))
+        request = self.request
+        study = SearchStudy(space, request.store, data_hashes(request, space))
         if self._retry_failed:
             study.retry_failed()
         if study.left:
@@ -287,8 +287,8 @@ class _Sweep:
             feed = SearchFeed(
                 space,
                 study,
-                asked.store,
-                asked.data_hash,
+                request.store,
+                request.data_hash,
                 jobs,
                 retries,
                 retry_failed=self._retry_failed,
@@ -316,14 +316,14 @@ def _results_of(store: RunStore, plan: Plan) -> Iterator[tuple[str, RunConfig, d
         )
 
 
-def _check(asked: Request, resources: Resources) -> list[Standing]:
+def _check(request: Request, resources: Resources) -> list[Standing]:
     """Check the request before anything starts, and return its searches. Only data are written."""
-    configs = asked.selection.configs
-    check_samplers(asked)
+    configs = request.selection.configs
+    check_samplers(request)
     resources.check()
-    asked.store.check_writable()
-    asked.data.prepare(config.data_key for config in configs)
-    return standings(asked)
+    request.store.check_writable()
+    request.data.prepare(config.data_key for config in configs)
+    return standings(request)
 
 
 def _check_start(resources: Resources) -> None:
@@ -346,7 +346,7 @@ def _check_start(resources: Resources) -> None:
 
 
 def _outcome(
-    asked: Request,
+    request: Request,
     plan: Plan,
     there: Sequence[Standing],
     *,
@@ -355,27 +355,31 @@ def _outcome(
     stopped: str | None = None,
 ) -> Outcome:
     """Return the outcome; `left` are the jobs that an interrupt ended."""
-    choices = () if stopped or asked.shard else tuple(tuned(asked, there))
+    choices = () if stopped or request.shard else tuple(tuned(request, there))
     jobs = list(left or ())
-    kept = [asked.store.has_checkpoint(job.run_ids) for job in jobs]
+    kept = [request.store.has_checkpoint(job.run_ids) for job in jobs]
     runs = [len(job.run_ids) for job in jobs]
     checkpointed = sum(count for count, has in zip(runs, kept, strict=True) if has)
-    return Outcome(plan, tuple(there), asked.store, ran, left is not None, stopped, sum(runs), checkpointed, choices)
+    return Outcome(plan, tuple(there), request.store, ran, left is not None, stopped, sum(runs), checkpointed, choices)
 
 
-def _plan(asked: Request) -> Plan:
-    with storing(asked.store):
-        return asked.plan()
+def _plan(request: Request) -> Plan:
+    with storing(request.store):
+        return request.plan()
 
 
-def _plan_without_damage(asked: Request, warn: Callable[[str], None]) -> Plan:
+def _plan_without_damage(request: Request, warn: Callable[[str], None]) -> Plan:
     """Return the plan, after setting aside damaged parts of its runs."""
     try:
-        plan = asked.plan()
+        plan = request.plan()
     except DamagedStore:  # a part of unknown content, or one that a task order depends on
-        without_damage(asked.store, None, warn)
-        plan = asked.plan()
-    return asked.plan() if without_damage(asked.store, finished_runs(asked, plan, standings(asked)), warn) else plan
+        without_damage(request.store, None, warn)
+        plan = request.plan()
+    return (
+        request.plan()
+        if without_damage(request.store, finished_runs(request, plan, standings(request)), warn)
+        else plan
+    )
 
 
 def _to_do(plan: Plan, retry_failed: bool) -> list[PlannedRun]:

@@ -247,7 +247,7 @@ def _groups(metadata: pq.FileMetaData, run_ids: Collection[str] | None) -> list[
     return found
 
 
-def in_order(table: pa.Table) -> pa.Table:
+def sorted_by_key(table: pa.Table) -> pa.Table:
     """Return the rows sorted by run id; rows of one run keep their order."""
     if table.num_rows < 2:
         return table

@@ -35,12 +35,12 @@ from clops_sweep.store.parts import (
     Verified,
     decoded,
     files_of,
-    in_order,
     is_name,
     is_of_0_2,
     owners_of,
     read_rows,
     read_verified,
+    sorted_by_key,
     union,
 )
 from clops_sweep.store.tables import OTHERS, SCHEMAS, TableName
@@ -352,7 +352,7 @@ class StoreReader:
             chosen += [(name, only) for name in files_of(part, table) if few]
         read = self._files.for_each(lambda it: self.read_part(table, it[0], schema, needed, it[1]), chosen)
         self._verified.keep()
-        return in_order(pa.concat_tables([schema.empty_table().select(needed), *read])).select(names)
+        return sorted_by_key(pa.concat_tables([schema.empty_table().select(needed), *read])).select(names)
 
     def read_part(
         self,

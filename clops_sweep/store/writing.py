@@ -7,7 +7,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from clops_sweep.store.parts import Part, conform, decoded, encoded, in_order, is_name, named, owners_of, written_at
+from clops_sweep.store.parts import (
+    Part,
+    conform,
+    decoded,
+    encoded,
+    is_name,
+    named,
+    owners_of,
+    sorted_by_key,
+    written_at,
+)
 from clops_sweep.store.reading import StoreReader
 from clops_sweep.store.tables import OTHERS, SCHEMAS, TableName
 
@@ -104,7 +114,7 @@ def commit(
 
 
 def _joined(pieces: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    return in_order(pa.concat_tables([schema.empty_table(), *(conform(piece, schema) for piece in pieces)]))
+    return sorted_by_key(pa.concat_tables([schema.empty_table(), *(conform(piece, schema) for piece in pieces)]))
 
 
 def _written(store: StoreReader, table: TableName, stem: str, content: pa.Buffer) -> str:

@@ -18,7 +18,7 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.execution.jobs import Job
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
-from clops_sweep.search.choosing import Choice, tuned, with_reported
+from clops_sweep.search.choosing import ChosenCell, tuned, with_reported
 from clops_sweep.search.standing import data_hashes
 
 VALUES = [0.25, 0.5, 1.0]
@@ -85,7 +85,7 @@ def test_a_grid_reports_the_best_mean_and_computes_nothing_twice(world: Any, dir
     assert len(world.trained) == (12 + 18) * world.tasks
 
 
-def rows(world: Any, space: SearchSpace, root: Path) -> tuple[TunedMethod, Choice]:
+def rows(world: Any, space: SearchSpace, root: Path) -> tuple[TunedMethod, ChosenCell]:
     """Everything done, and the row of the first method with what it is a row of."""
     (study,) = request(world, space).selection.searches
     world.data = data_hashes(request(world, space), study)

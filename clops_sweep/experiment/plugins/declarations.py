@@ -26,8 +26,8 @@ from clops_sweep.experiment.plugins.options import (
 
 HEADS = ("linear", "cosine", "per_class")
 
-Values = dict[str, Any]
-Canonical = Callable[[Values], Values]
+OptionValues = dict[str, Any]
+Canonical = Callable[[OptionValues], OptionValues]
 """Maps the values of a strategy's options to those with an effect; `strategy` names the equivalent strategy."""
 
 
@@ -196,11 +196,11 @@ def _using(*names: str) -> dict[str, Option]:
     return {name: SHARED[name] for name in names}
 
 
-def _without(options: Values, *names: str) -> Values:
+def _without(options: OptionValues, *names: str) -> OptionValues:
     return {name: value for name, value in options.items() if name not in names}
 
 
-def _clops(options: Values) -> Values:
+def _clops(options: OptionValues) -> OptionValues:
     if options["storage_order"] == "random":  # it uses neither beta nor its options
         if options["weight_replay"]:
             raise ValueError("weight_replay needs beta, which storage_order 'random' does without")
@@ -212,13 +212,13 @@ def _clops(options: Values) -> Values:
     return options
 
 
-def _replay(options: Values) -> Values:
+def _replay(options: OptionValues) -> OptionValues:
     """Plain replay is CLOPS with random storage and random acquisition."""
     random = {"storage_order": "random", "acquisition": "random", "weight_replay": False}
     return _clops(options | random) | {"strategy": "clops"}
 
 
-def _er(options: Values) -> Values:
+def _er(options: OptionValues) -> OptionValues:
     if options["er_flip_strength"] is not None and options["er_storage_order"] != "random":
         raise ValueError("er_flip_strength goes with er_storage_order 'random', without beta")
     if options["er_storage_order"] == "random":
@@ -228,7 +228,7 @@ def _er(options: Values) -> Values:
     return options
 
 
-def _ewc(options: Values) -> Values:
+def _ewc(options: OptionValues) -> OptionValues:
     if not options["ewc_strength"]:
         return _without(options, "ewc_online", "ewc_decay")
     return options if options["ewc_online"] else _without(options, "ewc_decay")
