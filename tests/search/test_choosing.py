@@ -55,7 +55,9 @@ def worth(world: Any, config: RunConfig) -> float:
     return float(world.so_far(config, world.tasks))
 
 
-@pytest.mark.parametrize(("direction", "best"), [("maximize", max), ("minimize", min)])
+@pytest.mark.parametrize(
+    ("direction", "best"), [("maximize", max), pytest.param("minimize", min, marks=pytest.mark.nightly)]
+)
 def test_a_grid_reports_the_best_mean_and_computes_nothing_twice(world: Any, direction: str, best: Any) -> None:
     space = grid(objectives={"auc": direction})
     (study,) = request(world, space).selection.searches
@@ -95,7 +97,7 @@ def rows(world: Any, space: SearchSpace, root: Path) -> tuple[TunedMethod, Chose
     return tuned_methods(tuned(asked), asked)[0], tuned(asked)[0].choices[0]
 
 
-@pytest.mark.parametrize("tune_on", ["same", OTHER_SPLITS])
+@pytest.mark.parametrize("tune_on", ["same", pytest.param(OTHER_SPLITS, marks=pytest.mark.nightly)])
 def test_optimism_is_the_score_while_tuning_minus_the_reported_one(
     world: Any, prepared_root: Path, tune_on: Any
 ) -> None:

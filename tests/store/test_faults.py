@@ -56,7 +56,7 @@ def changes(tmp_path: Path, tables: Tables) -> dict[str, Change]:
 
 
 @pytest.mark.parametrize(
-    "name", ["flush", "merge parts", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("delete", "copy"))]
+    "name", ["flush", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("merge parts", "delete", "copy"))]
 )
 def test_a_kill_at_every_file_operation_and_a_repetition(
     store: RunStore, tmp_path: Path, finished_tables: Tables, name: str

@@ -55,7 +55,7 @@ def _id(number: int) -> str:
     return f"{number:024x}"
 
 
-@pytest.mark.parametrize("status", [500, 503])
+@pytest.mark.parametrize("status", [pytest.param(500, marks=pytest.mark.nightly), 503])
 def test_a_sweep_waits_for_a_server_that_is_busy(server: Server, status: int) -> None:
     files = server.store(f"busy-{status}").files
     server.faults[:] = [status] * 5
