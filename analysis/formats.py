@@ -1,11 +1,11 @@
-"""Text tables, and their output as Markdown and CSV."""
+"""Tables: cells to show and the data behind them, and their output as Markdown and CSV."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -33,7 +33,11 @@ class TextCell:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A titled table of cells. A line is drawn after each row in `rules`; `notes` are printed below the table."""
+    """A titled table: cells to show, and `data` in full precision for its CSV file.
+
+    A line is drawn after each row in `rules`; `notes` are printed below the table. `data` may have rows and columns
+    that are not shown.
+    """
 
     name: str
     title: str
@@ -42,6 +46,7 @@ class TextTable:
     n_label_columns: int = 1
     rules: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
+    data: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False, repr=False)
 
 
 def in_a_line(text: str) -> str:
@@ -77,8 +82,12 @@ def plus_minus(mean: float, sd: float | None) -> str:
 
 def with_interval(mean: float, low: float, high: float) -> str:
     """Format a difference with its sign and, if defined, its interval."""
-    interval = f" [{number(low)}, {number(high)}]" if math.isfinite(low) else ""
-    return f"{'+' if mean >= 0.0005 else ''}{number(mean)}{interval}"
+    return f"{'+' if mean >= 0.0005 else ''}{number(mean)}{interval_text(low, high)}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """Format an interval to follow its value; empty if it is undefined."""
+    return f" [{number(low)}, {number(high)}]" if math.isfinite(low) else ""
 
 
 def p_text(value: float) -> str:
@@ -88,16 +97,31 @@ def p_text(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
+def label_cell(text: str) -> TextCell:
+    """Return a cell that sorts by its text."""
+    return TextCell(text, text)
+
+
+def count_cell(count: int, text: str = "") -> TextCell:
+    """Return a cell with a count, or with a text about it."""
+    return TextCell(text or f"{count:,}", float(count))
+
+
+def p_cell(value: float) -> TextCell:
+    """Return a cell with a p-value."""
+    return TextCell(p_text(value), value)
+
+
 def result_text(
     table: ResultTable, name: str, title: str, notes: Sequence[str] = (), metrics: Sequence[str] = ()
 ) -> TextTable:
-    """Return a table of results for display: mean and standard deviation of each metric per configuration."""
+    """Return a table of results: mean and standard deviation of each metric per configuration."""
     metrics = metrics or table.metrics
     header = (*_label_header(table), "runs", *(metric_named(metric).plain for metric in metrics))
     own = sum(not row.is_reference for row in table.rows)
     rules = (own - 1,) if 0 < own < len(table.rows) else ()
     rows = tuple((*_label_cells(row), *(_metric_cell(row, metric) for metric in metrics)) for row in table.rows)
-    return TextTable(name, title, header, rows, len(table.label_names), rules, tuple(notes))
+    return TextTable(name, title, header, rows, len(table.label_names), rules, tuple(notes), _results(table))
 
 
 def published_text(table: ResultTable, name: str, title: str, notes: Sequence[str] = ()) -> TextTable:
@@ -107,11 +131,11 @@ def published_text(table: ResultTable, name: str, title: str, notes: Sequence[st
     for metric in metrics:
         header += [metric_named(metric).plain, "published", "difference"]
     body = tuple(_published_row(row, metrics) for row in table.rows)
-    return TextTable(name, title, tuple(header), body, len(table.label_names), (), tuple(notes))
+    return TextTable(name, title, tuple(header), body, len(table.label_names), (), tuple(notes), _results(table))
 
 
-def results_csv(table: ResultTable) -> str:
-    """Return a table of results as CSV, in full precision; missing numbers are empty.
+def _results(table: ResultTable) -> pd.DataFrame:
+    """Return a table of results as data: a row per configuration.
 
     `departures` lists the settings in which a configuration differs from the published one, with their values here.
     """
@@ -127,7 +151,7 @@ def results_csv(table: ResultTable) -> str:
             values |= {f"{metric}_{part}": value for part, value in zip(parts, found, strict=True)}
         unlike = "; ".join(f"{departure.field}={departure.ours}" for departure in row.departures)
         rows.append(values | {"departures": unlike, "run_ids": " ".join(row.run_ids)})
-    return as_csv(pd.DataFrame(rows, dtype=object))
+    return pd.DataFrame(rows, dtype=object)
 
 
 def as_csv(rows: pd.DataFrame) -> str:
@@ -149,12 +173,6 @@ def to_markdown(table: TextTable) -> str:
     if table.notes:
         lines += ["", *map(_no_markup, table.notes)]
     return "\n".join(lines) + "\n"
-
-
-def to_csv(table: TextTable) -> str:
-    """Return a table as CSV, with numeric cells in full precision."""
-    cells = [[cell.value if _is_number(cell) else cell.text for cell in row] for row in table.rows]
-    return as_csv(pd.DataFrame(cells, columns=list(table.header), dtype=object))
 
 
 def runs_text(row: Row) -> str:
@@ -196,10 +214,6 @@ def _sort_key(label: str) -> float | str:
         return float(label)
     except ValueError:
         return label
-
-
-def _is_number(cell: TextCell) -> bool:
-    return isinstance(cell.value, float) and math.isfinite(cell.value)
 
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf|nan", re.IGNORECASE)

@@ -20,7 +20,7 @@ from clops_sweep.store.run_store import RunStore
 from .as_stored import stored_value
 from .axis_names import axis_title
 from .collect import FAMILY, Edition, Experiment, collect, family_of, frame_of_runs, label_text, shared_versions
-from .formats import TextCell, TextTable, as_csv, plus_minus
+from .formats import TextCell, TextTable, count_cell, plus_minus
 from .metrics import metric_named
 from .statistics import Estimate, estimate
 
@@ -110,23 +110,25 @@ def best_trials(record: StudyRecord, experiment: Experiment) -> BestTrials:
     return BestTrials(record.name, tuple(record.objectives), tuple(experiment.axes), tuple(chosen), estimates)
 
 
-def best_trials_text(table: BestTrials, name: str, title: str, notes: Sequence[str] = ()) -> TextTable:
-    """Return the best trials as a table."""
+def best_trials_text(
+    table: BestTrials, record: StudyRecord, name: str, title: str, notes: Sequence[str] = ()
+) -> TextTable:
+    """Return the best trials as a table; its data has all trials of the record."""
     header = ("trial", *map(axis_title, table.parameters), "runs", *(metric_named(o).plain for o in table.objectives))
     rows = tuple(
         (
             TextCell(str(trial.number), float(trial.number)),
             *(_label_cell(trial.labels[parameter]) for parameter in table.parameters),
-            TextCell(str(estimates[0].n), float(estimates[0].n)),
+            count_cell(estimates[0].n),
             *(TextCell(plus_minus(value.mean, value.sd), value.mean) for value in estimates),
         )
         for trial, estimates in zip(table.trials, table.estimates, strict=True)
     )
-    return TextTable(name, title, header, rows, 1 + len(table.parameters), (), tuple(notes))
+    data = _trials(record, table.parameters)
+    return TextTable(name, title, header, rows, 1 + len(table.parameters), (), tuple(notes), data)
 
 
-def trials_csv(record: StudyRecord, parameters: Sequence[str]) -> str:
-    """Return all trials as CSV, in full precision; missing numbers are empty."""
+def _trials(record: StudyRecord, parameters: Sequence[str]) -> pd.DataFrame:
     tasks = sorted({task for trial in record.trials for task in trial.intermediate})
     names = [*(f"mean_{name}" for name in record.objectives), *(f"auc_after_{task}_tasks" for task in tasks)]
     rows: list[tuple[object, ...]] = []
@@ -136,7 +138,7 @@ def trials_csv(record: StudyRecord, parameters: Sequence[str]) -> str:
         numbers = (*(trial.values or [None] * len(record.objectives)), *map(trial.intermediate.get, tasks))
         rows.append((trial.number, trial.state, *exact, *numbers, " ".join(trial.run_ids), trial.error or ""))
     columns = ["trial", "state", *parameters, *names, "run_ids", "error"]
-    return as_csv(pd.DataFrame(rows, columns=columns, dtype=object))
+    return pd.DataFrame(rows, columns=columns, dtype=object)
 
 
 def _editions(frame: pd.DataFrame) -> tuple[Edition, ...]:

@@ -74,7 +74,6 @@ from .learning.models.trained_model import TrainedModel as TrainedModel
 from .learning.networks.lora import lora as lora
 from .learning.parameters import Parameters as Parameters
 from .learning.replay import acquisition as acquisition, division as division, storage as storage
-from .learning.replay.buffer import Buffer as Buffer
 from .learning.replay.memory import LockstepMemory as LockstepMemory
 from .learning.run import ContinualRun as ContinualRun
 from .learning.strategies.base import (

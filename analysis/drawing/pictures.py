@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from markupsafe import Markup
@@ -82,17 +82,14 @@ class Sketch:
             figure = self.draw(self.record)
             letter_panels(figure)
             columns = JournalWidth.of(figure)
-            width, height = figure.get_size_inches() * _PIXELS_PER_INCH
-            png, pdf = columns.png(as_png(figure, PRINT * columns.scale)), columns.pdf(as_pdf(figure))
-            alt = self.alt(figure)
-            svg = columns.svg(as_svg(figure, self.name, alt))
-        return Picture(self.name, self.title, self.caption, alt, png, pdf, svg, round(width), round(height))
+            plain = replace(self, draw=lambda _: figure).drawn(dpi=PRINT * columns.scale)
+        return replace(plain, png=columns.png(plain.png), pdf=columns.pdf(plain.pdf), svg=columns.svg(plain.svg))
 
-    def drawn(self, *, files: bool = True) -> Picture:
+    def drawn(self, *, files: bool = True, dpi: float = PRINT) -> Picture:
         """Draw the figure as PNG, PDF and SVG; without `files` as SVG, and PNG only if it is too large for a page."""
         figure = self.draw(self.record)
         width, height = figure.get_size_inches() * _PIXELS_PER_INCH
-        png, pdf = (as_png(figure, PRINT), as_pdf(figure)) if files else (b"", b"")
+        png, pdf = (as_png(figure, dpi), as_pdf(figure)) if files else (b"", b"")
         if not files:
             lay_out(figure)
         alt = self.alt(figure)

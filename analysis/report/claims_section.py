@@ -12,7 +12,7 @@ from .. import statistics
 from ..axis_names import axis_symbol
 from ..claims.verdicts import Outcome, Verdict
 from ..collect import label_text
-from ..formats import DASH, TextCell, TextTable, as_csv, p_text, plural, with_interval
+from ..formats import DASH, TextCell, TextTable, count_cell, label_cell, p_cell, plural, with_interval
 from ..statistics import ALPHA
 from .page import LinkedTable, RunList, Section, free_name
 from .sections import SectionFiles
@@ -59,29 +59,28 @@ def notes_on_units(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     return statistics.units_in_words([it.units for verdict in verdicts for it in verdict.runs.contrasts if it.pairs])
 
 
-def claims_text(verdicts: Sequence[Verdict], others: int = 0, seal: str = "") -> TextTable:
-    """Return verdicts as a table.
+def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
+    """Return the verdicts on claims with runs as a table; its data has all claims.
 
     Args:
-        verdicts: verdicts on claims with runs.
-        others: number of claims without runs.
+        verdicts: the verdicts.
         seal: whether declared claims are sealed, in words; empty for the paper's claims.
     """
+    shown = [verdict for verdict in verdicts if verdict.weakest.n]
     source = "source" if seal else "paper"
     header = ("claim", "data", "verdict", "difference", "n", "matters", "p for", "p against", source)
     rows = []
-    for verdict in verdicts:
+    for verdict in shown:
         found, claim = verdict.weakest, verdict.claim
         rows.append(
             (
-                *(TextCell(text, text) for text in (claim.sentence, data_in_words(verdict))),
+                *map(label_cell, (claim.sentence, data_in_words(verdict))),
                 TextCell(verdict.outcome, verdict.outcome, verdict.outcome != "undecided"),
                 TextCell(difference_in_words(verdict), found.mean),
-                TextCell(n_of_units(verdict), float(found.n)),
+                count_cell(found.n, n_of_units(verdict)),
                 TextCell(f"{claim.matters:.2g}", claim.matters),
-                TextCell(p_text(verdict.p_for), verdict.p_for),
-                TextCell(p_text(verdict.p_against), verdict.p_against),
-                TextCell(claim.where, claim.where),
+                *map(p_cell, (verdict.p_for, verdict.p_against)),
+                label_cell(claim.where),
             )
         )
     notes = [
@@ -91,14 +90,15 @@ def claims_text(verdicts: Sequence[Verdict], others: int = 0, seal: str = "") ->
         "verdict says nothing about the paper's own results.",
         "Difference: mean of the differences within the same patient split and seed [95 % interval of the t-test]. Of "
         "several differences, the table shows the one that supports the claim least.",
-        *notes_on_units(verdicts),
+        *notes_on_units(shown),
         f"Verdicts use one-sided t-tests (two for an equality), adjusted by Holm over all claims on a data set (p < "
         f"{ALPHA:g}). Holds: shown to be as claimed. Does not hold: shown to be smaller than the smallest relevant "
         'difference (column "matters") or, for an equality, larger. Undecided: neither.',
     ]
-    if others:
+    if others := len(verdicts) - len(shown):
         notes.append(f"{plural(others, 'further claim')} without runs: clops-sweep claims says what is missing.")
-    return TextTable(NAME, "Claims" if seal else "Claims of the paper", header, tuple(rows), 2, (), tuple(notes))
+    title, data = "Claims" if seal else "Claims of the paper", pd.DataFrame(claims_as_data(verdicts), dtype=object)
+    return TextTable(NAME, title, header, tuple(rows), 2, (), tuple(notes), data)
 
 
 def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
@@ -145,9 +145,9 @@ def claims_section(
     if not shown:
         return None
     anchor = free_name(NAME, [section.anchor for section in sections], "-of-the-paper")
-    text = claims_text(shown, len(verdicts) - len(shown), seal)
+    text = claims_text(verdicts, seal)
     runs = tuple(_run_lists(shown, sections, anchor))
-    written = files.add_table(text, as_csv(pd.DataFrame(claims_as_data(verdicts), dtype=object)))
+    written = files.add_table(text)
     decided = [place for place, it in enumerate(shown) if it.outcome != "undecided"]
     undecided = [place for place, it in enumerate(shown) if it.outcome == "undecided"]
 

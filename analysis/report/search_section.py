@@ -26,7 +26,7 @@ from ..figures.slices import draw_slices, slices
 from ..figures.task_titles import TaskTitles
 from ..formats import plural
 from ..metrics import metric_named, words
-from ..search_trials import BestTrials, best_trials, best_trials_text, trials_csv
+from ..search_trials import BestTrials, best_trials, best_trials_text
 from .page import LinkedTable, RunEntry, RunList, Section
 from .sections import SectionFiles
 
@@ -146,9 +146,9 @@ def _table(record: StudyRecord, best: BestTrials, space: SearchSpace, prefix: st
         f"Mean ± standard deviation (n - 1) over {_replicates_in_words(space)}. The CSV file has every trial.",
         "The best of many trials is partly best by luck: expect lower values on seeds that the search has not used.",
     )
-    text = best_trials_text(best, f"{prefix}-trials", f"{which} of {record.name}", notes)
+    text = best_trials_text(best, record, f"{prefix}-trials", f"{which} of {record.name}", notes)
     links = tuple(f"{prefix}-runs-{trial.number}" for trial in best.trials)
-    return LinkedTable(text, links, files.add_table(text, trials_csv(record, best.parameters)))
+    return LinkedTable(text, links, files.add_table(text))
 
 
 def _run_lists(best: BestTrials, space: SearchSpace, prefix: str) -> Iterator[RunList]:

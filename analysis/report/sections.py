@@ -22,13 +22,13 @@ from ..figures.profiles import draw_profile, profile
 from ..figures.sweep_figures import sweep_figures
 from ..figures.task_figures import task_figures
 from ..figures.task_titles import TaskTitles
-from ..formats import TextTable, plural, plus_minus, published_text, result_text, results_csv, to_csv, to_markdown
+from ..formats import TextTable, as_csv, plural, plus_minus, published_text, result_text, to_markdown
 from ..metrics import PAPER, metric_named
 from ..published import Departure
 from ..results import Reference, ResultTable, result_table
 from ..selection import cell_name, shown_metrics, variants
 from ..statistics import Estimate, Fold, estimate, split_name
-from ..tables.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
+from ..tables.comparisons import Comparisons, comparison_text, comparisons
 from ..tables.latex import to_latex
 from ..tables.patients import patients_text
 from .page import LinkedTable, RunEntry, RunList, Section, no_links
@@ -60,9 +60,9 @@ class SectionFiles:
         self.figures[f"{picture.name}.svg"] = picture.svg.encode("utf-8", "replace")
         return picture
 
-    def add_table(self, table: TextTable, exact: str | None = None) -> tuple[str, ...]:
-        """Add the three files of a table; `exact` replaces the CSV of the displayed text."""
-        contents = {"md": to_markdown(table), "tex": to_latex(table), "csv": exact or to_csv(table)}
+    def add_table(self, table: TextTable) -> tuple[str, ...]:
+        """Add the three files of a table."""
+        contents = {"md": to_markdown(table), "tex": to_latex(table), "csv": as_csv(table.data)}
         for ending, content in contents.items():
             self.tables[f"{table.name}.{ending}"] = content.encode()
         return tuple(f"{table.name}.{ending}" for ending in contents)
@@ -217,18 +217,18 @@ def _result_tables(
         *(sentence for sentence in [same_words(metrics).strip()] if sentence),
     )
     text = result_text(table, f"{prefix}-results", f"Results of {experiment.name}", notes, metrics)
-    yield LinkedTable(text, tuple(links), files.add_table(text, results_csv(table)))
+    yield LinkedTable(text, tuple(links), files.add_table(text))
     if compared.rows:
         title = f"Paired differences in {experiment.name}"
         text = comparison_text(compared, f"{prefix}-differences", title, metrics)
         rows = tuple(f"{prefix}-runs-{row.cell}" for row in compared.rows)
-        yield LinkedTable(text, rows, files.add_table(text, comparisons_csv(compared)))
+        yield LinkedTable(text, rows, files.add_table(text))
     published = table.published
     if published.rows:
         title = f"Results of {experiment.name} beside the paper's"
         text = published_text(published, f"{prefix}-published", title, tuple(_published_notes(published)))
         kept = [link for link, row in zip(links, table.rows, strict=True) if row.published]
-        yield LinkedTable(text, tuple(kept), files.add_table(text, results_csv(published)))
+        yield LinkedTable(text, tuple(kept), files.add_table(text))
 
 
 def _published_notes(published: ResultTable) -> Iterator[str]:

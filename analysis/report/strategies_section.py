@@ -9,7 +9,7 @@ from clops_sweep.experiment.spaces.selection import file_name
 from ..collect import Experiment
 from ..drawing.pictures import sketch
 from ..formats import plural
-from ..tables.comparisons import comparison_text, comparisons_csv
+from ..tables.comparisons import comparison_text
 from ..tables.strategies import compare_strategies, draw_strategies
 from .page import Section, free_name, no_links
 from .sections import SectionFiles, same_words
@@ -48,6 +48,6 @@ def strategies_section(experiments: Sequence[Experiment], taken: Sequence[str], 
             files.add_picture(sketch(draw_strategies, record, name, "Strategies", caption + same_words(record.metrics)))
         )
         text = comparison_text(record.differences, f"{name}-differences", f"Strategies on {where}", record.metrics)
-        tables.append(no_links(text, files.add_table(text, comparisons_csv(record.differences))))
+        tables.append(no_links(text, files.add_table(text)))
     progress = f"{plural(len(compared), 'comparison')} of strategies with equal training on the same data."
     return Section(anchor, "Strategies compared", progress, (), tuple(pictures), tuple(tables), (), ())

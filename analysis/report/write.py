@@ -24,11 +24,11 @@ from ..collect import Experiment, headline_of
 from ..drawing.journal import check_journal
 from ..drawing.style import write_whole
 from ..figures.frames import Frames
-from ..formats import as_csv, plural
+from ..formats import plural
 from ..metrics import metric_named
 from ..search_trials import collect_with_searches
-from ..tables.best import best_configurations, best_csv, best_sentence, best_text
-from ..tables.tuning import TunedMethod, tuning_as_data, tuning_text
+from ..tables.best import best_configurations, best_sentence, best_text
+from ..tables.tuning import TunedMethod, tuning_text
 from .claims_section import claims_section
 from .page import MOST_OPEN, LinkedTable, Section, free_name, no_links, render_page
 from .planned import Found, PlannedSection, planned_sections
@@ -154,8 +154,7 @@ def _tuning_section(rows: Sequence[TunedMethod], taken: Sequence[str], files: Se
     for space in dict.fromkeys(row.space for row in rows):
         of_space = [row for row in rows if row.space == space]
         text = tuning_text(of_space, f"{anchor}-{file_name(space)}")
-        exact = as_csv(pd.DataFrame(map(tuning_as_data, of_space), dtype=object))
-        tables.append(no_links(text, files.add_table(text, exact)))
+        tables.append(no_links(text, files.add_table(text)))
     chosen = sum(row.chosen is not None for row in rows)
     return Section(anchor, "Tuning", f"{chosen} of {plural(len(rows), 'choice')} made.", (), (), tuple(tables), (), ())
 
@@ -207,7 +206,7 @@ def _best(
         return None, ""
     text = best_text(found, free_name("best", [file_name(it.experiment.name) for it in planned], "-of-all"))
     links = (file_name(it.experiment.name) + f"-runs-{it.cell}" * (id(it.experiment) not in searches) for it in found)
-    table = LinkedTable(text, tuple(links), files.add_table(text, best_csv(found)))
+    table = LinkedTable(text, tuple(links), files.add_table(text))
     return table, best_sentence(found, more_seeds)
 
 

@@ -9,7 +9,19 @@ import numpy as np
 import pandas as pd
 
 from ..collect import Experiment
-from ..formats import DASH, TextCell, TextTable, as_csv, number, p_text, plural, with_interval
+from ..formats import (
+    DASH,
+    TextCell,
+    TextTable,
+    count_cell,
+    interval_text,
+    label_cell,
+    number,
+    p_cell,
+    p_text,
+    plural,
+    with_interval,
+)
 from ..metrics import metric_named
 from ..results import mean_of
 from ..selection import cell_name, variants
@@ -155,9 +167,10 @@ def best_text(found: Sequence[Best], name: str) -> TextTable:
         first = next(iter(it.means.values()))
         n = plural(first.n, _UNITS[first.units.kind]) if first.units else DASH
         names = [*([it.experiment.name] if several else []), it.name]
-        cells = [*(TextCell(text, text) for text in names), TextCell(n, float(first.n))]
+        cells = [*map(label_cell, names), count_cell(first.n, n)]
         rows.append((*cells, *(cell for metric in metrics for cell in _cells(it, metric)[:columns])))
-    return TextTable(name, "Best configurations", tuple(header), tuple(rows), 1 + several, (), tuple(_notes(found)))
+    notes = tuple(_notes(found))
+    return TextTable(name, "Best configurations", tuple(header), tuple(rows), 1 + several, (), notes, _data(found))
 
 
 def _tested(found: Sequence[Best]) -> bool:
@@ -168,13 +181,12 @@ def _cells(it: Best, metric: str) -> list[TextCell]:
     """Return cells with the mean, its difference from fine-tuning, and p."""
     cells, mean = [TextCell(DASH)] * 3, it.means.get(metric)
     if mean is not None and mean.n:
-        interval = f" [{number(mean.low)}, {number(mean.high)}]" if np.isfinite(mean.low) else ""
-        cells[0] = TextCell(number(mean.mean) + interval, mean.mean)
+        cells[0] = TextCell(number(mean.mean) + interval_text(mean.low, mean.high), mean.mean)
     # Search spaces in one table may have other headline metrics.
     if it.above is not None and metric in it.means and (above := it.above.differences[metric]).n:
         p = it.above.corrected[metric]
         cells[1] = TextCell(with_interval(above.mean, above.low, above.high), above.mean, p < ALPHA)
-        cells[2] = TextCell(p_text(p), p)
+        cells[2] = p_cell(p)
     return cells
 
 
@@ -193,8 +205,8 @@ def _notes(found: Sequence[Best]) -> Iterator[str]:
         yield "Not compared where no fine-tuning run was trained alike on the same splits and seeds."
 
 
-def best_csv(found: Sequence[Best]) -> str:
-    """Return the best configurations as CSV: one line per configuration and metric, in full precision."""
+def _data(found: Sequence[Best]) -> pd.DataFrame:
+    """Return the best configurations as data: a row per configuration and metric."""
     names = ("search_space", "configuration", "metric", "mean", "low", "high", "n")
     of_differences = ("minus_fine_tuning", "difference_low", "difference_high", "pairs", "p_holm")
     rows: list[tuple[object, ...]] = []
@@ -205,4 +217,4 @@ def best_csv(found: Sequence[Best]) -> str:
                 of_metric = it.above.differences[metric]
                 above = of_metric.mean, of_metric.low, of_metric.high, of_metric.n, it.above.corrected[metric]
             rows.append((it.experiment.name, it.name, metric, mean.mean, mean.low, mean.high, mean.n, *above))
-    return as_csv(pd.DataFrame(rows, columns=[*names, *of_differences], dtype=object))
+    return pd.DataFrame(rows, columns=[*names, *of_differences], dtype=object)

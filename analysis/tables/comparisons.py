@@ -10,13 +10,15 @@ from typing import Literal
 import pandas as pd
 
 from ..collect import Experiment, headline_of
-from ..formats import DASH, TextCell, TextTable, as_csv, p_text, with_interval
+from ..formats import TextCell, TextTable, count_cell, label_cell, p_cell, with_interval
 from ..metrics import metric_named
 from ..results import Reference, aligned
 from ..selection import cell_name
 from ..statistics import ALPHA, PairedDifference, Partitions, holm, paired_differences, units_in_words
 
 Kind = Literal["variant", "reference"]
+
+_PARTS = ("difference", "low", "high", "pairs", "p", "p_holm")
 
 FEW = 6
 """Most configurations that are all compared with each other."""
@@ -124,33 +126,25 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
     header = ["configuration", "minus", "n"]
     for metric in metrics:
         header += [metric_named(metric).plain, "p"]
-    rows = []
+    rows, exact = [], []
     for row in record.rows:
         n = max(d.n for d in row.differences.values())
-        cells = [TextCell(row.name, row.name), TextCell(row.baseline, row.baseline), TextCell(str(n), float(n))]
+        cells = [label_cell(row.name), label_cell(row.baseline), count_cell(n)]
         for column in metrics:
-            difference = row.differences[column]
-            cells.append(TextCell(_interval(difference), difference.mean, row.corrected[column] < ALPHA))
-            cells.append(TextCell(p_text(row.corrected[column]), row.corrected[column]))
+            it, p = row.differences[column], row.corrected[column]
+            cells += [TextCell(with_interval(it.mean, it.low, it.high), it.mean, p < ALPHA), p_cell(p)]
         rows.append(tuple(cells))
+        of_row: dict[str, object] = {"configuration": row.name, "baseline": row.baseline}
+        for column, it in row.differences.items():
+            numbers = it.mean, it.low, it.high, it.n, it.p, row.corrected[column]
+            of_row |= zip((f"{column}_{part}" for part in _PARTS), numbers, strict=True)
+        exact.append(of_row)
     notes = (
         "Mean of paired differences [95 % interval of the t-test]; without interval below three pairs.",
         *record.notes,
         "p: two-sided, corrected by Holm over all rows of the column with the same kind of baseline; bold: p < 0.05.",
     )
-    return TextTable(name, title, tuple(header), tuple(rows), 2, (), notes)
-
-
-def comparisons_csv(record: Comparisons) -> str:
-    """Return all comparisons as CSV, in full precision."""
-    parts = ("difference", "low", "high", "pairs", "p", "p_holm")
-    names = [f"{metric}_{part}" for metric in record.metrics for part in parts]
-    rows: list[tuple[object, ...]] = []
-    for row in record.rows:
-        found = [(row.differences[metric], row.corrected[metric]) for metric in record.metrics]
-        numbers = (value for d, holm in found for value in (d.mean, d.low, d.high, d.n, d.p, holm))
-        rows.append((row.name, row.baseline, *numbers))
-    return as_csv(pd.DataFrame(rows, columns=["configuration", "baseline", *names], dtype=object))
+    return TextTable(name, title, tuple(header), tuple(rows), 2, (), notes, pd.DataFrame(exact, dtype=object))
 
 
 def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, int, Kind]]:
@@ -180,9 +174,3 @@ def _against_first_variant(experiment: Experiment) -> Iterator[tuple[int, int, K
     for index in sorted(range(len(places)), key=order):
         baselines.setdefault(places[index], index)
     yield from ((at, baselines[place], "variant") for at, place in enumerate(places) if baselines[place] != at)
-
-
-def _interval(difference: PairedDifference) -> str:
-    if not difference.n:
-        return DASH
-    return with_interval(difference.mean, difference.low, difference.high)

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import numpy as np
+import pandas as pd
 
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
-from ..formats import DASH, TextCell, TextTable, number, with_interval
+from ..formats import DASH, TextCell, TextTable, count_cell, interval_text, label_cell, number, with_interval
 from ..people.patient_intervals import (
     FEW_COVER,
     FEW_PEOPLE,
@@ -33,21 +34,41 @@ def patients_text(experiment: Experiment, store: RunStore, name: str, title: str
 
     All runs have the same patient split and seed, the first with predictions. The first configuration is the baseline.
     """
-    rows = tuple(_rows(experiment, store))
+    rows = list(_rows(experiment, store))
     if not rows:
         return None
+    obstacles = sorted({f"No interval for {label}: {it.obstacle}." for label, _, _, it, _ in rows if it.obstacle})
     notes = (
         "Single runs of the same patient split and seed [95 % interval: bootstrap over test patients, "
         f"{RESAMPLES:,} resamples; differences on the same patients; recordings as if independent where people "
         "are unknown]. The networks stay as they are: an interval says how much a number depends on who was tested. "
         f"Intervals over fewer than {FEW_PEOPLE} people cover less than 95 %: {FEW_COVER}.",
-        *sorted({note for *_, note in rows if note}),
+        *obstacles,
     )
-    cells = tuple(tuple(TextCell(text) for text in row) for *row, _ in rows)
-    return TextTable(name, title, HEADER, cells, 3, (), notes)
+    cells = tuple(
+        (
+            *map(label_cell, (label, run_id, metric)),
+            count_cell(it.people, f"{it.people:,}" if it.unit == "patient" else f"unknown, {it.people:,} {it.unit}s"),
+            TextCell(number(it.value) + interval_text(it.low, it.high), it.value),
+            TextCell(with_interval(above.value, above.low, above.high), above.value) if above else TextCell(DASH),
+        )
+        for label, run_id, metric, it, above in rows
+    )
+    exact = [_exact(*row) for row in rows]
+    return TextTable(name, title, HEADER, cells, 3, (), notes, pd.DataFrame(exact, dtype=object))
 
 
-def _rows(experiment: Experiment, store: RunStore) -> Iterator[tuple[str, ...]]:
+def _exact(
+    label: str, run_id: str, metric: str, it: PatientInterval, above: PatientInterval | None
+) -> dict[str, object]:
+    of_run = {"unit": it.unit, "units": it.people, "value": it.value, "low": it.low, "high": it.high}
+    less = {"minus_first": above.value, "minus_first_low": above.low, "minus_first_high": above.high} if above else {}
+    return {"configuration": label, "run_id": run_id, "metric": metric, **of_run, **less}
+
+
+def _rows(
+    experiment: Experiment, store: RunStore
+) -> Iterator[tuple[str, str, str, PatientInterval, PatientInterval | None]]:
     finished = experiment.runs[experiment.runs["status"] == "finished"]
     there = finished[finished["run_id"].isin(store.predicted())]
     if there.empty:
@@ -67,11 +88,5 @@ def _rows(experiment: Experiment, store: RunStore) -> Iterator[tuple[str, ...]]:
             with suppress(UsageError):  # computed on other data, such as another data set on an axis
                 less = patient_bootstrap(predictions, first)
         for metric in PATIENT_METRICS:
-            it = found[metric]
-            if np.isfinite(it.value):
-                ends = f" [{number(it.low)}, {number(it.high)}]" if np.isfinite(it.low) else ""
-                above = less.get(metric)
-                compared = with_interval(above.value, above.low, above.high) if above is not None else DASH
-                note = f"No interval for {label}: {it.obstacle}." if it.obstacle else ""
-                people = f"{it.people:,}" if it.unit == "patient" else f"unknown, {it.people:,} {it.unit}s"
-                yield label, run_id, metric, people, f"{number(it.value)}{ends}", compared, note
+            if np.isfinite(found[metric].value):
+                yield label, run_id, metric, found[metric], less.get(metric)

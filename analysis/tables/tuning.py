@@ -18,7 +18,18 @@ from clops_sweep.planning.request import Request
 from clops_sweep.search.choosing import Tuned, configs_of, tasks_of
 
 from ..collect import Experiment
-from ..formats import DASH, TextCell, TextTable, duration, number, plural, plus_minus, with_interval
+from ..formats import (
+    DASH,
+    TextCell,
+    TextTable,
+    count_cell,
+    duration,
+    label_cell,
+    number,
+    plural,
+    plus_minus,
+    with_interval,
+)
 from ..metrics import metric_named
 from ..statistics import (
     Estimate,
@@ -208,13 +219,13 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
     )
     cells = tuple(
         (
-            TextCell(row.method or row.space, row.method or row.space),
+            label_cell(row.method or row.space),
             TextCell(row.chosen or DASH, row.chosen or ""),
-            *(TextCell(f"{count:,}", float(count)) for count in (row.trials, row.runs)),
+            *map(count_cell, (row.trials, row.runs)),
             TextCell(duration(row.seconds) if row.runs else DASH, row.seconds),
             *(TextCell(plus_minus(it.mean, it.sd), it.mean) for it in (row.while_tuning, row.reported)),
-            TextCell(str(row.reported.n), float(row.reported.n)),
-            TextCell(_optimism_in_words(row), row.optimism.mean),
+            count_cell(row.reported.n),
+            TextCell(with_interval(row.optimism.mean, row.optimism.low, row.optimism.high), row.optimism.mean),
             TextCell(f"{row.seen:.0%}" if np.isfinite(row.seen) else DASH, row.seen),
         )
         for row in rows
@@ -228,7 +239,8 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
         "Compute: total time of the finished tuning runs, without pruned runs.",
         *units_in_words([row.optimism.units for row in rows]),
     )
-    return TextTable(name, f"Tuning of {rows[0].space}", header, cells, 2, (), notes)
+    data = pd.DataFrame(map(tuning_as_data, rows), dtype=object)
+    return TextTable(name, f"Tuning of {rows[0].space}", header, cells, 2, (), notes, data)
 
 
 def tuning_as_data(row: TunedMethod) -> dict[str, object]:
@@ -247,8 +259,3 @@ def tuning_as_data(row: TunedMethod) -> dict[str, object]:
         **{"measure": row.measure, "test_measure": row.test, "n": row.reported.n},
         **{name: float(value) if np.isfinite(value) else None for name, value in numbers.items()},
     }
-
-
-def _optimism_in_words(row: TunedMethod) -> str:
-    it = row.optimism
-    return with_interval(it.mean, it.low, it.high) if it.n else DASH

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clops_sweep.errors import several
 
 from ..drawing.pictures import Picture, sketch
-from ..formats import DASH, TextCell, TextTable, number
+from ..formats import DASH, TextCell, TextTable, count_cell, interval_text, label_cell, number
 from ..report.page import LinkedTable, from_template, no_links
 from .figures import draw_flips, draw_reliability
 from .findings import Decision, Findings
@@ -99,7 +100,7 @@ def _tables(report: Findings) -> dict[str, LinkedTable]:
     """Return the tables of the page by the names that its template uses."""
     overall = [
         [
-            _text(it.name),
+            label_cell(it.name),
             *(_number(each) for each in (it.before, it.after, it.difference) if it.name == "Brier score"),
             *(_change(it, True) if it.name != "Brier score" else ()),
         ]
@@ -107,22 +108,24 @@ def _tables(report: Findings) -> dict[str, LinkedTable]:
     ]
     classes = [
         [
-            *(_text(it.name), _count(it.positives, f"{it.positives:,} of {it.instances:,}"), _units(it, report)),
+            label_cell(it.name),
+            count_cell(it.positives, f"{it.positives:,} of {it.instances:,}"),
+            _units(it, report),
             *(cell for change in (it.sensitivity, it.specificity) for cell in _change(change)),
         ]
         for it in report.classes
     ]
     fixed = [
-        [_text(it.name), *_change(it.sensitivity_at_specificity), *_change(it.specificity_at_sensitivity)]
+        [label_cell(it.name), *_change(it.sensitivity_at_specificity), *_change(it.specificity_at_sensitivity)]
         for it in report.classes
     ]
     became = [
-        [_text(one), *(TextCell(f"{count:,}", float(count), one == other) for other, count in of.items())]
+        [label_cell(one), *(replace(count_cell(count), bold=one == other) for other, count in of.items())]
         for one, of in report.became.items()
     ]
     slices = [
         [
-            *(_text(it.column), _text(it.name), _count(it.instances), _units(it, report)),
+            *(label_cell(it.column), label_cell(it.name), count_cell(it.instances), _units(it, report)),
             *(*_change(it.accuracy, True), _share(it.right_to_wrong), _share(it.wrong_to_right)),
         ]
         for it in report.flips
@@ -143,16 +146,8 @@ def _table(
     return no_links(TextTable(name, title, tuple(header), tuple(map(tuple, rows)), labels), ())
 
 
-def _text(text: str) -> TextCell:
-    return TextCell(text, text)
-
-
-def _count(count: int, text: str = "") -> TextCell:
-    return TextCell(text or f"{count:,}", float(count))
-
-
 def _units(it: Slice | ClassMeasures, report: Findings) -> TextCell:
-    return _count(it.units, several(it.units, report.unit))
+    return count_cell(it.units, several(it.units, report.unit))
 
 
 def _share(quantity: Quantity, signed: bool = False) -> TextCell:
@@ -160,8 +155,7 @@ def _share(quantity: Quantity, signed: bool = False) -> TextCell:
 
 
 def _number(quantity: Quantity) -> TextCell:
-    interval = f" [{quantity.low:.3f}, {quantity.high:.3f}]" if math.isfinite(quantity.low) else ""
-    return TextCell(f"{number(quantity.value)}{interval}", quantity.value)
+    return TextCell(number(quantity.value) + interval_text(quantity.low, quantity.high), quantity.value)
 
 
 def _change(change: Change, difference: bool = False) -> list[TextCell]:

@@ -85,14 +85,6 @@ class Replay:
         weights = self.factors if self.instances.weights is None else self.factors * self.instances.weights
         return Instances.union([task, self.instances.weighted(weights)])
 
-    @classmethod
-    def union(cls, parts: Sequence[Replay]) -> Replay:
-        """Concatenate several sets."""
-        return cls(
-            Instances.union([part.instances for part in parts]),
-            torch.cat([part.factors for part in parts], dim=1),
-        )
-
 
 @dataclass(frozen=True)
 class EpochBatch:

@@ -71,6 +71,7 @@ def test_an_interrupt_before_the_first_trial_ends_at_once(launch: Launch, tmp_pa
     assert RunStore(tmp_path / "results").statuses() == {}
 
 
+@pytest.mark.nightly
 def test_a_run_that_ends_while_the_sweep_is_stopped_is_recorded(
     launch: Launch, forked: Preloaded, tmp_path: Path
 ) -> None:

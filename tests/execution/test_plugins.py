@@ -190,6 +190,7 @@ SPACE = SearchSpace("locked", RunConfig(strategy="finetune"), seeds=range(1))
 """
 
 
+@pytest.mark.nightly
 def test_one_that_cannot_be_handed_to_workers_is_refused_before_any_starts(
     launch: Launch, forked: Preloaded, tmp_path: Path
 ) -> None:

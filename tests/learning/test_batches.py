@@ -33,16 +33,16 @@ def test_every_instance_comes_once_and_each_mean_is_a_mean(
 ) -> None:
     factors = torch.linspace(0.5, 1, 15).expand(2, -1)
     parts = [
-        Replay(instances(100 + first, last - first, replay_weighted), factors[:, first:last])
-        for first, last in ((0, extra // 2), (extra // 2, extra))
+        instances(100 + first, last - first, replay_weighted) for first, last in ((0, extra // 2), (extra // 2, extra))
     ]
+    replay = Replay(Instances.union(parts), factors[:, :extra]) if extra else None
     orders = []
     for _ in range(2):
         order = list(range(size + extra))
         random.shuffle(order)
         orders.append(order)
     task = instances(0, size, weighted)
-    epoch = Epoch(task, Replay.union(parts) if extra else None, torch.tensor(orders), batch_size, smallest)
+    epoch = Epoch(task, replay, torch.tensor(orders), batch_size, smallest)
     batches = list(epoch.batches())
     sizes, left = list[int](), size + extra
     while left:

@@ -1,4 +1,4 @@
-"""Memory with eviction: instances of all tasks so far, and tensors with a row for each of them."""
+"""The memory of lockstep methods: instances of all tasks so far, and tensors with a row for each of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from clops_sweep.learning.batches import Instances
 
 class LockstepMemory:
     """Stored instances of S runs, the same number in each, and tensors with a row for each of them.
-
-    Instances can be added, replaced and evicted; in a `Buffer` they can only be added.
 
     Args:
         tasks: training instances of each task, in the order of training.
@@ -47,6 +45,11 @@ class LockstepMemory:
         ends = torch.tensor(self._sizes, device=instances.device).cumsum(0)
         found: torch.Tensor = torch.bucketize(instances, ends, right=True)
         return found
+
+    def places_by_task(self) -> dict[int, torch.Tensor]:
+        """Return the places of each task's stored instances, int64 [S, m], equally many in each run, by task."""
+        tasks = self.task_of(self.instances)
+        return {task: (tasks == task).nonzero()[:, 1].view(len(tasks), -1) for task in tasks.unique().tolist()}
 
     def add(self, instances: torch.Tensor, **carried: torch.Tensor) -> None:
         """Append instances.

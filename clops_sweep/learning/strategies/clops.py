@@ -15,13 +15,12 @@ from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
-from clops_sweep.learning.replay.buffer import Buffer, Portion
 from clops_sweep.learning.replay.checked import acquisition_scores, storage_scores
-from clops_sweep.learning.replay.memory import LockstepMemory
-from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
+from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Training
+from clops_sweep.learning.strategies.memory import WithMemory
 
 
-class CLOPS(LockstepStrategy):
+class CLOPS(WithMemory):
     """The paper's method with its switches; random storage and random acquisition are settings of it.
 
     Random storage does not use beta: the loss is then not weighted either.
@@ -31,15 +30,13 @@ class CLOPS(LockstepStrategy):
     and replays the share a with the highest acquisition scores, about B.
     """
 
-    stores = "raw"
-
     def __init__(self, training: Training) -> None:
         super().__init__(training)
-        self._buffer = Buffer()
-        self._memory = LockstepMemory(training.tasks) if training.config.stream == "online" else None
+        self._online = training.config.stream == "online"
         self._beta: TaskInstanceParameters | None = None
         self._records: list[InstanceRecord] = []
-        self._acquired: list[torch.Tensor] = []
+        self._acquired = torch.empty(0)
+        """Places of the replayed instances, int64 [S, count]."""
 
     def begin_task(self, task: int) -> None:
         """Set beta to 1 for every instance of the task."""
@@ -50,46 +47,33 @@ class CLOPS(LockstepStrategy):
             self._beta = TaskInstanceParameters(rows.shape[1], penalties, rates, rows.device)
 
     def replay(self, task: int, epoch: int) -> Replay | None:
-        """Return the share `acquisition_fraction` of each portion with the highest scores."""
-        if self._memory is not None:
-            return self._mini_batch(self._memory, task, epoch) if len(self._memory) else None
-        if not len(self._buffer):
+        """Return the share `acquisition_fraction` of each past task's stored instances with the highest scores."""
+        if not len(self.memory):
             return None
         if epoch % self.training.config.acquire_every == 0:
-            self._acquired = [
-                self._acquire(portion, (task, epoch, index)) for index, portion in enumerate(self._buffer.portions)
-            ]
-        parts = [portion.replay(chosen) for portion, chosen in zip(self._buffer.portions, self._acquired, strict=True)]
-        return Replay.union(parts)
+            among = [self._drawn(task, epoch)] if self._online else self.memory.places_by_task().values()
+            acquired = [self._acquire(places, (task, epoch, index)) for index, places in enumerate(among)]
+            self._acquired = torch.cat(acquired, dim=1)
+        return Replay(self.memory.replay(self._acquired), self.memory.carried_at("factor", self._acquired))
 
-    def _mini_batch(self, memory: LockstepMemory, batch: int, step: int) -> Replay:
-        """Return the instances that a step of an online stream replays."""
-        config, seeds = self.training.config, self.training.seeds
-        if step % config.acquire_every == 0:
-            size = min(len(memory), math.ceil(config.batch_size / config.acquisition_fraction))
-            drawn = streams.choices(seeds, len(memory), size, "replay", batch, step).to(memory.instances.device)
-            count = count_of(config.acquisition_fraction, size)
-            if count < size:
-                context = AcquisitionContext(self.training.learner, config, seeds, (batch, step, 0))
-                rows = memory.looked_up(memory.instances.gather(1, drawn)).rows
-                drawn = drawn.gather(1, storage.highest(acquisition_scores(config, context, rows), count))
-            self._acquired = [drawn]
-        (chosen,) = self._acquired
-        return Replay(memory.replay(chosen), memory.carried_at("factor", chosen))
+    def _drawn(self, batch: int, step: int) -> torch.Tensor:
+        """Return the places of the candidates of a step of an online stream: int64 [S, m]."""
+        config, stored = self.training.config, len(self.memory)
+        size = min(stored, math.ceil(config.batch_size / config.acquisition_fraction))
+        drawn = streams.choices(self.training.seeds, stored, size, "replay", batch, step)
+        return drawn.to(self.memory.instances.device)
 
-    def _acquire(self, portion: Portion, counters: tuple[int, int, int]) -> torch.Tensor:
-        """Return the indices into the portion to replay: int64 [S, count], ascending."""
-        size = portion.rows.shape[1]
-        count = count_of(self.training.config.acquisition_fraction, size)
-        chosen = torch.arange(size, device=portion.rows.device).repeat(len(portion.rows), 1)
-        if count == size:
-            return chosen
-        chosen = chosen[:, :count]
+    def _acquire(self, places: torch.Tensor, counters: tuple[int, int, int]) -> torch.Tensor:
+        """Return the share of places, int64 [S, m], with the highest scores: int64 [S, count], in their order."""
+        count = count_of(self.training.config.acquisition_fraction, places.shape[1])
+        if count == places.shape[1]:
+            return places
+        rows, chosen = self.memory.looked_up(self.memory.instances.gather(1, places)).rows, places[:, :count].clone()
         for config, runs in self.training.groups:
             seeds = [self.training.seeds[run] for run in runs]
             context = AcquisitionContext(self.training.learner.excerpt(runs), config, seeds, counters)
-            scores = acquisition_scores(config, context, portion.rows[runs])
-            chosen[runs] = storage.highest(scores, count)
+            best = storage.highest(acquisition_scores(config, context, rows[runs]), count)
+            chosen[runs] = places[runs].gather(1, best)
         return chosen
 
     def train_epoch(
@@ -98,7 +82,7 @@ class CLOPS(LockstepStrategy):
         """Minimise mean_I(beta_i l_i) + lambda mean_I((beta_i - 1)^2) + mean_J(l_j), over the network and beta."""
         del epoch
         instances, batch_size = self.training.tasks[task], self.training.config.batch_size
-        if self._memory is not None:  # a batch of the stream and its replayed instances are one step
+        if self._online:  # a batch of the stream and its replayed instances are one step
             batch_size = order.shape[1]
         self.training.learner.train_epoch(instances, replay, order, batch_size, dropout_keys, self._beta)
 
@@ -108,7 +92,7 @@ class CLOPS(LockstepStrategy):
             self._beta.record()
 
     def end_task(self, task: int) -> None:
-        """Store the share `storage_fraction` of the task in the buffer."""
+        """Store the share `storage_fraction` of the task in the memory."""
         configs, instances = self.training.configs, self.training.tasks[task]
         record = super().record(task)
         if self._beta is not None:
@@ -122,12 +106,9 @@ class CLOPS(LockstepStrategy):
         )
         weighted = torch.tensor([config.weight_replay for config in configs], device=chosen.device)[:, None]
         factors = torch.where(weighted, record.beta.gather(1, chosen), 1.0)
-        if self._memory is None:
-            self._buffer.add(task, chosen, instances, factors)
-        else:
-            self._memory.add(self._memory.of_task(task, chosen), factor=factors)
+        self.memory.add(self.memory.of_task(task, chosen), factor=factors)
         self._records.append(replace(record, stored=record.stored.scatter(1, chosen, True)))
-        self._beta, self._acquired = None, []
+        self._beta = None
 
     def _with_beta(self, record: InstanceRecord, beta: TaskInstanceParameters) -> InstanceRecord:
         """Return the record with the current beta of the runs that use one."""
@@ -145,10 +126,7 @@ class CLOPS(LockstepStrategy):
 
     def record(self, task: int) -> InstanceRecord:
         """Return s, beta and the stored instances at the end of the task, and the number of replays until now."""
-        record = self._records[task]
-        if self._memory is not None:
-            return replace(record, times_replayed=self._memory.times_replayed(task))
-        return replace(record, times_replayed=self._buffer.times_replayed(task, record.stored.shape[1]))
+        return replace(self._records[task], times_replayed=self.memory.times_replayed(task))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
         """As `LockstepStrategy.memory_use`; with `weight_replay` each instance also stores its float32 beta."""
@@ -157,10 +135,8 @@ class CLOPS(LockstepStrategy):
         return replace(size, instance_bytes=[each + 4 * config.weight_replay for each, config in weighted])
 
     def state(self) -> dict[str, Any]:
-        """Return buffer, beta and records."""
-        return {
-            "buffer": self._buffer.state(),
-            **({} if self._memory is None else {"memory": self._memory.state()}),
+        """Return memory, beta and records."""
+        return super().state() | {
             "acquired": self._acquired,
             "beta": None if self._beta is None else self._beta.state(),
             "records": [vars(record) for record in self._records],
@@ -168,10 +144,8 @@ class CLOPS(LockstepStrategy):
 
     def restore(self, state: dict[str, Any], task: int) -> None:
         """Restore a state from `state` during the given task."""
-        self._buffer.restore(state["buffer"])
-        if self._memory is not None:
-            self._memory.restore(state["memory"])
-        self._acquired = list(state["acquired"])
+        super().restore(state, task)
+        self._acquired = state["acquired"]
         self._records = [InstanceRecord(**record) for record in state["records"]]
         if state["beta"] is not None:
             self.begin_task(task)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,12 +13,12 @@ from clops_sweep.experiment.tasks import capacity_of
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.replay.division import groups_of, kept, random_priorities
-from clops_sweep.learning.replay.memory import LockstepMemory
 from clops_sweep.learning.replay.mini_batches import replay_batch_size, steps_of, subsets
-from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
+from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Training
+from clops_sweep.learning.strategies.memory import WithMemory
 
 
-class FixedMemory(LockstepStrategy):
+class FixedMemory(WithMemory):
     """Memory of `memory_size` instances, or of `memory_fraction` of all tasks' instances, from the first task on.
 
     At the end of a task all its instances are offered, each with a random priority that never changes. The division
@@ -27,7 +26,6 @@ class FixedMemory(LockstepStrategy):
     """
 
     division: str = "reservoir"
-    stores = "raw"
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
@@ -35,7 +33,6 @@ class FixedMemory(LockstepStrategy):
         capacity = capacity_of(training.config, everything)
         assert capacity is not None, "a method with a memory of fixed size has one of the two"
         self.capacity = capacity
-        self.memory = LockstepMemory(training.tasks)
 
     def groups(self) -> torch.Tensor:
         """Return the group of each stored instance in the division: int64 [S, m]."""
@@ -91,18 +88,3 @@ class FixedMemory(LockstepStrategy):
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
         """Return the use of the memory, for all its instances."""
         return replace(super().memory_use(records), instances=[len(self.memory)] * len(self.training.configs))
-
-    def record(self, task: int) -> InstanceRecord:
-        """Return the task's instances stored now, and their numbers of replays."""
-        return replace(
-            super().record(task), stored=self.memory.stored(task), times_replayed=self.memory.times_replayed(task)
-        )
-
-    def state(self) -> dict[str, Any]:
-        """Return the memory."""
-        return {"memory": self.memory.state()}
-
-    def restore(self, state: dict[str, Any], task: int) -> None:
-        """Restore a state from `state` during the given task."""
-        del task
-        self.memory.restore(state["memory"])

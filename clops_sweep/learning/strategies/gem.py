@@ -30,20 +30,17 @@ class GradientEpisodicMemory(RandomMemory):
 
     def draw(self, current: Epoch, task: int, epoch: int) -> None:
         """Draw each step's memory batch of each past task, at most 256 instances, and its dropout masks."""
-        steps, runs = len(current.sizes), len(self.training.seeds)
-        for portion in self.buffer.portions:
-            size, name = portion.rows.shape[1], f"memory {portion.task}"
-            count = min(size, _MEMORY_BATCH)
-            if count < size:
-                chosen = self.choices("memory batch", current, size, count, task, epoch, portion.task)
+        for past, places in self.places.items():
+            if places.shape[1] > _MEMORY_BATCH:
+                chosen = self.choices("memory batch", current, places, _MEMORY_BATCH, task, epoch, past)
             else:
-                chosen = torch.arange(size).expand(steps, runs, -1)
-            used = portion.replay(chosen.transpose(0, 1).flatten(1).to(portion.rows.device)).instances
-            current.keep_memory(name, used, self.keys("memory dropout", current, task, epoch, portion.task))
+                chosen = places.expand(len(current.sizes), -1, -1)
+            used = self.memory.replay(chosen.transpose(0, 1).flatten(1))
+            current.keep_memory(f"memory {past}", used, self.keys("memory dropout", current, task, epoch, past))
 
     def train_with_memory(self, current: Epoch) -> None:
         """Take steps along the projected gradient, or the plain one without a violated constraint or a projection."""
-        names = [f"memory {portion.task}" for portion in self.buffer.portions]
+        names = [f"memory {past}" for past in self.places]
         self.training.learner.train_along(current, names, self._projected)
 
     def _projected(self, gradients: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
@@ -57,7 +54,7 @@ class GradientEpisodicMemory(RandomMemory):
         return {"projections": self._projections.tolist(), "projection_failures": self._failures.tolist()}
 
     def state(self) -> dict[str, Any]:
-        """Return buffer and counts."""
+        """Return memory and counts."""
         return super().state() | {"projections": self._projections, "failures": self._failures}
 
     def restore(self, state: dict[str, Any], task: int) -> None:

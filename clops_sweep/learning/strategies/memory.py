@@ -1,4 +1,4 @@
-"""Common base of GEM and MIR: a buffer of instances drawn at random at the end of a task."""
+"""Common bases of methods with a memory, and of GEM and MIR, which fill it at random at the end of a task."""
 
 from __future__ import annotations
 
@@ -13,26 +13,54 @@ from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Epoch, Replay
 from clops_sweep.learning.replay import storage
-from clops_sweep.learning.replay.buffer import Buffer
+from clops_sweep.learning.replay.memory import LockstepMemory
 from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
 
 
-class RandomMemory(LockstepStrategy):
-    """Stores max(1, floor(b N_k)) instances of each task at its end; subclasses use them in their steps."""
+class WithMemory(LockstepStrategy):
+    """A method with a memory of instances; subclasses decide what it holds."""
 
     stores = "raw"
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
-        self.buffer = Buffer()
+        self.memory = LockstepMemory(training.tasks)
+
+    def record(self, task: int) -> InstanceRecord:
+        """Return the task's instances stored now, and their numbers of replays."""
+        return replace(
+            super().record(task), stored=self.memory.stored(task), times_replayed=self.memory.times_replayed(task)
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return the memory."""
+        return {"memory": self.memory.state()}
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        """Restore a state from `state` during the given task."""
+        del task
+        self.memory.restore(state["memory"])
+
+
+class RandomMemory(WithMemory):
+    """Stores max(1, floor(b N_k)) instances of each task at its end; subclasses use them in their steps.
+
+    Attributes:
+        places: places of the stored instances of each past task, int64 [S, m], during an epoch that uses them.
+    """
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        self.places: dict[int, torch.Tensor] = {}
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Take plain steps while the buffer is empty, then steps that use it."""
+        """Take plain steps while the memory is empty, then steps that use it."""
         training, instances = self.training, self.training.tasks[task]
         learner, batch_size = training.learner, training.config.batch_size
-        if not len(self.buffer):
+        self.places = self.memory.places_by_task()
+        if not self.places:
             learner.train_epoch(instances, replay, order, batch_size, dropout_keys)
             return
         current = learner.begin_epoch(instances, replay, order, batch_size, dropout_keys)
@@ -45,7 +73,7 @@ class RandomMemory(LockstepStrategy):
 
     @abstractmethod
     def train_with_memory(self, current: Epoch) -> None:
-        """Take the steps of an epoch with a non-empty buffer."""
+        """Take the steps of an epoch with a non-empty memory."""
 
     def keys(self, name: str, current: Epoch, *counters: int) -> torch.Tensor:
         """Return dropout keys for each step of an epoch: int32 [steps, S, 2]. Counters: task, epoch, step, others."""
@@ -56,34 +84,15 @@ class RandomMemory(LockstepStrategy):
         ]
         return torch.from_numpy(np.array(words))
 
-    def choices(self, name: str, current: Epoch, size: int, count: int, *counters: int) -> torch.Tensor:
-        """Return `count` distinct indices below `size` for each step: int64 [steps, S, count]; streams as in `keys`."""
-        seeds, (task, epoch, *others) = self.training.seeds, counters
+    def choices(self, name: str, current: Epoch, places: torch.Tensor, count: int, *counters: int) -> torch.Tensor:
+        """Return `count` distinct places of [S, m] for each step: int64 [steps, S, count]; streams as in `keys`."""
+        seeds, size, (task, epoch, *others) = self.training.seeds, places.shape[1], counters
         steps = range(len(current.sizes))
-        return torch.stack([streams.choices(seeds, size, count, name, task, epoch, step, *others) for step in steps])
+        drawn = [streams.choices(seeds, size, count, name, task, epoch, step, *others) for step in steps]
+        return places.expand(len(steps), -1, -1).gather(2, torch.stack(drawn).to(places.device))
 
     def end_task(self, task: int) -> None:
-        """Store a random share `storage_fraction` of the task in the buffer."""
-        instances = self.training.tasks[task]
-        count = count_of(self.training.config.storage_fraction, instances.rows.shape[1])
-        chosen = storage.select("random", instances.rows, count, self.training.seeds, task)
-        self.buffer.add(task, chosen, instances)
-
-    def record(self, task: int) -> InstanceRecord:
-        """Return the stored instances, and their numbers of uses."""
-        record = super().record(task)
-        positions = self.buffer.portions[task].positions
-        return replace(
-            record,
-            stored=record.stored.scatter(1, positions, True),
-            times_replayed=self.buffer.times_replayed(task, record.stored.shape[1]),
-        )
-
-    def state(self) -> dict[str, Any]:
-        """Return the buffer."""
-        return {"buffer": self.buffer.state()}
-
-    def restore(self, state: dict[str, Any], task: int) -> None:
-        """Restore a state from `state` during the given task."""
-        del task
-        self.buffer.restore(state["buffer"])
+        """Store a random share `storage_fraction` of the task in the memory."""
+        rows = self.training.tasks[task].rows
+        count = count_of(self.training.config.storage_fraction, rows.shape[1])
+        self.memory.add(self.memory.of_task(task, storage.select("random", rows, count, self.training.seeds, task)))

@@ -7,7 +7,6 @@ import torch
 from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning.batches import Epoch, EpochBatch, Replay
 from clops_sweep.learning.replay import storage
-from clops_sweep.learning.replay.buffer import Portion
 from clops_sweep.learning.replay.mini_batches import joined
 from clops_sweep.learning.strategies.memory import RandomMemory
 
@@ -23,16 +22,14 @@ class MaximallyInterferedRetrieval(RandomMemory):
     def draw(self, current: Epoch, task: int, epoch: int) -> None:
         """Draw the masks of the virtual steps, and each step's candidates of each past task."""
         current.keep("virtual dropout", self.keys("virtual dropout", current, task, epoch))
-        for portion in self.buffer.portions:
-            size = portion.rows.shape[1]
-            drawn = count_of(self.training.config.acquisition_fraction, size)
-            candidates = self.choices("candidates", current, size, drawn, task, epoch, portion.task)
-            current.keep(f"candidates {portion.task}", candidates)
+        for past, places in self.places.items():
+            count = count_of(self.training.config.acquisition_fraction, places.shape[1])
+            current.keep(f"candidates {past}", self.choices("candidates", current, places, count, task, epoch, past))
 
     def train_with_memory(self, current: Epoch) -> None:
         """Take steps with replayed instances retrieved for each batch."""
         self.training.learner.run_epoch(
-            current, lambda batch, phase: self._step(current, batch, phase), phases=len(self.buffer)
+            current, lambda batch, phase: self._step(current, batch, phase), phases=len(self.places)
         )
 
     def _step(self, current: Epoch, batch: EpochBatch, phase: int) -> None:
@@ -53,25 +50,21 @@ class MaximallyInterferedRetrieval(RandomMemory):
         keys = current.kept_for("virtual dropout", batch)
         _, gradient = learner.gradient(batch.plain(), keys, track_statistics=False)
         shift = -learner.learning_rate * gradient
-        parts = [
-            portion.replay(self._most_interfered(portion, count, shift, current, batch))
-            for portion, count in zip(self.buffer.portions, counts, strict=True)
+        found = [
+            self._most_interfered(current.kept_for(f"candidates {past}", batch), count, shift)
+            for past, count in zip(self.places, counts, strict=True)
             if count
         ]
-        return Replay.union(parts)
+        instances = self.memory.replay(torch.cat(found, dim=1))
+        return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
 
-    def _most_interfered(
-        self, portion: Portion, count: int, shift: torch.Tensor, current: Epoch, batch: EpochBatch
-    ) -> torch.Tensor:
-        """Return the indices of the highest scores among the portion's candidates: int64 [S, count]."""
-        candidates = current.kept_for(f"candidates {portion.task}", batch)
-        rows = portion.rows.gather(1, candidates)
-        targets = portion.targets_at(candidates)
-        learner = self.training.learner
-        scores = learner.losses(rows, targets, shift=shift) - learner.losses(rows, targets)
+    def _most_interfered(self, candidates: torch.Tensor, count: int, shift: torch.Tensor) -> torch.Tensor:
+        """Return the places of the highest scores among candidates of a task, int64 [S, m]: int64 [S, count]."""
+        learner, it = self.training.learner, self.memory.looked_up(self.memory.instances.gather(1, candidates))
+        scores = learner.losses(it.rows, it.targets, shift=shift) - learner.losses(it.rows, it.targets)
         return candidates.gather(1, storage.highest(scores, min(count, candidates.shape[1])))
 
     def _shares(self, total: int, phase: int) -> list[int]:
         """Return even shares of `total` for the past tasks; the remainder rotates from step to step."""
-        portions = len(self.buffer)
-        return [total // portions + ((index - phase) % portions < total % portions) for index in range(portions)]
+        tasks = len(self.places)
+        return [total // tasks + ((index - phase) % tasks < total % tasks) for index in range(tasks)]

@@ -11,7 +11,8 @@ from scipy import stats
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.tables.best import best_configurations, best_csv, best_text
+from clops_sweep.analysis.formats import as_csv
+from clops_sweep.analysis.tables.best import best_configurations, best_text
 from clops_sweep.store.run_store import RunStore
 
 AXES = {"storage_fraction": [0.1, 0.5, 1.0], "variant": {"CLOPS": {}, "Random": {"storage_order": "random"}}}
@@ -55,7 +56,7 @@ def test_the_best_of_each_variant_is_compared_with_fine_tuning(tmp_path: Path, g
     above = found[0].above.differences["auc"]
     assert (above.mean, above.p) == pytest.approx((differences.mean(), stats.ttest_1samp(differences, 0).pvalue))
     assert found[0].above.corrected["auc"] > above.p, "corrected for the choice among four"
-    rows = list(csv.DictReader(io.StringIO(best_csv(found))))
+    rows = list(csv.DictReader(io.StringIO(as_csv(best_text(found, "best").data))))
     assert [row["metric"] for row in rows] == ["auc", "bwt"] * 2
     assert float(rows[0]["minus_fine_tuning"]) == pytest.approx(differences.mean())
 

@@ -76,8 +76,10 @@ def test_what_belongs_to_an_instance_goes_where_it_goes() -> None:
     first = torch.tensor([[0, 1, 3], [2, 1, 0]])
     memory.add(first, logits=first[:, :, None] * torch.tensor([1.0, 10.0]), factor=first.float())
     assert memory.of_task(1).tolist() == [[4, 5, 6]] * 2
+    assert [places.tolist() for places in memory.places_by_task().values()] == [[[0, 1, 2]] * 2]
     second = memory.of_task(1)[:, :2]
     memory.add(second, logits=second[:, :, None] * torch.tensor([1.0, 10.0]), factor=second.float())
+    assert {task: places[1].tolist() for task, places in memory.places_by_task().items()} == {0: [0, 1, 2], 1: [3, 4]}
     memory.keep(torch.tensor([[0, 2, 4], [1, 2, 3]]))
     assert memory.instances.tolist() == [[0, 3, 5], [1, 0, 4]]
     new = torch.tensor([[6, 2], [5, 6]])

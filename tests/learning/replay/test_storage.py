@@ -12,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clops_sweep.experiment.plugins.values import count_of
-from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.replay import storage
-from clops_sweep.learning.replay.buffer import Buffer
 
 
 def trapezoid(values: list[float]) -> float:
@@ -110,16 +108,3 @@ def test_random_storage_takes_every_instance_equally_often() -> None:
 def test_random_storage_differs_between_tasks_and_seeds() -> None:
     chosen = [storage.select("random", torch.zeros(1, 50), 10, [seed], task) for seed in (0, 1) for task in (0, 1)]
     assert len({tuple(part[0].tolist()) for part in chosen}) == 4
-
-
-def test_a_portion_holds_rows_targets_and_factors_of_what_was_chosen() -> None:
-    instances = Instances(torch.arange(10, 16).expand(2, -1), torch.arange(12.0).view(1, 6, 2).expand(2, -1, -1))
-    buffer = Buffer()
-    chosen = torch.tensor([[0, 5], [2, 3]])
-    buffer.add(0, chosen, instances, torch.tensor([[0.9, 0.8], [0.7, 0.6]]))
-    replay = buffer.portions[0].replay(torch.tensor([[1], [0]]))
-    assert replay.instances.rows.tolist() == [[15], [12]]
-    assert replay.instances.targets.tolist() == [[[10.0, 11.0]], [[4.0, 5.0]]]
-    assert replay.factors.tolist() == [[pytest.approx(0.8)], [pytest.approx(0.7)]]
-    buffer.portions[0].replay(torch.tensor([[0, 1], [0, 1]]))
-    assert buffer.times_replayed(0, 6).tolist() == [[1, 0, 0, 0, 0, 2], [0, 0, 2, 1, 0, 0]]
