@@ -19,7 +19,11 @@ from clops_sweep.testing import tiny_config, tiny_frames
 
 EPOCHS = 6
 SCENARIOS = {"acil": "class_il_union", "icarl": "class_il_union"}
-OPTIONS: dict[str, dict[str, Any]] = {"acil": {"projection_size": 60}, "icarl": {"memory_size": 6}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "acil": {"projection_size": 60},
+    "icarl": {"memory_size": 6},
+    "si": {"learning_rate": 0.05},
+}
 MEASURED = {"seconds", "seconds_train", "seconds_acquire", "seconds_evaluate", "cpu_seconds", "started_at"}
 
 

@@ -79,6 +79,8 @@ def test_a_single_task_is_the_same_under_every_strategy(kind: str, run: Run) -> 
 @pytest.mark.parametrize("strategy", ["clops", "gem", "mir"])
 def test_the_first_task_is_the_same_whatever_comes_later(strategy: str, run: Run) -> None:
     one, other = (run(strategy=strategy, task_order=order) for order in ((0, 1, 2), (0, 2, 1)))
+    # PyTorch computes validation frames in other groups, and the last bits of its sums depend on the group
+    allowed = 0.0 if one.runs["backend"].str.startswith("native").all() else 1e-6
     for column in ("auc", "loss"):
         curves = [result.curves[result.curves["epoch"] <= 2].sort_values(["epoch", "task"]) for result in (one, other)]
-        assert curves[0][column].tolist() == curves[1][column].tolist()
+        assert curves[0][column].tolist() == pytest.approx(curves[1][column].tolist(), rel=allowed, abs=allowed)
