@@ -19,7 +19,7 @@ import hypothesis
 import pyarrow as pa
 import pytest
 
-from clops_sweep import RunConfig
+from clops_sweep import RunConfig, native
 from tests.helpers.preloaded import COMMANDS, SWEEPS, Preloaded
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
+if not native.available():  # as a choice, which says nothing; every launch would warn otherwise
+    os.environ[native.ENVIRONMENT] = "off"
 
 hypothesis.settings.register_profile("unhurried", deadline=None)  # how long an example takes depends on what else runs
 hypothesis.settings.load_profile("unhurried")
