@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import time
@@ -248,5 +249,5 @@ def under_way_in_words(runs: int, checkpointed: int) -> str:
 def _say_if_slow() -> None:
     from clops_sweep import native
 
-    if not native.available():
+    if not native.available() and os.environ.get(native.ENVIRONMENT) != "off":
         click.echo(f"clops-sweep: {native.why_missing()}", err=True)
