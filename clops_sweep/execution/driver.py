@@ -65,26 +65,25 @@ def run_feeds(
     )
     with storing(store):
         log = new_log(store)
-    runs_under_way = RunsUnderWay(store, pending)
     with output_to(log), contextlib.closing(feeds(retries, log)) as made:
         found = (feed for feed in made if not _is_over(feed))
         if (feed := next(found, None)) is None:
             return
-        if resources.no_ray:
-            from clops_sweep.execution.alone import workers
-        else:
-            from clops_sweep.execution.on_ray import workers
-        witness = str(log) if resources.address and store.files.local else ""
-        workplace = partial(make_workplace, frames, store, resources, plugins, software, witness)
-        working = workers(frames, resources, display, workplace)
-        with writing(store), working as run_fed, closing(observers, display), runs_under_way as under_way:
-            while feed is not None:
-                relay = Relay(store, display, feed, observers, under_way)
-                while not (display.interrupted or _is_over(feed)):
-                    run_fed(feed, relay)
-                if display.interrupted:
-                    return
-                feed = next(found, None)
+        with RunsUnderWay(store, pending) as under_way, writing(store):
+            if resources.no_ray:
+                from clops_sweep.execution.alone import workers
+            else:
+                from clops_sweep.execution.on_ray import workers
+            witness = str(log) if resources.address and store.files.local else ""
+            workplace = partial(make_workplace, frames, store, resources, plugins, software, witness)
+            with workers(frames, resources, display, workplace) as run_fed, closing(observers, display):
+                while feed is not None:
+                    relay = Relay(store, display, feed, observers, under_way)
+                    while not (display.interrupted or _is_over(feed)):
+                        run_fed(feed, relay)
+                    if display.interrupted:
+                        return
+                    feed = next(found, None)
 
 
 @contextmanager
