@@ -21,6 +21,8 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.store.rows import failure_reason
 from clops_sweep.store.run_store import RunStore
 
+pytestmark = pytest.mark.cluster  # a Ray of its own, with a GPU that is not there
+
 BASE = RunConfig(epochs_per_task=2, mc_samples=3, seed=1)
 OTHER = RunConfig(epochs_per_task=1, strategy="finetune", batch_size=64, seed=9)
 LONG = RunConfig(epochs_per_task=12, mc_samples=3)  # more than a step, even with compiled kernels
