@@ -50,7 +50,6 @@ from .figures.r_matrices import RMatrix as RMatrix, draw_r_matrices as draw_r_ma
 from .figures.beta.tracings import (
     Tracing as Tracing,
     draw_tracings as draw_tracings,
-    tracing_of as tracing_of,
     tracings as tracings,
 )
 from .figures.beta.trajectories import (

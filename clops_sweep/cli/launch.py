@@ -152,8 +152,11 @@ def launch(
         return
 
     def starting(plan: Plan, runs: Sequence[PlannedRun], resources: Resources) -> None:
-        if not (address or resources.gpus_per_trial):
-            _say_if_slow()
+        from clops_sweep import native
+
+        chosen = native.available() or os.environ.get(native.ENVIRONMENT) == "off"
+        if not (address or resources.gpus_per_trial or chosen):
+            click.echo(f"clops-sweep: {native.why_missing()}", err=True)
         say_first(plan)
         say_kinds(plan)
         say_cost(request, plan, runs, resources)
@@ -244,10 +247,3 @@ def under_way_in_words(runs: int, checkpointed: int) -> str:
     if len(parts) > 1:
         parts = [f"{count} {words}" for count, words in zip((checkpointed, anew), parts, strict=True)]
     return f"{several(runs, 'run')} under way: {'; '.join(parts)}"
-
-
-def _say_if_slow() -> None:
-    from clops_sweep import native
-
-    if not native.available() and os.environ.get(native.ENVIRONMENT) != "off":
-        click.echo(f"clops-sweep: {native.why_missing()}", err=True)

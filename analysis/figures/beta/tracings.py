@@ -244,21 +244,3 @@ def _draw_clinical_grid(axes: Axes, span: tuple[float, float], seconds: float) -
     axes.set_xticks(np.arange(0, seconds + 1e-9, 1.0 if seconds > 2 else 0.2))
     axes.tick_params(length=2, labelsize=7)
     axes.spines[:].set_visible(False)
-
-
-def tracing_of(instances: pd.DataFrame, instance: int, frames: Frames) -> Tracing:
-    """Return one instance of a run, with or without s.
-
-    Args:
-        instances: rows of the table `instances` of one run.
-        instance: number of the instance.
-        frames: the prepared frames that the run was trained on.
-
-    Raises:
-        UsageError: the run has no such instance, or it is not among the frames.
-    """
-    found = instances[instances["instance"] == instance]
-    if found.empty or not 0 <= instance < len(frames):
-        raise UsageError(f"tracing: the run has no instance {instance} among the {len(frames)} frames of {frames.name}")
-    tasks = natural_order(map(str, instances["task"].unique()))
-    return _of_rows([(f"instance {instance}", found.iloc[0])], frames, tasks)[0]

@@ -23,7 +23,6 @@ from clops_sweep.experiment.spaces.search_space import (
     SearchSpace,
     all_requests,
     load_file,
-    load_spaces,
     names_in,
 )
 from clops_sweep.experiment.spaces.where import Where
@@ -193,15 +192,6 @@ def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:
     settings = [space.search.settings(corner) for corner in space.search.corners()]
     splits = [it for it in space.replicates() if it["seed"] == space.seeds[0]]
     return [space.base.replace(**setting, **split) for setting in settings for split in splits]
-
-
-def spaces_of(file: Path) -> list[SearchSpace]:
-    """Return the search spaces of a file, see `load_spaces`.
-
-    Raises:
-        UsageError: it defines none, or ends in any way other than an interrupt.
-    """
-    return _executed(file, load_spaces)
 
 
 def load_plugins(file: Path) -> None:
