@@ -296,7 +296,7 @@ def soak(folder: Path, environment: Mapping[str, str], runs: int, minutes: float
             hub.inside(folder, *serving),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=dict(environment),
+            env={**environment, "PYTHONPATH": str(Path(__file__).parents[1])},
             text=True,
         ) as server:
             assert server.stdout is not None

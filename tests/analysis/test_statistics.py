@@ -139,9 +139,9 @@ def test_people_in_training_and_in_evaluation_are_a_share_of_all_people() -> Non
 
 
 def test_differences_are_taken_over_common_seeds() -> None:
-    difference = paired_difference([1.0, 2.0, math.nan, 4.0, 6.0], [0.5, 1.0, 9.0, 2.5, 4.0])
+    difference = paired_difference([0.5, 1.0, 9.0, 2.5, 4.0], [1.0, 2.0, math.nan, 4.0, 6.0])
     assert difference.n == 4
-    assert difference.mean == pytest.approx(1.25)
+    assert difference.mean == pytest.approx(-1.25)
     assert difference.excludes_zero
     assert difference.p == pytest.approx(stats.ttest_rel([1, 2, 4, 6], [0.5, 1, 2.5, 4]).pvalue)
 
@@ -149,7 +149,7 @@ def test_differences_are_taken_over_common_seeds() -> None:
 def test_too_few_pairs_have_no_interval() -> None:
     difference = paired_difference([1.0, 2.0], [0.0, 0.0])
     assert math.isnan(difference.low)
-    assert not difference.excludes_zero
+    assert math.isfinite(paired_difference([1.0, 2.0, 4.0], [0.0, 0.0, 0.0]).low)
     assert paired_difference([math.nan], [1.0]).n == 0
 
 
