@@ -158,7 +158,7 @@ PAIRS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("stream", ["epochs", "one epoch", "online"])
+@pytest.mark.parametrize("stream", ["epochs", pytest.param("one epoch", marks=pytest.mark.nightly), "online"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_values_beyond_use_are_refused_or_share_an_id(strategy: str, stream: str) -> None:
     """For every method: limits of the data, the memory and the epochs, and strengths of 0."""

@@ -25,8 +25,8 @@ runpy.run_module("snapshot", run_name="__main__", alter_sys=True)
 
 
 def test_runs_of_small_networks_and_search_spaces_are_as_they_were(commands: Preloaded, tmp_path: Path) -> None:
-    small = "^(?!resnet1d_wang|inception_time)"
-    done = commands.run(tmp_path, os.environ, "--only", "runs", "--only", "spaces", "--cases", small, program=PROGRAM)
+    small = ("--only", "runs", "--only", "spaces", "--cases", "^(?!resnet1d_wang|inception_time)")
+    done = commands.run(tmp_path, os.environ, *small, program=PROGRAM)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -102,6 +102,7 @@ def test_a_kill_at_every_file_operation_and_a_repetition(
     assert list(damages(RunStore(again.uri))) == []
 
 
+@pytest.mark.nightly
 def test_every_flipped_bit_is_noticed_or_harmless(store: RunStore, tmp_path: Path) -> None:
     before = content(store)
     files = list(Path(store.uri).rglob("*.parquet"))

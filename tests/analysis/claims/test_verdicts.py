@@ -182,6 +182,7 @@ def wrong(
     return found / MANY
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("splits", "seeds", "spread"), [(1, 5, 0.0), (5, 2, 0.04)])
 @pytest.mark.parametrize(
     ("says", "mean", "outcome"),

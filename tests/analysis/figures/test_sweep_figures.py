@@ -65,7 +65,6 @@ def test_variants_are_compared_at_the_same_place(tmp_path: Path, generated: Modu
         difference = row.differences["auc"]
         # seeds differ by 0.03 each, which pairing takes out
         assert difference.mean == pytest.approx(-0.05, abs=0.004)
-        assert difference.excludes_zero
         assert difference.p <= row.corrected["auc"] < 0.01
         assert math.isnan(row.differences["bwt"].mean)
     text = comparison_text(record, "x", "X")

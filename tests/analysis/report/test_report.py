@@ -87,6 +87,7 @@ def test_the_csv_holds_means_over_seeds(report: ReportPaths, store: RunStore) ->
     assert rows[-1]["variant"] == "fine-tuning"
 
 
+@pytest.mark.nightly
 def test_the_same_store_gives_the_same_files_also_through_a_uri(
     report: ReportPaths, spaces: list[SearchSpace], store: RunStore, tmp_path: Path
 ) -> None:

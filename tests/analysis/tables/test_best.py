@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +9,6 @@ from scipy import stats
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.formats import as_csv
 from clops_sweep.analysis.tables.best import best_configurations, best_text
 from clops_sweep.store.run_store import RunStore
 
@@ -56,9 +53,9 @@ def test_the_best_of_each_variant_is_compared_with_fine_tuning(tmp_path: Path, g
     above = found[0].above.differences["auc"]
     assert (above.mean, above.p) == pytest.approx((differences.mean(), stats.ttest_1samp(differences, 0).pvalue))
     assert found[0].above.corrected["auc"] > above.p, "corrected for the choice among four"
-    rows = list(csv.DictReader(io.StringIO(as_csv(best_text(found, "best").data))))
+    rows = best_text(found, "best").data.to_dict("records")
     assert [row["metric"] for row in rows] == ["auc", "bwt"] * 2
-    assert float(rows[0]["minus_fine_tuning"]) == pytest.approx(differences.mean())
+    assert rows[0]["minus_fine_tuning"] == pytest.approx(differences.mean())
 
 
 def test_two_units_have_neither_interval_nor_p(tmp_path: Path, generated: ModuleType) -> None:

@@ -44,6 +44,7 @@ def test_all_classes_of_small_records(small_root: Path) -> None:
     assert [task.title for task in scenario.tasks] == titles
 
 
+@pytest.mark.nightly
 def test_several_processes_give_the_same_bytes(
     small_root: Path, tmp_path: Path, write_mitbih_record: WriteRecord
 ) -> None:
