@@ -2,7 +2,7 @@
 
 A trial is one choice of the parameters. Its value is the average AUC on the validation split, averaged over seeds.
 After tasks 1, 2, 4, ... a trial continues only if it is in the better half of the trials that got as far. Repeat the
-command to continue the study; a larger n_trials adds trials. `optuna-dashboard sqlite:///results/optuna.db` shows it.
+command to continue the study; a larger n_trials adds trials. `optuna-dashboard results/optuna.journal` shows it.
 
 With `--set dataset=synthetic`, no data are needed. This is another search: use another results folder or another name.
 

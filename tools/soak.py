@@ -1,7 +1,7 @@
 """A sweep under everything that happens to sweeps, for as long as one likes. Run by hand; its disk needs root.
 
     CLOPS_PREPARED_ROOT=folder PYTHONPATH=. python tools/soak.py --minutes 20 --seed 1
-    PYTHONPATH=. python tools/soak.py --kills 50
+    PYTHONPATH=. python tools/soak.py --kills 64
 
 Sixty runs are computed undisturbed. Then they are computed on a small disk while drivers, workers and Ray's processes
 are killed, parts are merged, a second driver is refused, the disk fills up and is emptied again, and between launches
@@ -9,9 +9,11 @@ a byte of a random part is flipped. At random moments the disk is copied as it i
 a launch would find there is compared. When the time is up the same command ends undisturbed, and its four tables must
 be bit-equal.
 
-With `--kills` so many drivers and workers of grids and of a search are killed. Between launches `frames.npy` is edited
-in place, with its old modification time or a new one; every launch must refuse edited frames in one sentence, and
-`data prepare` must make them anew. Results computed from edited frames would differ in the end. This needs no root.
+With `--kills` so many processes of grids and of a search that prunes are killed: driver, worker and raylet while a
+launch starts, computes, writes parts and stops, merges of parts, and workers for want of memory. Stores are folders and
+on S3 in turn. Between launches `frames.npy` is edited in place, with its old modification time or a new one; every
+launch must refuse edited frames in one sentence, and `data prepare` must make them anew. Results computed from edited
+frames would differ in the end. This needs no root.
 """
 
 from __future__ import annotations
@@ -31,13 +33,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
+import psutil
 
 from clops_sweep.data.prepared.manifest import file_sha256
 from clops_sweep.errors import DamagedStore
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep import faults, without_damage
 from tests.helpers.launching import TABLES, Sweep, Tables, assert_equal, comparable, kill, kill_all
-from tests.helpers.preloaded import Preloaded
+from tests.helpers.s3_server import CREDENTIALS, serving_s3
 
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace
@@ -54,7 +57,8 @@ SEARCH = SPACE.replace("import RunConfig,", "import FloatDistribution, OptunaSea
     "\n]\n",
     """
     SearchSpace(name="search", base=BASE, seeds=range(2), search=OptunaSearch(
-        {"storage_fraction": FloatDistribution(0.1, 1.0)}, n_trials=6, sampler="random", max_concurrent=1)),
+        {"storage_fraction": FloatDistribution(0.1, 1.0)}, n_trials=8, sampler="random", max_concurrent=1,
+        pruning=True)),
 ]
 """,
 )
@@ -225,79 +229,154 @@ class Soak:
 
 
 class Killed:
-    """Grids and a search whose drivers and workers are killed, on frames that are edited between launches.
+    """Grids and a search that prunes, killed in every phase, in folders and on S3, on frames edited between launches.
 
     Attributes:
         happened: how often each thing happened.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        seed: int,
-        script: str | Preloaded,
-        environment: Mapping[str, str],
-        *arguments: str,
-        seeds: int = 2,
-        trials: int = 6,
-    ) -> None:
-        self.folder, self.draw, self.script, self.arguments = folder, random.Random(seed), script, arguments
+    PHASES = ("start", "run", "flush", "stop", "merge")
+    VICTIMS = ("driver", "worker", "raylet")
+
+    def __init__(self, folder: Path, seed: int, s3: str, requests: list[str]) -> None:
+        self.folder, self.draw, self.s3, self.requests = folder, random.Random(seed), s3, requests
         self.happened: collections.Counter[str] = collections.Counter()
+        self.results, self.stores = "undisturbed", 0
         prepared = folder / "prepared"
         self.frames = prepared / "synthetic" / "frames.npy"
-        self.environment = {**environment, "COLUMNS": "200", "CLOPS_PREPARED_ROOT": str(prepared)}
-        space = SEARCH.replace("range(10)", f"range({seeds})").replace("n_trials=6", f"n_trials={trials}")
-        (folder / "space.py").write_text(space)
+        self.environment = {**os.environ, **CREDENTIALS, "COLUMNS": "200", "CLOPS_PREPARED_ROOT": str(prepared)}
+        (folder / "space.py").write_text(SEARCH.replace("range(10)", "range(6)"))
 
-    def command(self, *arguments: str) -> Sweep:
-        return Sweep(self.script, self.folder, self.environment, *arguments)
+    def command(self, *arguments: str, **changes: str) -> Sweep:
+        script = str(Path(sys.executable).with_name("clops-sweep"))
+        return Sweep(script, self.folder, {**self.environment, **changes}, *arguments)
 
-    def launch(self, results: str) -> Sweep:
+    def launch(self, **changes: str) -> Sweep:
         self.happened["launches"] += 1
-        options = ("--no-report", "--max-retries", "100", "--results", results)
-        return self.command("space.py", *options, *self.arguments)
+        options = ("--no-report", "--max-retries", "100", "--results", self.results)
+        return self.command("space.py", *options, **changes)
 
     def run(self, kills: int) -> None:
-        """Kill so many drivers and workers, edit frames at least once, and let the same command end."""
-        began = time.monotonic()
-        assert self.ended(self.launch("undisturbed"))
-        self.seconds = time.monotonic() - began
+        """Kill so often, each process in each phase and a worker for want of memory, and let the same command end."""
+        assert self.ended(self.launch())
+        store = RunStore(self.folder / self.results)
+        self.expected = {table: comparable(table, store.read(table)) for table in TABLES}
         self.whole = file_sha256(self.frames)
-        while self.happened["drivers killed"] + self.happened["workers killed"] < kills:
-            if self.draw.random() < 0.5:
+        self.new_store()
+        plan = [(phase, victim) for phase in self.PHASES for victim in self.VICTIMS] + [("run", "memory")]
+        due: list[tuple[str, str]] = []
+        done = 0
+        while done < kills:
+            due = due or self.draw.sample(plan, len(plan))
+            if self.draw.random() < 0.3:
                 self.edit_frames()
-            self.disturbed()
-            print(dict(self.happened), flush=True)
+            if self.disturbed(*due[0]):
+                due.pop(0)
+                done += 1
+            else:
+                due.append(due.pop(0))
+            print(done, dict(self.happened), flush=True)
         self.edit_frames()
-        while not self.ended(self.launch("results")):
+        while not self.ended(self.launch()):
             pass
         self.compare()
 
-    def disturbed(self) -> None:
-        """One launch, in which workers and at last the driver are killed, if it does not end before."""
-        sweep = self.launch("results")
-        stop = time.monotonic() + self.draw.uniform(0, 0.7 * self.seconds)
-        while sweep.process.poll() is None and time.monotonic() < stop:
-            time.sleep(self.draw.uniform(0, self.seconds / 4))
-            if workers := sweep.workers():
-                kill(self.draw.choice(workers))
-                self.happened["workers killed"] += 1
-        if sweep.process.poll() is None:
+    def new_store(self) -> None:
+        """A folder or a place on S3, in turn."""
+        self.stores += 1
+        name = f"results-{self.stores}"
+        self.results = self.s3.format(name) if self.stores % 2 else str(self.folder / name)
+
+    def disturbed(self, phase: str, victim: str) -> bool:
+        """One launch, or merge, in which a process is killed in a phase. Return whether it was."""
+        if phase == "merge":
+            sweep = self.command("merge", self.results, "--parts")
+            if killed := self.changed(sweep, self.draw.randint(1, 5)):
+                sweep.process.kill()
+            assert sweep.wait() in (0, 2, -signal.SIGKILL), sweep.errors  # 2: there is no store yet
+        else:
+            memory = psutil.virtual_memory()
+            most = (memory.total - memory.available + 2.5e9) / memory.total
+            sweep = self.launch(**({"RAY_memory_usage_threshold": str(most)} if victim == "memory" else {}))
+            killed = self.reached(sweep, phase) and self.struck(sweep, victim)
+            if killed and sweep.process.poll() is None and self.draw.random() < 0.5:  # else it goes on to its end
+                time.sleep(self.draw.uniform(1, 8))
+                sweep.interrupt()
+            if self.ended(sweep):
+                self.compare()
+                self.new_store()
+        if killed:
+            self.happened[f"{phase}: {'merge' if phase == 'merge' else victim} killed, {self.results[:2]}"] += 1
+        return killed
+
+    def reached(self, sweep: Sweep, phase: str) -> bool:
+        """Wait for a phase of a launch. Return whether there was one."""
+        marks = ["starting Ray", "starting workers"] if phase == "start" else ["] finished"]
+        mark = self.draw.choice(marks)
+        for line in sweep.process.stdout or ():
+            sweep.output += line
+            if mark in line:
+                break
+        else:
+            return False  # it had nothing to do, or was refused
+        if phase == "flush":
+            return self.changed(sweep, self.draw.randint(1, 4))
+        if phase == "stop":
+            sweep.interrupt()
+        time.sleep(self.draw.uniform(0, 2))
+        return sweep.process.poll() is None
+
+    def changed(self, sweep: Sweep, times: int) -> bool:
+        """Wait until parts were written or removed so often. Return whether they were."""
+
+        def parts() -> object:
+            if self.results.startswith("s3"):
+                return sum(
+                    request.startswith(("PUT", "POST", "DELETE")) and "/.work" not in request
+                    for request in self.requests
+                )
+            return {path.name for table in TABLES for path in (self.folder / self.results / table).glob("*")}
+
+        before = parts()
+        while times and sweep.process.poll() is None:
+            if parts() != before:
+                before, times = parts(), times - 1
+            time.sleep(0.001)
+        return not times
+
+    def struck(self, sweep: Sweep, victim: str) -> bool:
+        """Kill a process of a launch. Return whether there was one."""
+        if victim == "driver":
             sweep.process.kill()
-            self.happened["drivers killed"] += 1
-        if self.ended(sweep):
-            self.compare()
-            shutil.rmtree(self.folder / "results")
-            for database in self.folder.glob("*.db"):
-                database.unlink()
+            return True
+        end = time.monotonic() + 20
+        while sweep.process.poll() is None and time.monotonic() < end:
+            if victim == "memory":
+                return self.exhausted(sweep)
+            raylets = [number for number, command in sweep.processes().items() if "/raylet/raylet " in command]
+            if found := sweep.workers() if victim == "worker" else raylets:
+                kill(self.draw.choice(found))
+                return True
+        return False
+
+    def exhausted(self, sweep: Sweep) -> bool:
+        """Take memory until Ray ends a worker. Return whether it did."""
+        before = set(sweep.workers())
+        program = "import numpy, time; taken = numpy.ones(4 * 10**9, numpy.uint8); time.sleep(60)"
+        with subprocess.Popen([sys.executable, "-c", program]) as taking:
+            end = time.monotonic() + 30
+            while sweep.process.poll() is None and time.monotonic() < end and before <= set(sweep.workers()):
+                time.sleep(0.1)
+            taking.kill()
+        return not before <= set(sweep.workers())
 
     def ended(self, sweep: Sweep) -> bool:
         """Whether a launch did all that was left. Edited frames that it refuses are made anew."""
         status = sweep.wait()
         kill_all(sweep.tag)
         self.happened[f"launches that ended with {status}"] += 1
-        if status == 2:
-            assert str(self.frames) in sweep.errors, sweep.errors
+        assert "Traceback" not in sweep.errors, sweep.errors
+        if status == 2 and str(self.frames) in sweep.errors:
             assert sweep.errors.count("\n") == 1, sweep.errors
             assert file_sha256(self.frames) != self.whole, sweep.errors
             prepared = self.command("data", "prepare", "synthetic")
@@ -305,7 +384,9 @@ class Killed:
             assert file_sha256(self.frames) == self.whole
             self.happened["edited frames refused"] += 1
         else:
-            assert status in (0, -signal.SIGKILL), sweep.output + sweep.errors
+            # 1 and 2: a process of Ray was killed, in the latter case before it was up
+            refused = "clops-sweep: Ray: " in sweep.errors
+            assert status in (0, 1, 130, -signal.SIGKILL, 2 if refused else 0), sweep.output + sweep.errors
         return status == 0
 
     def edit_frames(self) -> None:
@@ -323,9 +404,9 @@ class Killed:
 
     def compare(self) -> None:
         """Every run with the undisturbed ones, bit for bit."""
-        for table in TABLES:
-            found, expected = (pd.read_parquet(self.folder / name / table) for name in ("results", "undisturbed"))
-            assert_equal(table, found, comparable(table, expected))
+        store = RunStore(self.results)
+        for table, expected in self.expected.items():
+            assert_equal(table, store.read(table), expected)
         self.happened["comparisons of all four tables, bit for bit"] += 1
 
 
@@ -339,13 +420,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kills", type=int, help="of drivers and workers of grids and a search, on edited frames")
+    parser.add_argument("--kills", type=int, help="of grids and a search, in all phases, on edited frames")
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     if asked.kills:
+        requests: list[str] = []
         try:
-            killed = Killed(folder, asked.seed, str(Path(sys.executable).with_name("clops-sweep")), os.environ)
-            killed.run(asked.kills)
+            with serving_s3("soak", requests.append) as port:
+                options = f"?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
+                killed = Killed(folder, asked.seed, "s3://soak/{}" + options, requests)
+                killed.run(asked.kills)
             print_counts(f"all runs bit-equal in all four tables after {asked.kills} kills:", killed.happened)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
