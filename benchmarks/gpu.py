@@ -17,7 +17,7 @@ from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.run import ContinualRun
 
-BATCH, STEPS, STACKS = 16, 200, (1, 5, 20, 40)
+BATCH, STEPS, STACKS = 16, 100, (1, 5, 20, 40)
 
 
 def run(*, quick: bool) -> str:
@@ -52,8 +52,8 @@ def run(*, quick: bool) -> str:
 
 
 def _clock(work: Callable[[], object], calls: int) -> float:
-    """Return the seconds per call, after some warm-up calls."""
-    for _ in range(10):
+    """Return the seconds per call, after as many calls that are not counted."""
+    for _ in range(calls):
         work()
     torch.cuda.synchronize()
     start = time.perf_counter()
@@ -64,7 +64,7 @@ def _clock(work: Callable[[], object], calls: int) -> float:
 
 
 def _eager(device: torch.device) -> float:
-    return _clock(eager.training_step(BATCH, device), 200)
+    return _clock(eager.training_step(BATCH, device), 100)
 
 
 def _batch(bank: FrameBank, stack: int) -> tuple[Batch, torch.Tensor]:
@@ -78,7 +78,7 @@ def _batch(bank: FrameBank, stack: int) -> tuple[Batch, torch.Tensor]:
 def _single(bank: FrameBank, stack: int) -> float:
     learner = make_learner(list(range(stack)), "binary", 1, 1e-4, bank)
     batch, keys = _batch(bank, stack)
-    return _clock(lambda: learner.train_step(batch, keys), 200)
+    return _clock(lambda: learner.train_step(batch, keys), 100)
 
 
 def _epoch(bank: FrameBank, stack: int) -> float:
@@ -89,7 +89,7 @@ def _epoch(bank: FrameBank, stack: int) -> float:
     order = streams.permutations(range(stack), size, "benchmark").to(bank.device)
     keys = streams.keys(range(stack), "benchmark").to(bank.device)
     beta = TaskInstanceParameters(size, [10.0] * stack, [1e-4] * stack, bank.device)
-    return _clock(lambda: learner.train_epoch(task, None, order, BATCH, keys, beta), 10)
+    return _clock(lambda: learner.train_epoch(task, None, order, BATCH, keys, beta), 2)
 
 
 def _us(time: float) -> str:

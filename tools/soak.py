@@ -268,11 +268,11 @@ class Killed:
         done = 0
         while done < kills:
             due = due or self.draw.sample(plan, len(plan))
-            if self.draw.random() < 0.3:
-                self.edit_frames()
             if self.disturbed(*due[0]):
                 due.pop(0)
                 done += 1
+                if self.draw.random() < 0.2:
+                    self.edit_frames()
             else:
                 due.append(due.pop(0))
             print(done, dict(self.happened), flush=True)
