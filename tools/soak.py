@@ -299,7 +299,8 @@ class Killed:
             most = (memory.total - memory.available + 2.5e9) / memory.total
             sweep = self.launch(**({"RAY_memory_usage_threshold": str(most)} if victim == "memory" else {}))
             killed = self.reached(sweep, phase) and self.struck(sweep, victim)
-            if killed and sweep.process.poll() is None and self.draw.random() < 0.5:  # else it goes on to its end
+            goes_on = killed and phase != "stop" and sweep.process.poll() is None
+            if goes_on and self.draw.random() < 0.5:
                 time.sleep(self.draw.uniform(1, 8))
                 sweep.interrupt()
             if self.ended(sweep):
@@ -386,7 +387,7 @@ class Killed:
         else:
             # 1 and 2: a process of Ray was killed, in the latter case before it was up
             refused = "clops-sweep: Ray: " in sweep.errors
-            assert status in (0, 1, 130, -signal.SIGKILL, 2 if refused else 0), sweep.output + sweep.errors
+            assert status in (0, 1, 130, -signal.SIGKILL, 2 if refused else 0), (status, sweep.output + sweep.errors)
         return status == 0
 
     def edit_frames(self) -> None:

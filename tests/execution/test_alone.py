@@ -41,13 +41,13 @@ class Slow(FineTuning):
             time.sleep(0.01)
 
 
-@strategy("broken")
+@strategy("raising")
 class Broken(FineTuning):
     def begin_task(self, task):
         raise RuntimeError("broken on purpose")
 
 
-SPACE = SearchSpace("slow", RunConfig(epochs_per_task=2), {{"strategy": ["broken", "slow"]}}, seeds=[0])
+SPACE = SearchSpace("slow", RunConfig(epochs_per_task=2), {{"strategy": ["raising", "slow"]}}, seeds=[0])
 """
 
 WITHOUT_RAY = """
@@ -138,6 +138,6 @@ def test_a_stopped_sweep_goes_on_from_its_checkpoint(
     runs = pd.read_parquet(tmp_path / "results" / "runs").set_index("strategy")
     for name in ("auc", "bwt", "test_auc"):
         assert runs.loc["slow", name] == expected["runs"][name].item()
-    assert runs.loc["broken", "error"].rstrip().endswith("RuntimeError: broken on purpose")
+    assert runs.loc["raising", "error"].rstrip().endswith("RuntimeError: broken on purpose")
     printed = "".join(it.read_text() for it in (tmp_path / "results" / ".work" / "logs").glob("*.log"))
     assert f"[run {runs.loc['slow', 'run_id'][:12]}] at task 5\n" in printed
