@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each command that a test starts would compile the package anew
 if not native.available():  # as a choice, which says nothing; every launch would warn otherwise
     os.environ[native.ENVIRONMENT] = "off"
 
