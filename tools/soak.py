@@ -273,6 +273,8 @@ class Killed:
                 done += 1
                 if self.draw.random() < 0.2:
                     self.edit_frames()
+            elif due[0][0] == "merge":  # there is nothing to merge: leave a part behind first
+                due.insert(0, ("flush", "driver"))
             else:
                 due.append(due.pop(0))
             print(done, dict(self.happened), flush=True)
