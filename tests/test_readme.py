@@ -35,7 +35,7 @@ def _blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-CLONE, INSTALL_AND_RUN, INSTALL_AND_TEST, USAGE, REAL_DATA = _blocks("sh")
+CLONE, INSTALL_AND_RUN, INSTALL_AND_TEST, USAGE, _ = _blocks("sh")
 PYTHON = _blocks("python")
 
 

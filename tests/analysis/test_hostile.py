@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -74,12 +73,3 @@ def test_no_cell_of_a_csv_file_is_a_formula(written: ReportPaths) -> None:
 
 
 # --- folders ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def one(tmp_path: Path, generated: ModuleType) -> tuple[list[SearchSpace], RunStore]:
-    """A search space of one cell and its store."""
-    spaces = [SearchSpace(name="one", base=RunConfig(epochs_per_task=5), seeds=[0])]
-    store = RunStore(tmp_path / "results")
-    generated.write_generated_runs(store, spaces)
-    return spaces, store

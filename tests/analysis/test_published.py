@@ -4,14 +4,13 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from clops_sweep import RunConfig
 from clops_sweep.analysis import published
 from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.published import PublishedValue, departures, published_values
+from clops_sweep.analysis.published import PublishedValue, published_values
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +61,6 @@ def test_every_row_of_every_table_of_results(source: str) -> None:
     ours = [(row.table, row.row, dict(row.values)) for row in published.RESULTS]
     assert len(read) == 40
     assert ours == read
-
-
-def unlike(**values: Any) -> dict[str, tuple[Any, Any]]:
-    return {found.field: (found.ours, found.paper) for found in departures(RunConfig.of(values))}
 
 
 @pytest.mark.parametrize("dataset", ["synthetic", "synthetic_paper", "mitbih", "chapman"])

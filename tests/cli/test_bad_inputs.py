@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +21,6 @@ from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import write_finished
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Tables = Callable[..., dict[str, pa.Table]]
 Refused = Callable[..., str]
 

@@ -21,8 +21,6 @@ from clops_sweep.store.tables import SCHEMAS
 from tests.cli.documented import documented
 from tests.helpers.stores import record_result, write_failed
 
-Tables = Callable[..., dict[str, pa.Table]]
-
 
 @pytest.fixture
 def ask(tmp_path: Path, prepared_root: Path) -> Callable[..., Result]:

@@ -21,8 +21,6 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import DamagedStore
 from tests.data.declared_files import declare, forget
 
-FAKETIME = shutil.which("faketime")
-
 TWELVE = """
 @dataset("twelve", files=["twelve.npy"])
 def twelve(data_root):

@@ -81,15 +81,6 @@ def test_how_a_job_has_ended(of: Job, report: Finished | FoundFinished | Failed 
     assert ended(of, report, "clops-sweep status") == line
 
 
-LUCKY, STEADY, OTHER = (RunConfig(strategy=it) for it in ("er", "finetune", "joint"))
-
-
-NAMES = [
-    "storage_fraction 0.1, acquisition_fraction 0.25, CLOPS",
-    "storage_fraction 0.1, acquisition_fraction 0.5, Random storage and acquisition",
-]
-
-
 def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

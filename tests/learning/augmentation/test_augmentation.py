@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from clops_sweep import ContinualRun, IntOption, Strategy, augmentation, native
+from clops_sweep import ContinualRun, IntOption, augmentation, native
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import AUGMENTATIONS
 from clops_sweep.learning.augmentation.built_in import jitter, lead_dropout, scaling, time_warp
@@ -118,11 +118,6 @@ def test_an_augmentation_that_changes_nothing_changes_no_number(
     )  # fmt: skip
     assert result_difference(plain, same, ignore=("run_id", "augment", "most_shift", "plugins")) is None
     assert np.abs(plain.curves["loss"] - other.curves["loss"]).max() > 1e-4
-
-
-class Plain(Strategy):
-    def loss(self, batch: Any) -> torch.Tensor:
-        return self.criterion(self.model(batch.x), batch.y)
 
 
 def test_the_page_runs() -> None:

@@ -11,16 +11,11 @@ from sklearn.metrics import roc_auc_score
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity
 
-from clops_sweep import ContinualRun, network
+from clops_sweep import ContinualRun
 from clops_sweep.learning.networks.head import CosineHead
 from clops_sweep.testing import tiny_config, tiny_frames
 
 UNION = "class_il_union"
-
-
-@network("mean_last")
-def mean_last(channels: int, samples: int, outputs: int) -> nn.Module:
-    return nn.Sequential(nn.Conv1d(channels, outputs, 5), nn.AdaptiveAvgPool1d(1), nn.Flatten())
 
 
 def run_of(**settings: Any) -> ContinualRun:

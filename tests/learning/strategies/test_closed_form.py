@@ -40,11 +40,6 @@ def fixed_blocks(channels: int, samples: int, outputs: int) -> nn.Module:
     return nn.Sequential(features, nn.Linear(6, outputs))
 
 
-@network("convolution_last")
-def convolution_last(channels: int, samples: int, outputs: int) -> nn.Module:
-    return nn.Sequential(nn.Conv1d(channels, outputs, 5), nn.AdaptiveAvgPool1d(1), nn.Flatten())
-
-
 def run_of(method: str, order: Any = "sequential", **settings: Any) -> tuple[ContinualRun, FrameSet]:
     own = "fixed_blocks" if method == "ts_acl" else "means_of_parts"
     given = {"network": own, "epochs_per_task": 1, "task_order": order} | settings
