@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from optuna.storages import JournalStorage
@@ -99,11 +98,9 @@ def test_the_python_works(folder: Path, prepared_root: Path, monkeypatch: pytest
     names: dict[str, object] = {}
     shown = [_last_value(block, names) for block in PYTHON if "sweep(" not in block]
     space, query, one_run = shown
-    assert isinstance(query, pd.DataFrame)
     assert query.shape == (2, 2)  # fine-tuning has no memory, and null in both columns
     assert query.notna().all(axis=None)
     assert space is None
-    assert isinstance(one_run, pd.DataFrame)
     assert one_run["auc"].between(0.5, 1).all()
 
 
@@ -131,7 +128,6 @@ def test_what_the_pages_ask_a_store_works(folder: Path, tmp_path: Path, monkeypa
     names: dict[str, object] = {}
     (block,) = _of_page("store")
     assert _last_value(block, names) is None
-    assert isinstance(names["runs"], pd.DataFrame)
     assert list(names["runs"]) == ["run_id", "storage_fraction", "auc"]
     exec(TABLE, names)
     (drawn,) = (_last_value(block, {}) for block in _of_page("report"))
@@ -147,7 +143,6 @@ def test_what_the_page_of_searches_asks_a_study_works(tmp_path: Path, monkeypatc
     study.optimize(lambda trial: trial.suggest_float("learning_rate", 0, 1), n_trials=2)
     _, block, *_ = _of_page("searches")
     trials = _last_value(block, {})
-    assert isinstance(trials, pd.DataFrame)
     assert len(trials) == 2
     assert "optuna_class_il" in {space.name for space in load_spaces(shipped_space("optuna_class_il"))}
 
@@ -171,7 +166,6 @@ def test_the_page_of_scenarios_makes_another_metric_of_the_predictions(
     record_result(store, {str(result.runs["run_id"].item()): config}, result, lambda config: "0", {})
     *_, block = _of_page("scenarios")
     precision = _last_value(block, {})
-    assert isinstance(precision, float)
     assert 0 < precision <= 1
 
 

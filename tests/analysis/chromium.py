@@ -35,7 +35,6 @@ class Page:
 
     def __init__(self, profile: Path) -> None:
         program = executable()
-        assert program is not None
         to_browser_read, self._write = os.pipe()
         self._read, from_browser_write = os.pipe()
 
@@ -91,8 +90,7 @@ class Page:
             answer = self._next()
             if answer.get("id") == number:
                 assert "error" not in answer, answer["error"]
-                result: dict[str, Any] = answer["result"]
-                return result
+                return answer["result"]
             self.events.append(answer)
 
     def open(self, url: str) -> None:
@@ -115,5 +113,4 @@ class Page:
             assert chunk, "Chromium has ended"
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\0")
-        message: dict[str, Any] = json.loads(line)
-        return message
+        return json.loads(line)

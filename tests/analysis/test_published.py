@@ -27,7 +27,6 @@ def tables(source: str) -> Iterator[tuple[str, list[list[str]]]]:
     for table in re.findall(r"\\begin{table}(.*?)\\end{table}", text, re.DOTALL):
         label = re.search(r"\\label{(.*?)}", table)
         body = re.search(r"\\begin{tabular}{.*?}(.*?)\\end{tabular}", table, re.DOTALL)
-        assert body is not None
         rows = [re.sub(r"\\(top|mid|bottom)rule", "", row) for row in body.group(1).split(r"\\")]
         yield (
             label.group(1) if label else "",

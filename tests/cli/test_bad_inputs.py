@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig
@@ -19,9 +18,9 @@ from clops_sweep.planning.request import Request
 from clops_sweep.search.standing import data_hashes
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
+from tests.conftest import Tables
 from tests.helpers.stores import write_finished
 
-Tables = Callable[..., dict[str, pa.Table]]
 Refused = Callable[..., str]
 
 HEAD = """

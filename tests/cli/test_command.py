@@ -8,7 +8,6 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,10 +19,8 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from tests.conftest import Command, Tables
 from tests.helpers.stores import write_failed, write_finished
-
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-Tables = Callable[..., dict[str, pa.Table]]
 
 HEAD = "from clops_sweep import RunConfig, SearchSpace\n"
 GOOD = (
@@ -142,7 +139,6 @@ def test_plan_counts_what_is_asked_for(
     assert not (tmp_path / "results").exists()
 
     content = data_hash("synthetic", prepared_root=prepared_root)
-    assert content is not None
     store = RunStore(tmp_path / "results")
     done, failed = RunConfig(storage_fraction=0.1, mc_samples=5), RunConfig(storage_fraction=0.5, mc_samples=5)
     write_finished(store, done.run_id(content), finished_tables(done.run_id(content), done))

@@ -20,9 +20,9 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 from tests.cli.documented import documented
+from tests.conftest import Tables
 from tests.helpers.stores import write_failed, write_finished
 
-Tables = Callable[..., dict[str, pa.Table]]
 Told = Callable[..., Any]
 
 SPACE = """
@@ -41,7 +41,6 @@ def ids(tmp_path: Path, prepared_root: Path, finished_tables: Tables) -> list[st
     """The ids of the grid's runs: two are finished, one has failed."""
     (tmp_path / "space.py").write_text(SPACE)
     content = data_hash("synthetic", prepared_root=prepared_root)
-    assert content is not None
     store = RunStore(tmp_path / "results")
     store.open_for_writing()
     configs = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -14,8 +13,8 @@ import yaml
 
 from clops_sweep.cli.command import main
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces, shipped_spaces
+from tests.conftest import Command
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).parents[2]
 
 

@@ -34,7 +34,6 @@ def ask(tmp_path: Path, prepared_root: Path) -> Callable[..., Result]:
 
 def write_failure(store: RunStore, config: RunConfig, error: str, prepared_root: Path) -> str:
     found = data_hash(config.dataset, prepared_root=prepared_root)
-    assert found is not None
     run_id = config.run_id(found)
     row: dict[str, Any] = {**config_row(config), "run_id": run_id, "status": "failed", "error": error}
     row |= {"data_hash": found}

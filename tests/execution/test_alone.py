@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -12,10 +11,9 @@ import pytest
 
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
-from tests.helpers.launching import Sweep, Tables, assert_same, runs_alone, wait_for
+from tests.execution.conftest import Launch
+from tests.helpers.launching import Tables, assert_same, runs_alone, wait_for
 from tests.helpers.preloaded import Preloaded
-
-Launch = Callable[..., Sweep]
 
 RUNS = 6
 SHARDS = 3

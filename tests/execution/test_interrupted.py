@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -12,11 +11,11 @@ import pytest
 import torch
 
 from clops_sweep.store.run_store import RunStore
+from tests.execution.conftest import Launch
 from tests.helpers.launching import (
     ONE_WORKER,
     TABLES,
     Counted,
-    Sweep,
     Tables,
     assert_counted_like_fine_tuning,
     assert_same,
@@ -26,7 +25,6 @@ from tests.helpers.launching import (
 from tests.helpers.preloaded import Preloaded
 
 RUNS = 6
-Launch = Callable[..., Sweep]
 
 
 def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -13,11 +12,10 @@ import pytest
 
 from tests.conftest import Command
 from tests.data.declared_files import write_hospital
-from tests.helpers.launching import Sweep
+from tests.execution.conftest import Launch
 
 pytestmark = pytest.mark.nightly
 
-Launch = Callable[..., Sweep]
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "own_data.md").read_text()
 _, EXAMPLE, *_ = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)

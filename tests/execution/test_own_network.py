@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from tests.helpers.launching import Sweep
-
-Launch = Callable[..., Sweep]
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
+from tests.conftest import Command
+from tests.execution.conftest import Launch
 
 PAGE = (Path(__file__).parents[2] / "docs" / "own_network.md").read_text()
 EXAMPLE, CONTRACT = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

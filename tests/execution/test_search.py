@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
@@ -19,6 +19,7 @@ from clops_sweep.learning.result import RunResult
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.search.study import read_study
 from clops_sweep.store.run_store import RunStore
+from tests.conftest import Command
 from tests.helpers.launching import ATTACHED, ONE_WORKER, Sweep, kill, kill_all
 from tests.helpers.preloaded import Preloaded
 
@@ -79,9 +80,7 @@ def searched(
 @pytest.fixture(scope="module")
 def record(searched: Path) -> StudyRecord:
     (space,) = load_spaces(searched / "space.py")
-    found = read_study(space, RunStore(searched / "results"))
-    assert found is not None
-    return found
+    return read_study(space, RunStore(searched / "results"))
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +130,6 @@ def test_trials_are_what_their_runs_give_alone(
             assert not runs.index.isin(trial.run_ids).any()
     assert 0 < len(record.of("pruned")) < TRIALS
     assert (runs["status"] == "finished").all()
-
-
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture

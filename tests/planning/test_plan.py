@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,10 +12,9 @@ from clops_sweep.experiment.spaces.search_space import all_requests
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from tests.conftest import Tables
 from tests.data.published_formats import small_mitbih
 from tests.helpers.stores import write_failed, write_finished
-
-Tables = Callable[..., dict[str, pa.Table]]
 
 
 def _hash(config: RunConfig) -> str:

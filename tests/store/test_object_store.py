@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -16,10 +15,10 @@ from clops_sweep.errors import UsageError
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.launches import LaunchFile, UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
+from tests.conftest import Tables
 from tests.helpers.s3_server import serving_s3
 from tests.helpers.stores import write_failed, write_finished
 
-Tables = Callable[..., dict[str, pa.Table]]
 BUCKET = "results-of-tests"
 
 

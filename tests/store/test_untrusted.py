@@ -22,9 +22,9 @@ from clops_sweep.store.checkpoint import CheckpointFile, sealed
 from clops_sweep.store.parts import encoded, named
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from tests.conftest import Tables
 from tests.helpers.stores import write_finished
 
-Tables = Callable[..., dict[str, pa.Table]]
 Command = Callable[..., tuple[object, str, str]]
 
 A = "a" * 24

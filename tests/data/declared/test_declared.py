@@ -78,7 +78,6 @@ def test_arrays_are_opened_as_they_were(root: Path, tmp_path: Path) -> None:
     assert [frames.patient_names[code] for code in frames.patients] == [str(each) for each in file["subject"]]
     codes, sites = frames.domains["site"]
     assert [sites[code] for code in codes] == list(file["site"])
-    assert frames.times is not None
     assert (frames.times == file["time"].astype("datetime64[s]")).all()
     assert (frames.unit, frames.lead_names, manifest.samples, manifest.frame_seconds) == (
         "g",
@@ -86,7 +85,6 @@ def test_arrays_are_opened_as_they_were(root: Path, tmp_path: Path) -> None:
         64,
         1.28,
     )
-    assert frames.info is not None
     assert (frames.info.classes, frames.info.simultaneous_leads) == (4, 3)
     assert _hash(root) == frames.data_hash
 

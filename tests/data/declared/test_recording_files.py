@@ -56,7 +56,6 @@ def test_wfdb_with_a_table(records: Path, tmp_path: Path) -> None:
         np.testing.assert_allclose(frames.signal(np.array([3 * place + 1]))[0], expected, atol=1e-5)
         assert frames.labels[3 * place] == number % 3
         assert frames.patient_names[frames.patients[3 * place]] == f"p{number // 2}"
-        assert frames.times is not None
         assert str(frames.times[3 * place])[:10] == f"2020-01-{number + 1:02d}"
         codes, sites = frames.domains["site"]
         assert sites[codes[3 * place]] == f"S{number % 2}"

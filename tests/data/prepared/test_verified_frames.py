@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -71,8 +71,9 @@ def _in_the_future(file: Path) -> None:
 
 @pytest.mark.parametrize("edit", [_edit, _keeping_times, _replacing, _in_the_future])
 @pytest.mark.parametrize("opened_before", [False, True])
-def test_a_launch_refuses_frames_that_have_changed(folder: Path, edit: object, opened_before: bool) -> None:
-    assert callable(edit)
+def test_a_launch_refuses_frames_that_have_changed(
+    folder: Path, edit: Callable[[Path], None], opened_before: bool
+) -> None:
     key = DataKey("twelve", 0, "none", "all")
     data = PreparedData.found(folder.parent, folder.parents[1] / "data")
     before = data.frames(key).frames[-1, -1] if opened_before else None

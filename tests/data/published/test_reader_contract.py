@@ -78,7 +78,6 @@ def test_a_truncated_signal_is_one_sentence_or_skipped(published: tuple[str, Pat
     shutil.copytree(root, tmp_path / "data")
     source = DataSet(name).find(tmp_path / "data")[2]
     signal = source.signal_file
-    assert signal is not None
     signal.write_bytes(signal.read_bytes()[:-200])
     with pytest.raises(UsageError, match=signal.name) as caught:
         prepare(name, prepared_root=tmp_path / "prepared", data_root=tmp_path / "data", workers=1)

@@ -35,7 +35,6 @@ def test_class_il_pairs_consecutive_classes_in_one_lead(synthetic: FrameSet) -> 
 
 
 def test_time_il_has_three_terms_that_do_not_overlap(synthetic: FrameSet) -> None:
-    assert synthetic.times is not None
     scenario = build_scenario(synthetic, "time_il")
     assert (scenario.kind, scenario.outputs) == ("softmax", 12)
     assert [task.name for task in scenario.tasks] == ["Term 1", "Term 2", "Term 3"]

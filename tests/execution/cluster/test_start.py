@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 
-from tests.helpers.launching import ONE_WORKER, Sweep
-
-Launch = Callable[..., Sweep]
-
+from tests.execution.conftest import Launch
+from tests.helpers.launching import ONE_WORKER
 
 BUSY = """
 import os
