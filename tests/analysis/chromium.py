@@ -50,19 +50,9 @@ class Page:
         os.close(to_browser_read)
         os.close(from_browser_write)
         self._number, self._buffer, self._session = 0, b"", ""
-        self._context = ""
         self.events: list[dict[str, Any]] = []
-        self.renew()
-
-    def renew(self) -> None:
-        """Replaces the page by an empty one, without the cookies and settings of the last."""
-        self._session, last = "", self._context
-        self._context = self.call("Target.createBrowserContext")["browserContextId"]
-        target = self.call("Target.createTarget", url="about:blank", browserContextId=self._context)["targetId"]
-        session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        if last:
-            self.call("Target.disposeBrowserContext", browserContextId=last)
-        self._session = session
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.events.clear()
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
