@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from tests.data.published_formats import (
     cardiology,
     physionet2020,
 )
+from tests.helpers.documentation import examples
 
 
 def _run(*arguments: object) -> Result:
@@ -61,19 +61,9 @@ def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
     skipped = _run("prepare", "physionet2020", *where, "--on-error", "skip")
     assert skipped.exit_code == 0
     assert "skipped: A0003" in skipped.output
-    wrong = _run("prepare", "mitbih", *where, "--option", "frames_per_class=many")
-    assert "expected frames_per_class=int" in str(wrong.exception)
-    bounds = _run("prepare", "mitbih", *where, "--option", "window_seconds=nan")
-    assert "option window_seconds is nan, expected a number from 0.5 to 60" in str(bounds.exception)
-    unknown = _run("prepare", "mitbih", *where, "--option", "frames=3")
-    assert "its options: window_seconds" in str(unknown.exception)
 
 
-ARRAYS, *_ = re.findall(
-    r"^```python\n(.*?)^```$",
-    (Path(__file__).parents[2] / "docs" / "own_data.md").read_text(encoding="utf-8"),
-    re.MULTILINE | re.DOTALL,
-)
+ARRAYS, *_ = examples("own_data")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,9 +23,9 @@ from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import ContractViolation, check_observer, tiny_config, tiny_frames
+from tests.helpers.documentation import examples
 
-PAGE = (Path(__file__).parents[3] / "docs" / "observers.md").read_text()
-EXAMPLE, CONTRACT = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+EXAMPLE, CONTRACT = examples("observers")
 RUN, OTHER = "ab12", "cd34"
 
 
