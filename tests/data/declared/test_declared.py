@@ -102,16 +102,6 @@ def test_arrays_are_opened_as_they_were(root: Path, tmp_path: Path) -> None:
     assert (found.records, found.prepared, found.problems) == (80, True, ())
 
 
-def test_few_patients_are_split_so_that_every_class_is_everywhere(root: Path, tmp_path: Path) -> None:
-    _save(root, y=np.where(np.arange(80) // 4 < 3, 3, np.arange(80) % 3))
-    declare(tmp_path / "space.py", WEARABLE)
-    _prepare(root, split_seeds=[0, 1])
-    for seed in (0, 1):
-        frames = _open(root, split_seed=seed)
-        assert all(len(np.unique(frames.split[frames.labels == label])) == 3 for label in range(4))
-    assert (_open(root, split_seed=0).split != _open(root, split_seed=1).split).any()
-
-
 def test_frames_are_made_anew_when_code_or_files_change_and_only_then(root: Path, tmp_path: Path) -> None:
     space = tmp_path / "space.py"
     (tmp_path / "beside.py").write_text("FACTOR = 1\n")

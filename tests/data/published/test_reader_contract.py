@@ -56,11 +56,6 @@ def test_shapes_and_types(opened: FrameSet) -> None:
     assert opened.times is None or opened.times.dtype == np.dtype("datetime64[s]")
 
 
-def test_a_patient_is_in_one_split(opened: FrameSet) -> None:
-    for code in range(len(opened.patient_names)):
-        assert len(np.unique(opened.split[opened.patients == code])) == 1
-
-
 def test_every_scenario_it_is_listed_for_can_be_built(opened: FrameSet) -> None:
     problems = []
     for scenario in DATASETS[opened.name].scenarios:

@@ -77,16 +77,6 @@ def test_task_order(synthetic: FrameSet) -> None:
         names("curriculum")
 
 
-def test_no_patient_is_on_two_sides_in_any_scenario(synthetic: FrameSet) -> None:
-    for name in ("class_il", "time_il", "domain_il"):
-        scenario = build_scenario(synthetic, name)
-        sides = [
-            {int(p) for task in scenario.tasks for p in synthetic.patients[getattr(task, part).rows]}
-            for part in ("train", "validation", "test")
-        ]
-        assert not sides[0] & sides[1] | sides[0] & sides[2] | sides[1] & sides[2]
-
-
 def test_a_class_missing_in_a_split_is_named_with_task_and_split(synthetic: FrameSet) -> None:
     split = synthetic.split.copy()
     split[(synthetic.labels == 3) & (split == TEST)] = 0
