@@ -128,11 +128,6 @@ def float_loss(kind: str, logits: list[float], targets: list[float]) -> float:
     return sum(losses) / len(losses)
 
 
-@pytest.fixture(scope="session")
-def loss_of() -> Callable[[str, list[float], list[float]], float]:
-    return float_loss
-
-
 class Trained:
     """A learner after two epochs on the first task of a tiny scenario."""
 

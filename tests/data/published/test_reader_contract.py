@@ -41,7 +41,6 @@ def test_all_classes_and_leads_occur(opened: FrameSet) -> None:
     labels = opened.labels if opened.multi_label else np.eye(len(opened.classes))[opened.labels]
     assert (labels.sum(0) > 0).all()
     assert set(opened.leads.tolist()) == set(range(len(opened.lead_names)))
-    assert (opened.leads == opened.leads).all()
 
 
 def test_shapes_and_types(opened: FrameSet) -> None:
