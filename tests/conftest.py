@@ -223,6 +223,19 @@ def clops_sweep(console_script: str, environment: dict[str, str], tmp_path: Path
     return run
 
 
+@pytest.fixture
+def in_process(capfd: pytest.CaptureFixture[str]) -> Command:
+    """Runs the command in this process: a hundred times faster than as one of its own."""
+    from clops_sweep.cli.command import main
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), *capfd.readouterr())
+
+    return run
+
+
 Tables = Callable[..., dict[str, pa.Table]]
 
 

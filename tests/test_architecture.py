@@ -67,9 +67,7 @@ for name in json.loads(sys.argv[1]):
 print(json.dumps(sorted(set(sys.modules) & set(json.loads(sys.argv[2])))))
 """
     done = _python(code, folder, json.dumps(contract["source_modules"]), json.dumps(contract["forbidden_modules"]))
-    loaded = json.loads(done)
-    assert isinstance(loaded, list)
-    return loaded
+    return json.loads(done)
 
 
 def test_the_contracts_are_kept(linked: Path) -> None:
@@ -113,8 +111,3 @@ def test_only_public_names_of_ray_are_used() -> None:
                     continue
             found += [(path.name, name) for name in names if private.match(name)]
     assert found == []
-    assert [*map(bool, map(private.match, ("ray.air._internal.x", "ray.init._temp_dir", "ray.__version__")))] == [
-        1,
-        1,
-        0,
-    ]

@@ -35,7 +35,6 @@ class Page:
 
     def __init__(self, profile: Path) -> None:
         program = executable()
-        assert program is not None
         to_browser_read, self._write = os.pipe()
         self._read, from_browser_write = os.pipe()
 
@@ -51,19 +50,9 @@ class Page:
         os.close(to_browser_read)
         os.close(from_browser_write)
         self._number, self._buffer, self._session = 0, b"", ""
-        self._context = ""
         self.events: list[dict[str, Any]] = []
-        self.renew()
-
-    def renew(self) -> None:
-        """Replaces the page by an empty one, without the cookies and settings of the last."""
-        self._session, last = "", self._context
-        self._context = self.call("Target.createBrowserContext")["browserContextId"]
-        target = self.call("Target.createTarget", url="about:blank", browserContextId=self._context)["targetId"]
-        session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        if last:
-            self.call("Target.disposeBrowserContext", browserContextId=last)
-        self._session = session
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.events.clear()
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
@@ -91,8 +80,7 @@ class Page:
             answer = self._next()
             if answer.get("id") == number:
                 assert "error" not in answer, answer["error"]
-                result: dict[str, Any] = answer["result"]
-                return result
+                return answer["result"]
             self.events.append(answer)
 
     def open(self, url: str) -> None:
@@ -115,5 +103,4 @@ class Page:
             assert chunk, "Chromium has ended"
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\0")
-        message: dict[str, Any] = json.loads(line)
-        return message
+        return json.loads(line)

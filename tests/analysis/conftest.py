@@ -20,8 +20,6 @@ from clops_sweep.store.run_store import RunStore
 def load(name: str, path: Path) -> ModuleType:
     """A module from a file that lies in no package."""
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace, folds
-from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.statistics import Fold
 from clops_sweep.analysis.tables.comparisons import comparisons
@@ -137,17 +137,6 @@ def test_a_run_with_a_validation_set_is_not_put_beside_test_metrics(tmp_path: Pa
     (experiment,) = collect([SPACE], store.read("runs"))
     assert not experiment.on_test
     np.testing.assert_equal(experiment.by_replicate("auc"), [[0.8, np.nan]] * 1 + [[np.nan, np.nan]])
-
-
-def judged(path: Path, generated: ModuleType, scenario: str, **columns: float) -> Experiment:
-    space = SearchSpace("judged", RunConfig(scenario=scenario), {"storage_fraction": [0.1, 0.5]}, seeds=range(2))
-    configs = [request.config for request in space.requests()]
-    rows = [(it, {name: value * it.storage_fraction for name, value in columns.items()}) for it in configs]
-    generated.write_given_runs(RunStore(path), rows)
-    return collect([space], RunStore(path).read("runs"))[0]
-
-
-UNION = {"auc": 0.9, "bwt": -0.1, "balanced_accuracy": 0.5, "balanced_accuracy_forgetting": 0.6, "auc_seen": 0.8}
 
 
 def test_a_mean_gives_each_split_one_weight(tmp_path: Path, generated: ModuleType) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from clops_sweep.store.run_store import RunStore
+from tests.helpers.documentation import examples
 
 pytestmark = pytest.mark.nightly
 
@@ -40,7 +41,7 @@ def test_the_page_has_the_numbers_that_follow_from_the_store(module: ModuleType,
 
 def test_what_the_page_asks_the_store_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    (block,) = re.findall(r"^```python\n(.*?)^```$", FINDINGS.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    (block,) = examples("gallery")
     names: dict[str, Any] = {}
     *before, last = block.strip().splitlines()
     exec("\n".join(before), names)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -35,28 +34,18 @@ TASKS = ("<b>0-1</b>", "2-3\x1b[2J", "$4-5$", "6-7")
 
 
 @pytest.fixture(scope="module")
-def spaces() -> list[SearchSpace]:
+def written(tmp_path_factory: pytest.TempPathFactory, generated: ModuleType) -> ReportPaths:
     variants = {label: {"mc_samples": 5 + position} for position, label in enumerate(LABELS)}
-    return [
-        SearchSpace(
-            name="=1+1 <script> $x_{&",
-            base=RunConfig(epochs_per_task=5),
-            axes={"=variant <i>$": variants},
-            seeds=[0, 1],
-        ),
-        SearchSpace(name="fine-tuning", base=RunConfig(strategy="finetune", epochs_per_task=5), seeds=[0, 1]),
-    ]
-
-
-@pytest.fixture(scope="module")
-def written(spaces: list[SearchSpace], tmp_path_factory: pytest.TempPathFactory, generated: ModuleType) -> ReportPaths:
+    base, axes = RunConfig(epochs_per_task=5), {"=variant <i>$": variants}
+    spaces = [SearchSpace("=1+1 <script> $x_{&", base, axes, seeds=[0, 1])]
+    spaces.append(SearchSpace("fine-tuning", base.replace(strategy="finetune"), seeds=[0, 1]))
     store = RunStore(tmp_path_factory.mktemp("results"))
     generated.write_generated_runs(store, spaces, keep=lambda config: config.mc_samples != 6, tasks=TASKS, instances=8)
-    for seed in (0, 1):
-        config = RunConfig(mc_samples=6, epochs_per_task=5, seed=seed)
-        record_failure(
-            store, {config.run_id("generated0001"): config}, ERROR, lambda _: "generated0001", {"host": "<script>"}
-        )
+    failed = {
+        base.replace(mc_samples=6, seed=seed).run_id("generated0001"): base.replace(mc_samples=6, seed=seed)
+        for seed in (0, 1)
+    }
+    record_failure(store, failed, ERROR, lambda _: "generated0001", {"host": "<script>"})
     return write_report(spaces, store, tmp_path_factory.mktemp("report"))
 
 
@@ -73,13 +62,13 @@ def test_no_cell_of_a_csv_file_is_a_formula(written: ReportPaths) -> None:
     assert any(re.fullmatch(r"-0\.\d+", cell) for cell in seen), "numbers below zero stay numbers"
 
 
-# --- folders ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def one(tmp_path: Path, generated: ModuleType) -> tuple[list[SearchSpace], RunStore]:
-    """A search space of one cell and its store."""
-    spaces = [SearchSpace(name="one", base=RunConfig(epochs_per_task=5), seeds=[0])]
-    store = RunStore(tmp_path / "results")
-    generated.write_generated_runs(store, spaces)
-    return spaces, store
+def test_text_is_escaped_in_pages_and_tables(written: ReportPaths) -> None:
+    page = written.index.read_text("utf-8")
+    assert not re.search(r"<script>alert|<img src=x|<b>0-1|\x1b", page)
+    latex, markdown = (
+        "".join(it.read_text("utf-8") for it in written.tables if it.suffix == end) for end in (".tex", ".md")
+    )
+    assert r"\input" not in latex
+    assert r"\% \& \#" in latex
+    assert not re.search(r"(?<!\\)<script>", markdown)
+    assert r"cmd\|" in markdown

@@ -4,14 +4,13 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from clops_sweep import RunConfig
 from clops_sweep.analysis import published
 from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.published import PublishedValue, departures, published_values
+from clops_sweep.analysis.published import PublishedValue, published_values
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +27,6 @@ def tables(source: str) -> Iterator[tuple[str, list[list[str]]]]:
     for table in re.findall(r"\\begin{table}(.*?)\\end{table}", text, re.DOTALL):
         label = re.search(r"\\label{(.*?)}", table)
         body = re.search(r"\\begin{tabular}{.*?}(.*?)\\end{tabular}", table, re.DOTALL)
-        assert body is not None
         rows = [re.sub(r"\\(top|mid|bottom)rule", "", row) for row in body.group(1).split(r"\\")]
         yield (
             label.group(1) if label else "",
@@ -62,10 +60,6 @@ def test_every_row_of_every_table_of_results(source: str) -> None:
     ours = [(row.table, row.row, dict(row.values)) for row in published.RESULTS]
     assert len(read) == 40
     assert ours == read
-
-
-def unlike(**values: Any) -> dict[str, tuple[Any, Any]]:
-    return {found.field: (found.ours, found.paper) for found in departures(RunConfig.of(values))}
 
 
 @pytest.mark.parametrize("dataset", ["synthetic", "synthetic_paper", "mitbih", "chapman"])

@@ -59,13 +59,11 @@ def test_folds_are_units_with_the_same_formula() -> None:
     known = {fold: Partition(str(fold), validation=1.0, test=0.5) for fold in folds}
     differences = [0.03, 0.01, 0.05, -0.01, 0.02, 0.04]
     found = paired_difference(differences, np.zeros(6), [(fold, 0) for fold in folds], known, "test_auc")
-    assert found.units is not None
     assert (found.units.kind, found.n, found.units.overlap) == ("folds", 6, 0.5)
     error = np.std(differences, ddof=1) * math.sqrt(1 / 6 + 0.5)
     assert found.p == pytest.approx(2 * stats.t.sf(np.mean(differences) / error, 5))
     some = paired_difference(differences[:5], np.zeros(5), [(fold, 0) for fold in folds[:5]], known)
     assert math.isnan(some.p)
-    assert some.units is not None
     assert some.units.obstacle == "fold 3/3 of split seed 1 missing"
     one = units_of([(folds[0], seed) for seed in range(5)], known)
     assert one.obstacle == "folds 2/3, 3/3 missing"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,9 +15,8 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
+from tests.conftest import Tables
 from tests.helpers.stores import write_finished
-
-Tables = Callable[..., dict[str, pa.Table]]
 
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace
@@ -40,7 +39,6 @@ def folder(tmp_path: Path, prepared_root: Path, finished_tables: Tables, monkeyp
     """A search space, and a store in which CLOPS is far above fine-tuning."""
     (tmp_path / "space.py").write_text(SPACE)
     content = data_hash("synthetic", prepared_root=prepared_root)
-    assert content is not None
     store = RunStore(tmp_path / "results")
     for request in all_requests(load_spaces(tmp_path / "space.py")):
         run_id = request.config.run_id(content)

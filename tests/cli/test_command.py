@@ -1,4 +1,4 @@
-"""The command as a user meets it: exit statuses, one sentence for whatever is wrong, and nothing started then."""
+"""The command as a user meets it: what it counts, options, help, and exit statuses."""
 
 from __future__ import annotations
 
@@ -8,32 +8,23 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig, __version__
-from clops_sweep.cli.command import main
 from clops_sweep.data.preparing.prepare import data_hash
-from clops_sweep.experiment.columns import config_row
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import SCHEMAS
-from tests.helpers.stores import write_failed, write_finished
+from tests.conftest import Command, Tables
+from tests.helpers.stores import record_failure, write_finished
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-Tables = Callable[..., dict[str, pa.Table]]
+GOOD = """
+from clops_sweep import RunConfig, SearchSpace
 
-HEAD = "from clops_sweep import RunConfig, SearchSpace\n"
-GOOD = (
-    HEAD
-    + """
 SPACE = SearchSpace(
     name="good", base=RunConfig(), axes={"storage_fraction": [0.1, 0.5], "mc_samples": [5, 10]}, seeds=range(3)
 )
 """
-)
 
 
 def _id(value: object) -> str:
@@ -47,74 +38,15 @@ def space(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path, prepared_root: Path
-) -> Command:
-    """Like `clops_sweep`, but inside this process: a hundred times faster."""
+def command(monkeypatch: pytest.MonkeyPatch, in_process: Command, tmp_path: Path, prepared_root: Path) -> Command:
+    """Like `clops_sweep`, but inside this process."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
     monkeypatch.delenv("CLOPS_DATA_ROOT", raising=False)
-
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        status: object = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as error:
-            status = error.code
-        assert isinstance(status, int)
-        output, errors = capfd.readouterr()
-        return subprocess.CompletedProcess(arguments, status, output, errors)
-
-    return run
-
-
-def _refused(done: subprocess.CompletedProcess[str], sentence: str, folder: Path) -> None:
-    """Exit status 2, one sentence on standard error that begins like `sentence`, and nothing started."""
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"clops-sweep: {sentence}"), done.stderr
-    assert done.stderr.count("\n") == 1
-    assert "Traceback" not in done.stderr
-    assert not list(folder.rglob(".work")), "the sweep had been started"
-    assert not list(folder.rglob("*.parquet"))
+    return in_process
 
 
 # --- wrong input ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (HEAD + "RunConfig(storage_fracton=0.5)", "space.py: unknown key 'storage_fracton' (did you mean"),
-        (
-            HEAD + "RunConfig(storage_fraction=1.5)",
-            "space.py: storage_fraction = 1.5: expected a number, more than 0 and at most 1",
-        ),
-        (
-            HEAD + "SPACE = SearchSpace(name='s', base=RunConfig(), axes={'storage_fraction': []})",
-            "space.py: search space 's', axis 'storage_fraction' has no values",
-        ),
-        ("x = 1\nraise RuntimeError('two\\nlines')", "space.py raises RuntimeError in line 2: two lines"),
-        ("this is no Python", "space.py raises SyntaxError in line 1"),
-        ("raise SystemExit(0)", "space.py raises SystemExit in line 1: 0"),
-        ("x = 1", "space.py defines no SPACE; expected SPACE = SearchSpace(...)"),
-        (
-            HEAD + "SPACE = SearchSpace(name='s', base=RunConfig(), where=lambda config: False)",
-            "space.py: no run is left to ask for",
-        ),
-        (
-            HEAD + "SPACE = SearchSpace(name='s', base=RunConfig(dataset='cardiology'))",
-            "cardiology needs the folder that holds ",
-        ),
-        (
-            HEAD + "SPACE = SearchSpace(name='s', base=RunConfig(task_order=(1, 0)))",
-            "search space 's': task_order [1, 0]: class_il of synthetic has 6 tasks",
-        ),
-    ],
-    ids=_id,
-)
-def test_a_wrong_search_space_is_refused(command: Command, tmp_path: Path, content: str, sentence: str) -> None:
-    (tmp_path / "space.py").write_text(content)
-    _refused(command("space.py"), sentence, tmp_path)
 
 
 def test_a_cluster_that_does_not_answer_is_refused(clops_sweep: Command, space: Path) -> None:
@@ -125,9 +57,6 @@ def test_a_cluster_that_does_not_answer_is_refused(clops_sweep: Command, space: 
     assert done.returncode == 2
     assert done.stderr.startswith(f"clops-sweep: --address {address}: no Ray cluster answers there")
     assert done.stderr.count("\n") == 1
-
-
-# --- what needs no Ray ------------------------------------------------------------------------------------------------
 
 
 def test_plan_counts_what_is_asked_for(
@@ -142,16 +71,10 @@ def test_plan_counts_what_is_asked_for(
     assert not (tmp_path / "results").exists()
 
     content = data_hash("synthetic", prepared_root=prepared_root)
-    assert content is not None
     store = RunStore(tmp_path / "results")
     done, failed = RunConfig(storage_fraction=0.1, mc_samples=5), RunConfig(storage_fraction=0.5, mc_samples=5)
     write_finished(store, done.run_id(content), finished_tables(done.run_id(content), done))
-    row = {"run_id": failed.run_id(content), **config_row(failed), "status": "failed", "error": "a\nValueError: no"}
-    write_failed(
-        store,
-        failed.run_id(content),
-        pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], schema=SCHEMAS["runs"]),
-    )
+    record_failure(store, {failed.run_id(content): failed}, "a\nValueError: no", lambda _: content, {})
     for command in (["plan", space.name], [space.name, "--dry-run"]):
         after = clops_sweep(*command)
         assert after.returncode == 0

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import threading
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -16,9 +14,8 @@ from clops_sweep.analysis.dashboard.server import Server
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.dashboard import TOKEN
 from clops_sweep.store.run_store import RunStore
+from tests.conftest import Tables
 from tests.helpers.stores import write_finished
-
-Tables = Callable[..., dict[str, pa.Table]]
 
 
 @pytest.mark.parametrize("host", [None, "127.0.0.1"])

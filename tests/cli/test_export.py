@@ -11,7 +11,7 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from clops_sweep import ContinualRun, UsageError, load_model, network
+from clops_sweep import ContinualRun, UsageError, load_model
 from clops_sweep.cli.commands import command
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
@@ -22,33 +22,6 @@ from tests.learning.encoders.place import Place, config
 from tests.learning.encoders.test_stored_encoders import kept
 
 Run = Callable[..., Result]
-
-
-@network("with_fft")
-class WithFFT(torch.nn.Module):
-    """ONNX has no such layer."""
-
-    def __init__(self, channels: int, samples: int, outputs: int) -> None:
-        super().__init__()
-        self.last = torch.nn.Linear(8, outputs)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        spectrum = torch.linalg.svdvals(x[:, 0, :64].unflatten(1, (8, 8)))
-        logits: torch.Tensor = self.last(spectrum.detach())
-        return logits
-
-
-@network("with_len")
-class WithLen(torch.nn.Module):
-    """`len(x)` is a number, so an export holds for that number of instances alone."""
-
-    def __init__(self, channels: int, samples: int, outputs: int) -> None:
-        super().__init__()
-        self.last = torch.nn.Linear(samples, outputs)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self.last(x.view(len(x), -1))
-        return logits
 
 
 @pytest.fixture

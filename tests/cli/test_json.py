@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -18,11 +17,10 @@ from clops_sweep.cli.data import data
 from clops_sweep.cli.options import SCHEMA_VERSION
 from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import SCHEMAS
 from tests.cli.documented import documented
-from tests.helpers.stores import write_failed, write_finished
+from tests.conftest import Tables
+from tests.helpers.stores import record_failure, write_finished
 
-Tables = Callable[..., dict[str, pa.Table]]
 Told = Callable[..., Any]
 
 SPACE = """
@@ -41,9 +39,7 @@ def ids(tmp_path: Path, prepared_root: Path, finished_tables: Tables) -> list[st
     """The ids of the grid's runs: two are finished, one has failed."""
     (tmp_path / "space.py").write_text(SPACE)
     content = data_hash("synthetic", prepared_root=prepared_root)
-    assert content is not None
     store = RunStore(tmp_path / "results")
-    store.open_for_writing()
     configs = [
         RunConfig(strategy="finetune", epochs_per_task=1, learning_rate=rate, seed=seed)
         for rate in (1e-4, 1e-3)
@@ -52,9 +48,7 @@ def ids(tmp_path: Path, prepared_root: Path, finished_tables: Tables) -> list[st
     found = [config.run_id(content) for config in configs]
     for run_id, config in zip(found[:2], configs[:2], strict=True):
         write_finished(store, run_id, finished_tables(run_id, config, auc=math.nan if run_id == found[1] else 0.75))
-    row = {"run_id": found[2], **configs[2].model_dump(mode="json"), "status": "failed", "error": "Boom\nValueError: 7"}
-    failed = {name: row.get(name) for name in SCHEMAS["runs"].names} | {"task_order": '"sequential"'}
-    write_failed(store, found[2], pa.Table.from_pylist([failed], schema=SCHEMAS["runs"]))
+    record_failure(store, {found[2]: configs[2]}, "Boom\nValueError: 7", lambda _: content, {})
     return found
 
 

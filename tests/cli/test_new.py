@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import yaml
 
-from clops_sweep.cli.command import main
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces, shipped_spaces
+from tests.conftest import Command
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def new(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+def new(monkeypatch: pytest.MonkeyPatch, in_process: Command, tmp_path: Path) -> Command:
     """Runs `clops-sweep new` in the test's folder, inside this process."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["new", *arguments])
-        return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), *capfd.readouterr())
-
-    return run
+    return partial(in_process, "new")
 
 
 @pytest.mark.parametrize("name", ["space.py", "my sweep.py", "folder/space.py"])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
@@ -13,9 +11,8 @@ from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
+from tests.conftest import Tables
 from tests.helpers.stores import write_finished
-
-Tables = Callable[..., dict[str, pa.Table]]
 
 
 def ask(*arguments: object, typed: str | None = None) -> Result:

@@ -5,23 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash, open_frames
-from clops_sweep.experiment.columns import config_row
-from clops_sweep.learning.result import RunResult
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import SCHEMAS
 from tests.cli.documented import documented
-from tests.helpers.stores import record_result, write_failed
-
-Tables = Callable[..., dict[str, pa.Table]]
+from tests.helpers.stores import record_failure, record_result
 
 
 @pytest.fixture
@@ -34,33 +27,17 @@ def ask(tmp_path: Path, prepared_root: Path) -> Callable[..., Result]:
     return invoke
 
 
-def write_failure(store: RunStore, config: RunConfig, error: str, prepared_root: Path) -> str:
-    found = data_hash(config.dataset, prepared_root=prepared_root)
-    assert found is not None
-    run_id = config.run_id(found)
-    row: dict[str, Any] = {**config_row(config), "run_id": run_id, "status": "failed", "error": error}
-    row |= {"data_hash": found}
-    names = SCHEMAS["runs"].names
-    write_failed(store, run_id, pa.Table.from_pylist([{n: row.get(n) for n in names}], schema=SCHEMAS["runs"]))
-    return run_id
-
-
-def record(results: Path, config: RunConfig, result: RunResult, device: str) -> None:
-    store = RunStore(results)
-    store.open_for_writing()
-    runs = {str(result.runs["run_id"].item()): config}
-    record_result(store, runs, result, lambda config: "generated0001", {"device": device})
-
-
 def test_a_failed_run_can_be_repeated(ask: Callable[..., Result], tmp_path: Path, prepared_root: Path) -> None:
     diverging = RunConfig(epochs_per_task=1, learning_rate=1e30, strategy="finetune")
     said = "Diverged: the network has diverged in epoch 1 of task 1: a parameter is not finite; learning_rate is 1e+30"
-    run_id = write_failure(RunStore(tmp_path), diverging, f"Traceback ...\n{said}", prepared_root)
+    content = data_hash(diverging.dataset, prepared_root=prepared_root)
+    run_id = diverging.run_id(content)
+    record_failure(RunStore(tmp_path), {run_id: diverging}, f"Traceback ...\n{said}", lambda _: content, {})
     plain = ask("rerun", run_id)
     assert (plain.exit_code, plain.output) == (1, f"the run fails: {said}\n")
     alike = ask("rerun", run_id, "--verify")
     assert (alike.exit_code, alike.output) == (0, f"{plain.output}the stored run failed in the same way\n")
-    write_failure(RunStore(tmp_path), diverging, "OSError: no space left", prepared_root)
+    record_failure(RunStore(tmp_path), {run_id: diverging}, "OSError: no space left", lambda _: content, {})
     other = ask("rerun", run_id, "--verify")
     assert (other.exit_code, other.output) == (1, f"{plain.output}the stored run did not fail in that way\n")
     printed = json.loads(ask("rerun", run_id, "--verify", "--json").stdout)
@@ -76,7 +53,7 @@ def test_numbers_of_another_device_are_compared_to_a_tolerance(
     (run_id,) = result.columns
     result.columns[run_id]["runs"]["auc"][0] += 1e-4
     result.columns[run_id]["curves"]["loss"] *= 1.1
-    record(tmp_path, config, result, "cuda")
+    record_result(RunStore(tmp_path), {run_id: config}, result, lambda _: "generated0001", {"device": "cuda"})
     exact = ask("rerun", run_id, "--verify", "--device", "cpu")
     assert exact.exit_code == 1
     lines = exact.output.splitlines()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,9 +14,8 @@ from clops_sweep.cli.commands import command
 from clops_sweep.cli.show import sections
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.store.run_store import RunStore
+from tests.conftest import Tables
 from tests.helpers.stores import write_finished
-
-Tables = Callable[..., dict[str, pa.Table]]
 
 ALWAYS = [
     *("scenario", "dataset", "strategy", "task_order", "blurry", "stream", "epochs_per_task", "batch_size"),

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 from clops_sweep.cli.commands import command
 from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
-
-Tables = Callable[..., dict[str, pa.Table]]
 
 
 @pytest.fixture
@@ -55,12 +51,3 @@ def test_running_runs_of_all_launches(store: RunStore) -> None:
     assert running["one, seed 0"]["seconds_left"] == pytest.approx(185, abs=30)
     assert {running["one, seed 0"][name] for name in ("task", "tasks", "epoch", "epochs")} == {2, 6, 3, 20}
     assert running["two\x1b[2J, seed 0"]["seconds_left"] is None
-
-
-TUNED = """
-from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn
-
-RATE = {"learning_rate": FloatDistribution(1e-4, 1e-2, log=True)}
-TUNED = OptunaSearch(methods={"finetune": RATE}, trials_each=2, tune_on=TuneOn(tasks=1))
-SPACE = SearchSpace("tuned", RunConfig(epochs_per_task=1), seeds=1, search=TUNED)
-"""

@@ -21,6 +21,7 @@ from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.store.run_store import RunStore
 from tests.cli.documented import documented
 from tests.data.declared_files import declare, forget
+from tests.helpers.documentation import examples
 from tests.helpers.stores import record_result, write_finished
 
 CLINIC = """
@@ -109,8 +110,7 @@ def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]]
 
 def test_the_example_of_the_page_runs(made: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, (run_id, *_) = made
-    page = (Path(__file__).parents[2] / "docs" / "update_report.md").read_text()
-    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (block,) = examples("update_report")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(folder / "prepared"))
     names: dict[str, Any] = {}

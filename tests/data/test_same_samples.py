@@ -42,19 +42,6 @@ def _mitbih(root: Path) -> tuple[str, str]:
     return "103.dat", "140.dat"
 
 
-def _physionet2020(root: Path) -> tuple[str, str]:
-    published_formats.physionet2020(root)
-    _copied(root / "cpsc2018", "A0003", "B0001", (".hea", ".mat"))
-    return "A0003.mat", "B0001.mat"
-
-
-def _chapman_wfdb(root: Path) -> tuple[str, str]:
-    published_formats.chapman_wfdb(root)
-    folder = root / "chapman" / "WFDBRecords" / "01" / "010"
-    _copied(folder, "JS00003", "JS90003", (".hea", ".mat"))
-    return "JS00003.mat", "JS90003.mat"
-
-
 def _chapman_csv(root: Path) -> tuple[str, str]:
     published_formats.chapman_csv(root)
     folder = root / "chapman" / "ECGDataDenoised"
@@ -77,8 +64,6 @@ def _cardiology(root: Path) -> tuple[str, str]:
     ("name", "write"),
     [
         ("mitbih", _mitbih),
-        ("physionet2020", _physionet2020),
-        ("chapman", _chapman_wfdb),
         ("chapman", _chapman_csv),
         ("cardiology", _cardiology),
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -12,10 +11,9 @@ import pytest
 
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
-from tests.helpers.launching import Sweep, Tables, assert_same, runs_alone, wait_for
+from tests.execution.conftest import Launch
+from tests.helpers.launching import Tables, assert_same, runs_alone, wait_for
 from tests.helpers.preloaded import Preloaded
-
-Launch = Callable[..., Sweep]
 
 RUNS = 6
 SHARDS = 3
@@ -48,23 +46,6 @@ class Broken(FineTuning):
 
 
 SPACE = SearchSpace("slow", RunConfig(epochs_per_task=2), {{"strategy": ["raising", "slow"]}}, seeds=[0])
-"""
-
-WITHOUT_RAY = """
-import sys
-
-for name in [name for name in sys.modules if name.split(".")[0] == "ray"]:
-    del sys.modules[name]
-sys.modules["ray"] = None  # whatever imports it raises
-"""
-
-SEARCH = f"""{WITHOUT_RAY}
-from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, sweep
-
-search = OptunaSearch({{"learning_rate": FloatDistribution(1e-4, 1e-2, log=True)}}, n_trials=3, pruning=True)
-base = RunConfig(strategy="finetune", epochs_per_task=1)
-done = sweep(SearchSpace("search", base, seeds=range(2), search=search), no_ray=True)
-print(done.complete, *(done.searches[0].count(state) for state in ("complete", "pruned")))
 """
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace, native
@@ -17,8 +15,6 @@ from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.machine import Gpu
 from clops_sweep.planning.request import Request
 from clops_sweep.store.run_store import RunStore
-
-Tables = Callable[..., dict[str, pa.Table]]
 
 
 class Machine:

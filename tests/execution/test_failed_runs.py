@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +12,17 @@ from ray._private.utils import get_used_memory
 
 from clops_sweep import RunConfig
 from clops_sweep.data.preparing.prepare import open_frames
+from tests.execution.conftest import Launch
 from tests.helpers.launching import (
     ALL_METRICS,
     ONE_WORKER,
     TABLES,
-    Sweep,
     Tables,
     assert_counted_like_fine_tuning,
     assert_equal,
     runs_alone,
 )
 from tests.helpers.preloaded import Preloaded
-
-Launch = Callable[..., Sweep]
 
 BREAKABLE = """
 import resource

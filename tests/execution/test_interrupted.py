@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -12,11 +11,11 @@ import pytest
 import torch
 
 from clops_sweep.store.run_store import RunStore
+from tests.execution.conftest import Launch
 from tests.helpers.launching import (
     ONE_WORKER,
     TABLES,
     Counted,
-    Sweep,
     Tables,
     assert_counted_like_fine_tuning,
     assert_same,
@@ -26,15 +25,16 @@ from tests.helpers.launching import (
 from tests.helpers.preloaded import Preloaded
 
 RUNS = 6
-Launch = Callable[..., Sweep]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGUSR1, marks=pytest.mark.nightly)])
 def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(
-    launch: Launch, forked: Preloaded, attach: Launch, alone: Tables, tmp_path: Path
+    launch: Launch, forked: Preloaded, attach: Launch, alone: Tables, tmp_path: Path, number: int
 ) -> None:
+    """Slurm sends SIGUSR1 to every process of a job before it takes the machine away."""
     interrupted = launch("space.py", "--no-report", *ONE_WORKER, script=forked)
     interrupted.read_until("[1/")
-    interrupted.interrupt()
+    interrupted.interrupt(number)
     assert interrupted.wait() == 130
     assert interrupted.errors == ""
     assert "stopping: running trials are being checkpointed (Ctrl-C again stops at once)\n" in interrupted.output
@@ -125,17 +125,3 @@ def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not
     assert sorted(one.seed for one in counted.beginnings(task=1)) == [0, 0, 1, 1]
     found = {name: pd.read_parquet(tmp_path / "results" / name) for name in TABLES}
     assert_counted_like_fine_tuning(found, runs_alone(counted.configs(range(2)), prepared_root))
-
-
-@pytest.mark.nightly
-def test_sigusr1_to_all_processes_stops_a_sweep_like_ctrl_c(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:
-    """Slurm sends it to every process of a job before it takes the machine away."""
-    sweep = launch("space.py", "--no-report", *ONE_WORKER, script=forked)
-    sweep.read_until("[1/")
-    sweep.interrupt(signal.SIGUSR1)
-    assert sweep.wait() == 130
-    assert sweep.errors == ""
-    assert "stopping: running trials are being checkpointed (Ctrl-C again stops at once)\n" in sweep.output
-    assert sweep.output.splitlines()[-1].startswith("interrupted; resume with: clops-sweep space.py")
-    sweep.wait_until_gone()
-    assert 1 <= len(RunStore(tmp_path / "results").statuses()) < RUNS

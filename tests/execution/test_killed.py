@@ -6,7 +6,6 @@ import collections
 import os
 import random
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -14,19 +13,17 @@ import pandas as pd
 import pytest
 
 from clops_sweep.store.run_store import RunStore
+from tests.execution.conftest import Launch
 from tests.helpers.launching import (
     ONE_WORKER,
     TABLES,
     Counted,
-    Sweep,
     assert_counted_like_fine_tuning,
     kill,
     runs_alone,
     wait_for,
 )
 from tests.helpers.preloaded import Preloaded
-
-Launch = Callable[..., Sweep]
 
 SEED = int(os.environ.get("CLOPS_TEST_SEED", "7"))
 CLOCK = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu" / "faketime" / "libfaketimeMT.so.1"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -13,14 +11,13 @@ import pytest
 
 from tests.conftest import Command
 from tests.data.declared_files import write_hospital
-from tests.helpers.launching import Sweep
+from tests.execution.conftest import Launch
+from tests.helpers.documentation import examples
 
 pytestmark = pytest.mark.nightly
 
-Launch = Callable[..., Sweep]
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "own_data.md").read_text()
-_, EXAMPLE, *_ = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
+_, EXAMPLE, *_ = examples("own_data")
 BUDGET = ["--seeds", "1", "--set", "epochs_per_task=2", "--set", "mc_samples=2"]
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from tests.helpers.launching import Sweep
+from tests.conftest import Command
+from tests.execution.conftest import Launch
+from tests.helpers.documentation import examples
 
-Launch = Callable[..., Sweep]
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-
-PAGE = (Path(__file__).parents[2] / "docs" / "own_network.md").read_text()
-EXAMPLE, CONTRACT = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+EXAMPLE, _ = examples("own_network")
 BUDGET = ("--set", "epochs_per_task=1", "--set", "mc_samples=2", "--seeds", "1")
 
 

@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 
 from clops_sweep import RunConfig
+from tests.execution.conftest import Launch
 from tests.helpers.launching import ATTACHED, ONE_WORKER, Sweep, comparable, runs_alone
 from tests.helpers.preloaded import Preloaded
-
-Launch = Callable[..., Sweep]
 
 HARMFUL = """
 import helpers

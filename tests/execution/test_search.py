@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
@@ -12,13 +11,13 @@ import pandas as pd
 import pytest
 
 from clops_sweep import ContinualRun, RunConfig
-from clops_sweep.cli.command import main
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.result import RunResult
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.search.study import read_study
 from clops_sweep.store.run_store import RunStore
+from tests.conftest import Command
 from tests.helpers.launching import ATTACHED, ONE_WORKER, Sweep, kill, kill_all
 from tests.helpers.preloaded import Preloaded
 
@@ -79,9 +78,7 @@ def searched(
 @pytest.fixture(scope="module")
 def record(searched: Path) -> StudyRecord:
     (space,) = load_spaces(searched / "space.py")
-    found = read_study(space, RunStore(searched / "results"))
-    assert found is not None
-    return found
+    return read_study(space, RunStore(searched / "results"))
 
 
 @pytest.fixture(scope="module")
@@ -133,26 +130,11 @@ def test_trials_are_what_their_runs_give_alone(
     assert (runs["status"] == "finished").all()
 
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
 @pytest.fixture
-def command(
-    searched: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Command:
+def command(searched: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch, in_process: Command) -> Command:
     """The command in this process, on the results of the search."""
-
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
-        status: object = 0
-        try:
-            main([str(argument) for argument in (*arguments, "--results", searched / "results")])
-        except SystemExit as error:
-            status = error.code
-        assert isinstance(status, int)
-        return subprocess.CompletedProcess(arguments, status, *capfd.readouterr())
-
-    return run
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+    return lambda *arguments: in_process(*arguments, "--results", searched / "results")
 
 
 @pytest.mark.nightly
@@ -160,17 +142,9 @@ def test_what_is_said_and_shown(searched: Path, command: Command, record: StudyR
     output = (searched / "output").read_text().splitlines()
     pruned = len(record.of("pruned"))
     counts = f"search 'tuned': 6 trials asked for, {6 - pruned} complete, {pruned} pruned, 0 failed, 0 pending"
-    assert any(line.startswith(f"trial {TRIALS - 1} ") for line in output)
     assert output[-4] == counts
-    assert output[-3].startswith(
-        f"  best so far: auc {record.best[0].values[0]:.3g}, n = 2 in trial {record.best[0].number} ("
-    )
-    assert output[-2:] == [
-        f"results: {searched}/results",
-        f"report: {searched}/results/report/space/index.html",
-    ]
-    figures = {path.name for path in (searched / "results/report/space/figures").iterdir()}
-    assert {"tuned-history.svg", "tuned-history.png", "tuned-curves.svg"} <= figures
+    assert f"n = 2 in trial {record.best[0].number} (" in output[-3]
+    assert (searched / "results/report/space/figures/tuned-history.svg").is_file()
     again = command(searched / "space.py", "--no-report")
     assert (again.returncode, again.stderr) == (0, "")
     assert again.stdout.splitlines() == output[-4:-1]

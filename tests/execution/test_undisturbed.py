@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from tests.execution.conftest import Launch
 from tests.helpers.launching import ALL_METRICS, TABLES, Sweep, Tables, assert_same
 from tests.helpers.preloaded import Preloaded
 
 RUNS = 6
-
-Launch = Callable[..., Sweep]
 
 
 @pytest.fixture(scope="module")

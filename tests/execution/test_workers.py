@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from tests.helpers.launching import Sweep
+from tests.execution.conftest import Launch
 
 pytestmark = pytest.mark.nightly
 
-Launch = Callable[..., Sweep]
 
 RUNS = 16
 

@@ -74,7 +74,6 @@ class Sweep:
         self.returncode: int | None = None
 
     def read_until(self, text: str) -> None:
-        assert self.process.stdout is not None
         for line in self.process.stdout:
             self.output += line
             if text in line:
@@ -151,7 +150,6 @@ def running_ray(environment: dict[str, str], base: Preloaded) -> Iterator[dict[s
         stderr=subprocess.DEVNULL,
     )
     try:
-        assert process.stdout is not None
         assert process.stdout.readline(), "Ray has not started"
         yield environment
     finally:

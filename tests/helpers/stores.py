@@ -18,20 +18,12 @@ if TYPE_CHECKING:
 def write_finished(
     store: RunStore, run_id: str, tables: Mapping[TableName, pa.Table], models: Mapping[int, bytes] | None = None
 ) -> None:
-    """Write a finished run, with its models if the store keeps them."""
+    """Write a run, with its models if the store keeps them."""
     if models and store.keep_models:
         store.models.write(run_id, models, store.keep_models)
     if not store.is_there():
         store.open_for_writing()
     store.add(run_id, tables)
-    store.flush()
-
-
-def write_failed(store: RunStore, run_id: str, row: pa.Table) -> None:
-    """Write a failed run."""
-    if not store.is_there():
-        store.open_for_writing()
-    store.add(run_id, {"runs": row})
     store.flush()
 
 
@@ -44,4 +36,4 @@ def record_result(store: RunStore, runs: Runs, result: RunResult, data_hash: Dat
 def record_failure(store: RunStore, runs: Runs, error: str, data_hash: DataHash, facts: Facts) -> None:
     """Write runs that failed with an error."""
     for run_id, tables in rows_of_failure(runs, error, data_hash, facts).items():
-        write_failed(store, run_id, tables["runs"])
+        write_finished(store, run_id, tables)

@@ -106,7 +106,6 @@ def running_statistics(learner: Learner, run: int) -> list[tuple[torch.Tensor, t
     if isinstance(learner, NativeLearner):
         of_run = [each.view(learner.parameters.runs, -1)[run] for each in learner.statistics]
         return list(zip(of_run[:3], of_run[3:], strict=True))
-    assert isinstance(learner, ModuleLearner)
     buffers = learner._modules[run].buffers
     return [(buffers[f"norm{block}.running_mean"], buffers[f"norm{block}.running_var"]) for block in (1, 2, 3)]
 
@@ -127,11 +126,6 @@ def float_loss(kind: str, logits: list[float], targets: list[float]) -> float:
         p = 1 / (1 + math.exp(-z))
         losses.append(-(y * math.log(p) + (1 - y) * math.log(1 - p)))
     return sum(losses) / len(losses)
-
-
-@pytest.fixture(scope="session")
-def loss_of() -> Callable[[str, list[float], list[float]], float]:
-    return float_loss
 
 
 class Trained:

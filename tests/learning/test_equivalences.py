@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing.watch import result_difference
+from tests.learning.conftest import Run
 
 KINDS = ("class_il", "time_il", "domain_il")
 CONFIG = (
@@ -18,7 +18,6 @@ CONFIG = (
     *("projections", "projection_failures"),
     *("memory_instances", "memory_bytes", "stores"),
 )
-Run = Callable[..., RunResult]
 
 
 def same(one: RunResult, other: RunResult, *ignore: str) -> None:

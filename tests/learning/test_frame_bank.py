@@ -30,7 +30,6 @@ def test_instances_are_made_of_the_same_rows(channels: int | None) -> None:
     instances = 50 if members is None else 30
     used = stream.permutation(instances)[:9]
     rows, places = rows_in_use(members, used, instances, 50)
-    assert places is not None
     wanted = signals[used][:, None] if members is None else signals[members[used]]
     np.testing.assert_array_equal(signals[rows][places[used]], wanted)
     assert len(signals[rows]) == len(np.unique(wanted))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
 
 from clops_sweep.learning import losses
+from tests.learning.conftest import float_loss
 
 
 @pytest.mark.parametrize(("kind", "outputs"), [("binary", 1), ("softmax", 4), ("multilabel", 5)])
-def test_losses_follow_their_definitions(
-    kind: str, outputs: int, loss_of: Callable[[str, list[float], list[float]], float]
-) -> None:
+def test_losses_follow_their_definitions(kind: str, outputs: int) -> None:
     stream = torch.Generator().manual_seed(outputs)
     logits = 3 * torch.randn(2, 20, outputs, generator=stream, dtype=torch.float64)
     if kind == "softmax":
@@ -26,7 +24,7 @@ def test_losses_follow_their_definitions(
     for run in range(2):
         for instance in range(20):
             z, y = logits[run, instance].tolist(), targets[run, instance].tolist()
-            assert float(found[run, instance]) == pytest.approx(loss_of(kind, z, y), rel=1e-12)
+            assert float(found[run, instance]) == pytest.approx(float_loss(kind, z, y), rel=1e-12)
             expected = (
                 [math.exp(v) / sum(math.exp(w) for w in z) for v in z]
                 if kind == "softmax"

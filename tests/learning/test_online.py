@@ -40,7 +40,6 @@ def config_of(strategy: str, **changes: Any) -> RunConfig:
 def test_prequential_scores_are_those_of_a_plain_loop() -> None:
     config, frames = config_of("finetune", network="plain", batch_size=5), tiny_frames("time_il")
     run = ContinualRun(config, frames)
-    assert run._stream is not None
     bank, weights = run._training.learner.bank, run._training.learner.weights(0)
     network = plain(1, frames.samples, 4)
     network.load_state_dict(weights)
@@ -73,11 +72,9 @@ def test_no_prediction_depends_on_labels_that_come_with_it_or_later(strategy: st
     def predicted(labels: Any) -> tuple[np.ndarray, ContinualRun]:
         run = ContinualRun(config_of(strategy), replace(frames, labels=labels))
         run.run()
-        assert run._stream is not None
         return torch.cat(run._stream._logits, dim=1)[0].numpy(), run
 
     before, run = predicted(frames.labels)
-    assert run._stream is not None
     rows = run._stream._batches[3].rows[0].numpy()  # the second batch of the second task
     labels = frames.labels.copy()
     labels[rows] = (labels[rows] + 1) % 4

@@ -87,8 +87,7 @@ class Reference:
         return torch.from_numpy(self.frames.signal(np.asarray(rows))).double()[:, None]
 
     def forward(self, rows: Any, masks: Any, training: bool) -> torch.Tensor:
-        logits: torch.Tensor = self.network.norms_in_training(training).masked(masks)(self.signal(rows))
-        return logits
+        return self.network.norms_in_training(training).masked(masks)(self.signal(rows))
 
     def flat(self, loss: torch.Tensor) -> torch.Tensor:
         parts = torch.autograd.grad(loss, list(self.network.parameters()))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.learning.conftest import Run
 from tests.learning.methods import PAPERS
 
-Run = Callable[..., RunResult]
 KINDS = ("class_il", "time_il", "domain_il")
 SIZE = {"class_il": 10, "time_il": 12, "domain_il": 10}
 TASKS, EPOCHS, BATCH = 3, 2, 8

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from clops_sweep import RunConfig, SearchSpace
+from clops_sweep import RunConfig
 from clops_sweep.planning.costs import Costs, kind_of
-
-Cost = Callable[[RunConfig], float]
-
-GRID = SearchSpace(
-    name="grid",
-    base=RunConfig(),
-    axes={"storage_fraction": [0.1, 0.25, 0.5, 1.0], "acquisition_fraction": [0.1, 0.5, 1.0]},
-    seeds=range(4),
-)
 
 
 def test_a_run_costs_the_mean_of_its_kind() -> None:

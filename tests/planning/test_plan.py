@@ -1,22 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-
-import pyarrow as pa
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.cli.plan import counts
 from clops_sweep.data.preparing.prepare import data_hash, prepare
-from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.spaces.search_space import all_requests
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import SCHEMAS
+from tests.conftest import Tables
 from tests.data.published_formats import small_mitbih
-from tests.helpers.stores import write_failed, write_finished
-
-Tables = Callable[..., dict[str, pa.Table]]
+from tests.helpers.stores import record_failure, write_finished
 
 
 def _hash(config: RunConfig) -> str:
@@ -31,11 +25,6 @@ def _plan(store: RunStore, *spaces: SearchSpace) -> Plan:
     return make_plan(all_requests(spaces), store, _hash)
 
 
-def _failed_row(config: RunConfig) -> pa.Table:
-    row = {"run_id": _id(config), **config_row(config), "status": "failed", "error": "ValueError: no"}
-    return pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], schema=SCHEMAS["runs"])
-
-
 SMALL = SearchSpace(name="small", base=RunConfig(), axes={"storage_fraction": [0.1, 0.5]}, seeds=range(2))
 
 
@@ -43,7 +32,7 @@ def test_pending_is_what_is_asked_for_minus_what_is_finished(tmp_path: Path, fin
     store = RunStore(tmp_path)
     asked = [request.config for request in SMALL.requests()]
     write_finished(store, _id(asked[1]), finished_tables(_id(asked[1]), asked[1]))
-    write_failed(store, _id(asked[2]), _failed_row(asked[2]))
+    record_failure(store, {_id(asked[2]): asked[2]}, "ValueError: no", _hash, {})
     plan = _plan(store, SMALL)
     assert [run.state for run in plan.asked] == ["pending", "finished", "failed", "pending"]
     assert [run.config for run in plan.of("pending")] == [asked[0], asked[3]]

@@ -24,7 +24,7 @@ from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from tests.helpers.stores import write_failed, write_finished
+from tests.helpers.stores import write_finished
 
 TASKS = 6
 
@@ -125,12 +125,6 @@ class World:
                 job = under_way.pop(0)
                 feed.report(job, self.work(job))
         return said
-
-    def fail(self, config: RunConfig) -> None:
-        """Records that a run has failed."""
-        (run_id,) = self.run_ids([config])
-        row = {"run_id": run_id, **config_row(config), "status": "failed", "error": "ValueError: no"}
-        write_failed(self.store, run_id, _table("runs", [row]))
 
     def work(self, job: Job) -> Report:
         """What a worker does with a job: trains on from the checkpoint, and records what is finished."""

@@ -38,13 +38,10 @@ def space(**arguments: Any) -> SearchSpace:
 
 
 def study(world: Any, of: SearchSpace) -> StudyRecord:
-    record = read_study(of, world.store, world.data)
-    assert record is not None
-    return record
+    return read_study(of, world.store, world.data)
 
 
 def configs(of: SearchSpace, trial: TrialRecord) -> list[RunConfig]:
-    assert of.search is not None
     return [of.base.replace(**of.search.settings(trial.labels), seed=seed) for seed in of.seeds]
 
 
@@ -198,7 +195,6 @@ def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
     it = space(n_trials=3, seeds=range(3))
     feed, said = world.driver(it)
     job = feed.next_job(1)
-    assert job is not None
     feed.died(job, WorkerDied("the worker died"))
     assert feed.next_job(1) == job  # once more, from its checkpoint
     feed.died(job, WorkerDied("the worker died"))

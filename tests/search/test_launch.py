@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import nan
 from pathlib import Path
 
@@ -13,9 +12,8 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.planning.plan import make_plan
 from clops_sweep.search.launch import _results_of
 from clops_sweep.store.run_store import RunStore
+from tests.conftest import Tables
 from tests.helpers.stores import write_finished
-
-Tables = Callable[..., dict[str, pa.Table]]
 
 
 def test_results_of_earlier_launches_have_the_names_of_this_one(tmp_path: Path, finished_tables: Tables) -> None:

@@ -147,8 +147,6 @@ def claims() -> Tables:
     """The verdict on every claim on the gallery's store, with the differences behind it."""
     place = ROOT / "docs" / "gallery" / "gallery.py"
     spec = importlib.util.spec_from_file_location("gallery", place)
-    assert spec is not None
-    assert spec.loader is not None
     sys.modules["gallery"] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     gallery = module.Gallery(module.RunStore(module.STORE))

@@ -177,11 +177,3 @@ def test_numbers_that_differ_are_not_merged(store: RunStore, tmp_path: Path, fin
     with pytest.raises(UsageError, match=f"run {id_of(2)}: its numbers in table runs differ between "):
         merge(store.uri, other.uri)
     assert equal(content(store), before)
-    for pair, why in (
-        ((store.uri, store.uri), "they are one store; give two"),
-        ((store.uri, tmp_path / "absent"), "there is no such folder"),
-        ((store.uri, ""), "expected a path"),
-    ):
-        with pytest.raises(UsageError, match=why):
-            merge(*pair)
-    assert not (tmp_path / "absent").exists()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -15,9 +13,9 @@ from clops_sweep import RunConfig, delete, load_model, merge
 from clops_sweep.cli.commands import command
 from clops_sweep.errors import DamagedStore
 from clops_sweep.store.run_store import RunStore
+from tests.conftest import Tables
 from tests.helpers.stores import write_finished
 
-Tables = Callable[..., dict[str, pa.Table]]
 IDS = ["a" * 24, "b" * 24]
 
 

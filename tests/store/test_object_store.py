@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -16,10 +15,10 @@ from clops_sweep.errors import UsageError
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.launches import LaunchFile, UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
+from tests.conftest import Tables
 from tests.helpers.s3_server import serving_s3
-from tests.helpers.stores import write_failed, write_finished
+from tests.helpers.stores import record_failure, write_finished
 
-Tables = Callable[..., dict[str, pa.Table]]
 BUCKET = "results-of-tests"
 
 
@@ -81,7 +80,7 @@ def test_objects_of_any_size_are_written_whole(server: Server) -> None:
 
 def test_a_failure_and_a_checkpoint_that_are_there_go(server: Server, finished_tables: Tables) -> None:
     store, tables = server.store("retried"), finished_tables(_id(1), RunConfig())
-    write_failed(store, _id(1), tables["runs"])
+    record_failure(store, {_id(1): RunConfig()}, "ValueError: no", lambda _: "0", {})
     checkpoint = CheckpointFile(store, [_id(1)])
     checkpoint.save({"epoch": 3})
     store = server.store("retried")

@@ -34,18 +34,6 @@ def store(tmp_path: Path) -> RunStore:
     return store
 
 
-def test_the_query_of_three_lines(store: RunStore, finished_tables: Tables) -> None:
-    for index, (b, a) in enumerate([(0.1, 0.25), (0.1, 1.0), (0.5, 0.25), (0.5, 1.0)]):
-        config = RunConfig(storage_fraction=b, acquisition_fraction=a)
-        store.add(id_of(index), finished_tables(id_of(index), config, auc=b + a / 10))
-    store.flush()
-    runs = pd.read_parquet(Path(store.uri) / "runs")
-    table = runs.pivot_table("auc", "storage_fraction", "acquisition_fraction")
-    assert table.index.tolist() == [0.1, 0.5]
-    assert table.columns.tolist() == [0.25, 1.0]
-    assert table.to_numpy().ravel().tolist() == [0.125, 0.2, 0.525, 0.6]
-
-
 def test_every_program_reads_every_column_of_every_run(store: RunStore, finished_tables: Tables) -> None:
     """Runs of plug-ins with other columns are added by three launches, in parts of their own."""
     for launch, columns in enumerate([{}, {"mine": 3}, {"mine": 2.5, "yours": "x"}]):

@@ -15,7 +15,6 @@ from clops_sweep.analysis.statistics import interval
 from clops_sweep.store.run_store import RunStore
 from tests.analysis.claims.test_claims import rows_of
 
-LARGE, SMALL = (Side(f"ER, {share}", {"strategy": "er", "memory_fraction": share}) for share in (0.5, 0.1))
 ER, FINETUNE = Side("ER", {"strategy": "er"}), Side("fine-tuning", {"strategy": "finetune"})
 SPACE = SearchSpace(
     "s",

@@ -156,15 +156,12 @@ def test_the_best_configuration_has_the_best_mean_and_students_interval(experime
     by_cell = finished(experiment).groupby("cell")["auc"].agg(["mean", "std", "count"])
     expected = by_cell.loc[by_cell[by_cell["count"] >= 3]["mean"].idxmax()]
     found = best(experiment)
-    assert found is not None
     assert (found.estimate.mean, found.estimate.sd, found.estimate.n) == pytest.approx(tuple(expected))
-    assert found.interval is not None
     limits = stats.t.interval(0.95, 2, found.estimate.mean, found.estimate.sd / np.sqrt(3))
     assert (found.interval.low, found.interval.high) == pytest.approx(limits)
     assert found.interval_text == f"[{limits[0]:.3f}, {limits[1]:.3f}]"
     of_seconds = finished(experiment).groupby("cell")["seconds"].mean()[by_cell["count"] >= 3]
     lowest = best(experiment.judged_by(["seconds"]))
-    assert lowest is not None
     assert lowest.estimate.mean == pytest.approx(of_seconds.min()), "fewer seconds are better"
     assert best(experiment.judged_by(["replayed"])) is None, "neither more nor less is better"
 

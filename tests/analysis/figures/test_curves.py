@@ -6,7 +6,6 @@ import pytest
 
 from clops_sweep.analysis.figures.curves import (
     Block,
-    LearningCurves,
     draw_learning_curves,
     learning_curves,
 )
@@ -32,17 +31,6 @@ def test_record_by_hand() -> None:
     np.testing.assert_allclose(record.mean, [[0.61, 0.71, 0.51], [0.51, 0.41, 0.91]])
     np.testing.assert_allclose(record.sd, np.full((2, 3), 0.01))
     assert np.isnan(learning_curves(two).sd).all(), "two runs have no band"
-
-
-LEADS = [f"Lead {name}" for name in ("I", "II", "III", "aVL", "aVR", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")]
-
-
-def twelve(order: list[str]) -> LearningCurves:
-    """Twelve tasks whose lines end close together, a few of them at the same value."""
-    ends = {task: 0.8 + 0.01 * (position // 2) for position, task in enumerate(LEADS)}
-    mean = np.array([np.linspace(0.5, ends[task], 24) for task in order])
-    blocks = tuple(Block(task, 2 * i + 1, 2 * i + 2) for i, task in enumerate(order))
-    return LearningCurves("Domain-IL", tuple(order), np.arange(1, 25), mean, np.full(mean.shape, np.nan), 1, blocks)
 
 
 def test_nothing_and_disagreement_end_in_a_sentence() -> None:

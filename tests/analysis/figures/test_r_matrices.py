@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import Normalize
 
-from clops_sweep.analysis.drawing.style import SEQUENTIAL, as_png
+from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.forgetting import forgetting
 from clops_sweep.analysis.figures.r_matrices import draw_r_matrices, r_matrix
 from clops_sweep.errors import UsageError
@@ -62,18 +60,10 @@ def test_forgetting_is_the_end_less_what_had_just_been_learned() -> None:
     np.testing.assert_allclose(record.change[0].sd, 0.2 / np.sqrt(2))
 
 
-def test_drawing_r_writes_every_value_and_frames_what_was_just_learned() -> None:
-    joint = r_matrix(rows("r1", r=R[2:]), "MTL")
-    figure = draw_r_matrices([r_matrix(TWO, "CLOPS"), joint])
+def test_drawing_r_writes_every_value() -> None:
+    figure = draw_r_matrices([r_matrix(TWO, "CLOPS"), r_matrix(rows("r1", r=R[2:]), "MTL")])
     written = [text for value in R.flat for text in (f"{value + 0.01:.2f}", "± 0.01")]
     assert [text.get_text() for text in figure.axes[0].texts] == written
-    frames, none = (list(axes.patches) for axes in figure.axes[:2])
-    assert len(frames) == 2 * 3, "a white and a black frame on the diagonal"
-    assert none == []
-    cells, of_joint = (axes.collections[0] for axes in figure.axes[:2])
-    assert of_joint.get_urls()[0] == f"trained on all tasks, evaluated on B: {R[2, 0]:.3f}, n = 1"
-    of_one_scale = Normalize(float(min(R.min() + 0.01, R[2].min())), float(R.max() + 0.01))
-    np.testing.assert_allclose(cells.get_facecolors(), mpl.colormaps[SEQUENTIAL](of_one_scale(R + 0.01)).reshape(-1, 4))
     assert as_png(figure).startswith(b"\x89PNG")
     with pytest.raises(UsageError, match="nothing to draw"):
         draw_r_matrices([])

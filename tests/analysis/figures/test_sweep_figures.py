@@ -111,7 +111,6 @@ def test_differences_stand_at_their_place(tmp_path: Path, generated: ModuleType)
     assert panel.title == "Bottom minus Top"
     by_replicate = experiment.by_replicate("auc")
     np.testing.assert_allclose(panel.mean, (by_replicate[4:] - by_replicate[:4]).mean(axis=1).reshape(2, 2))
-    assert panel.marked is not None
     assert panel.marked.all()
     assert panel.n.tolist() == [[6, 6], [6, 6]]
     low, high = record.limits

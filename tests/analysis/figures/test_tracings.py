@@ -71,16 +71,3 @@ def test_the_clinical_grid_is_to_scale() -> None:
         millimetres_per_millivolt = box.height * height / np.ptp(axes.get_ylim())
         assert millimetres_per_second == pytest.approx(25, rel=1e-3)
         assert millimetres_per_millivolt == pytest.approx(10, rel=1e-3)
-
-
-@dataclass
-class Multichannel(GeneratedFrames):
-    """Test input: channel c of instance i is 10 i + c, and a ramp."""
-
-    def signal(self, rows: Any) -> npt.NDArray[np.float32]:
-        ramp = np.linspace(0, 1, 128, dtype=np.float32)
-        return np.stack([np.stack([10 * row + c + ramp for c in range(len(self.lead_names))]) for row in rows])
-
-
-AXES = ("ax", "ay", "az")
-TWELVE = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-import torch
 from scipy.stats import norm, t
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
-from torch import nn
 
-from clops_sweep import RunConfig, UsageError, network, read
+from clops_sweep import RunConfig, UsageError, read
 from clops_sweep.analysis.people.patient_intervals import PATIENT_METRICS, patient_bootstrap, scores
 from clops_sweep.analysis.people.predicted import Predicted
-from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import write_finished
 
@@ -135,50 +132,6 @@ def test_weighted_scores_are_those_of_scikit_learn(kind: str) -> None:
             accuracy = np.average((said == truth).all(1), weights=row)
             balanced = np.mean([balanced_accuracy_score(truth[:, c], said[:, c], sample_weight=row) for c in varying])
         assert found == pytest.approx((auc, accuracy, balanced))
-
-
-class Scale(nn.Module):
-    """Features times a parameter."""
-
-    def __init__(self, scale: float) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.tensor(scale))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.scale * x.flatten(1)
-
-
-def scaled(name: str, scale: float) -> None:
-    @network(name)
-    def make(channels: int, samples: int, outputs: int) -> nn.Module:
-        head = nn.Linear(channels * samples, outputs)
-        nn.init.zeros_(head.bias)
-        return nn.Sequential(Scale(scale), head)
-
-
-SCALES = {"constant": 0.0, "tiny": 1e-12, "saturated": 1e5}
-"""Networks whose outputs are all equal, differ where their probabilities are equal, and saturate."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def networks() -> Iterator[None]:
-    for name, scale in SCALES.items():
-        scaled(name, scale)
-    yield
-    for name in SCALES:
-        NETWORKS.forget(name)
-
-
-UNION = ("class_il_union", {}, {"task_classes": ((0, 4, 2), (3, 5))})
-LEADS = ("domain_il", {"tasks": 2}, {})
-CONSTANT = {"network": "constant", "learning_rate": 1e-300}
-OUTPUTS: list[dict[str, Any]] = [
-    CONSTANT,
-    {"network": "tiny", "learning_rate": 1e-300},
-    {"network": "saturated"},
-    {"head": "per_class", "network": "constant", "learning_rate": 1e-300},
-    {"head": "per_class"},
-]
 
 
 def exclusive(person_right: list[bool], classes: list[int], tasks: list[int]) -> pd.DataFrame:

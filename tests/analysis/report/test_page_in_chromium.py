@@ -9,7 +9,6 @@ from clops_sweep.analysis.report.write import ReportPaths
 
 @pytest.fixture(scope="module")
 def page(chromium: Any, report: ReportPaths) -> Any:
-    chromium.renew()
     chromium.address = report.index.as_uri()
     chromium.open(chromium.address)
     return chromium

@@ -108,21 +108,6 @@ def test_an_empty_store_and_no_store_give_a_page(spaces: list[SearchSpace], tmp_
 
 
 @pytest.mark.usefixtures("unpainted")
-def test_text_from_outside_is_escaped(tmp_path: Path, generated: ModuleType) -> None:
-    space = SearchSpace(
-        "a & b", RunConfig(), {"v": {"<script>alert(1)</script>": {}, "x|y_*": {"mc_samples": 5}}}, seeds=[0]
-    )
-    store = RunStore(tmp_path / "results")
-    generated.write_generated_runs(store, [space], instances=4, epochs=2)
-    paths = write_report([space], store, tmp_path / "report")
-    assert "<script>alert" not in paths.index.read_text("utf-8")
-    markdown = next(p for p in paths.tables if p.name.endswith("results.md")).read_text("utf-8")
-    assert r"x\|y\_\*" in markdown
-    latex = next(p for p in paths.tables if p.name.endswith("results.tex")).read_text("utf-8")
-    assert r"a \& b" in latex
-
-
-@pytest.mark.usefixtures("unpainted")
 def test_a_report_shows_the_headline_metrics_of_its_scenario_or_those_that_are_asked_for(
     tmp_path: Path, generated: ModuleType
 ) -> None:

@@ -72,7 +72,6 @@ def auc(config: RunConfig) -> float:
 
 def filled(folder: Path, generated: ModuleType, space: SearchSpace) -> RunStore:
     """A store with a study in which the last trial is pruned and the one before it has failed."""
-    assert space.search is not None
     store = RunStore(folder)
     store.open_for_writing()
     study = SearchStudy(space, store, {})

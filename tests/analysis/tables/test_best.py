@@ -49,7 +49,6 @@ def test_the_best_of_each_variant_is_compared_with_fine_tuning(tmp_path: Path, g
     mean = found[0].means["auc"]
     expected = stats.t.interval(0.95, 4, values.mean(), stats.sem(values))
     assert (mean.mean, mean.low, mean.high) == pytest.approx((values.mean(), *expected))
-    assert found[0].above is not None
     above = found[0].above.differences["auc"]
     assert (above.mean, above.p) == pytest.approx((differences.mean(), stats.ttest_1samp(differences, 0).pvalue))
     assert found[0].above.corrected["auc"] > above.p, "corrected for the choice among four"

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 from scipy.signal import resample
 
-from clops_sweep.data.catalog import Rules
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
@@ -79,7 +78,6 @@ def test_arrays_are_opened_as_they_were(root: Path, tmp_path: Path) -> None:
     assert [frames.patient_names[code] for code in frames.patients] == [str(each) for each in file["subject"]]
     codes, sites = frames.domains["site"]
     assert [sites[code] for code in codes] == list(file["site"])
-    assert frames.times is not None
     assert (frames.times == file["time"].astype("datetime64[s]")).all()
     assert (frames.unit, frames.lead_names, manifest.samples, manifest.frame_seconds) == (
         "g",
@@ -87,7 +85,6 @@ def test_arrays_are_opened_as_they_were(root: Path, tmp_path: Path) -> None:
         64,
         1.28,
     )
-    assert frames.info is not None
     assert (frames.info.classes, frames.info.simultaneous_leads) == (4, 3)
     assert _hash(root) == frames.data_hash
 
@@ -103,16 +100,6 @@ def test_arrays_are_opened_as_they_were(root: Path, tmp_path: Path) -> None:
     assert list(index["domain_site"].astype(str)) == [site for site in file["site"] for _ in range(3)]
     found = verify("wearable", prepared_root=root.parent / "prepared", data_root=root)
     assert (found.records, found.prepared, found.problems) == (80, True, ())
-
-
-def test_few_patients_are_split_so_that_every_class_is_everywhere(root: Path, tmp_path: Path) -> None:
-    _save(root, y=np.where(np.arange(80) // 4 < 3, 3, np.arange(80) % 3))
-    declare(tmp_path / "space.py", WEARABLE)
-    _prepare(root, split_seeds=[0, 1])
-    for seed in (0, 1):
-        frames = _open(root, split_seed=seed)
-        assert all(len(np.unique(frames.split[frames.labels == label])) == 3 for label in range(4))
-    assert (_open(root, split_seed=0).split != _open(root, split_seed=1).split).any()
 
 
 def test_frames_are_made_anew_when_code_or_files_change_and_only_then(root: Path, tmp_path: Path) -> None:
@@ -258,25 +245,3 @@ def good(x, **more):
     assert "\n" not in str(caught.value)
     assert "own" in str(caught.value)
     assert list((tmp_path / "prepared").glob("*")) == []
-
-
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "a built-in name": ({"name": "mitbih"}, "^dataset 'mitbih' is built in"),
-    "a name with a space": ({"name": "my data"}, "^dataset 'my data': expected a name of letters"),
-    "no scenario": ({"scenarios": ()}, "^dataset 'own': scenarios: expected at least 1, not 0"),
-    "a scenario as text": ({"scenarios": "class_il"}, "^dataset 'own': scenarios: expected a list of names"),
-    "a scenario that is none": ({"scenarios": ["class il"]}, "^dataset 'own': scenarios: expected names of scenarios"),
-    "files from elsewhere": ({"files": ["/etc/passwd"]}, "^dataset 'own': files: expected paths"),
-    "files above": ({"files": ["../x"]}, "^dataset 'own': files: expected paths"),
-    "a number of files": ({"files": 3}, "^dataset 'own': files: expected a list of paths"),
-    "half a batch": ({"batch_size": 0.5}, "^dataset 'own': batch_size: expected a whole number from 1, not 0.5"),
-    "no learning": ({"learning_rate": 0}, "^dataset 'own': learning_rate: expected a number above 0"),
-    "an unknown normalisation": ({"normalize": "z"}, "^dataset 'own': normalize: expected one of none, minmax, zscore"),
-    "unknown leads": ({"leads": "some"}, "^dataset 'own': leads: expected one of single, all"),
-    "terms that fall": ({"terms": ["2021-01-01", "2020-01-01"]}, "^dataset 'own': terms: expected dates that rise"),
-    "terms that are none": ({"terms": ["soon"]}, "^dataset 'own': terms: expected dates such as"),
-    "classes as text": ({"classes": "abc"}, "^dataset 'own': classes: expected a list of names"),
-    "a rate of 0": ({"sampling_rate": 0}, "^dataset 'own': sampling_rate: expected a number above 0"),
-    "rules of its own": ({"rules": Rules()}, "^dataset 'own': rules: only built-in data sets have them"),
-    "a title of two lines": ({"title": "a\nb"}, "^dataset 'own': title: expected a line of text"),
-}

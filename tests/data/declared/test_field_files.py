@@ -226,7 +226,6 @@ def test_labels_in_a_column_each(tmp_path: Path) -> None:
     )
     assert found.common.classes == ("AF", "N")
     assert np.asarray(found.columns.labels).tolist() == [1, 0] * 6
-    assert found.columns.times is not None
     assert str(found.columns.times[3]) == "2019-12-31T23:03:00"
     (tmp_path / "t.csv").write_text(ONE_HOT.format(*[int(n == 5) for n in range(12)]).replace(",", ";"))
     given: dict[str, Any] = {"table": tmp_path / "t.csv", "name": "file", "classes": ["AF", "N", "ST"]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,14 +17,13 @@ from scipy.signal import resample
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.experiment.spaces.selection import load_plugins
+from tests.helpers.documentation import DOCS, examples
 
-DOCS = Path(__file__).parents[3] / "docs"
-BLOCKS = re.findall(r"^```python\n(.*?)```", (DOCS / "own_data.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
 STAGES = ("Sleep stage W", "Sleep stage 2", "Sleep stage 3", "Sleep stage R")
 
 
 def _recipe(word: str) -> str:
-    (found,) = (block for block in BLOCKS if word in block)
+    (found,) = (block for block in examples("own_data") if word in block)
     assert len([line for line in found.splitlines() if line.strip()]) <= 20
     return found
 

@@ -56,7 +56,6 @@ def test_wfdb_with_a_table(records: Path, tmp_path: Path) -> None:
         np.testing.assert_allclose(frames.signal(np.array([3 * place + 1]))[0], expected, atol=1e-5)
         assert frames.labels[3 * place] == number % 3
         assert frames.patient_names[frames.patients[3 * place]] == f"p{number // 2}"
-        assert frames.times is not None
         assert str(frames.times[3 * place])[:10] == f"2020-01-{number + 1:02d}"
         codes, sites = frames.domains["site"]
         assert sites[codes[3 * place]] == f"S{number % 2}"
@@ -98,56 +97,6 @@ def test_a_folder_of_files(ending: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(frames.signal(np.arange(12)), 2 * x, atol=1e-5)
     assert frames.labels.tolist() == [0, 1] * 6
     assert len(frames.patient_names) == 6
-
-
-REFUSED = {
-    "no folder": ('from_wfdb(data_root / "no", label="#Dx")', "no: the folder has no WFDB record"),
-    "no table": ('from_wfdb(data_root / "wfdb", label="label")', "label: 'label' is a column, which needs a table"),
-    "a table that is not there": ('from_wfdb(data_root / "wfdb", label=1, table="no.csv")', "no.csv is not there"),
-    "a column that is not there": (
-        'from_wfdb(data_root / "wfdb", label="rhythm", table="labels.csv")',
-        "label: .*labels.csv has no column 'rhythm'; it has file, label, who, site, day",
-    ),
-    "what is no table": (
-        'from_wfdb(data_root / "wfdb", label=1, table=3)',
-        "table: expected a CSV file or a pandas DataFrame, not 3",
-    ),
-    "a frame without the column": (
-        'from_wfdb(data_root / "wfdb", label="rhythm", table=pd.DataFrame({"file": ["a"]}))',
-        "label: table has no column 'rhythm'; it has file",
-    ),
-    "a frame without rows": (
-        'from_wfdb(data_root / "wfdb", label="rhythm", table=pd.DataFrame({"rhythm": []}))',
-        "table: the table has no rows",
-    ),
-    "a position that is not there": (
-        'from_wfdb(data_root / "wfdb", label=9, table="labels.csv")',
-        "label: .*labels.csv has no column 9; it has 5, counted from 0",
-    ),
-    "a comment that is not there": ('from_wfdb(data_root / "wfdb", label="#Age")', "has no comment '#Age: ...'"),
-    "a channel that is not there": (
-        'from_wfdb(data_root / "wfdb", label="#Dx", channels=["V1"], window_seconds=1)',
-        "has no channel V1, but II, RESP",
-    ),
-    "lengths that differ": ('from_wfdb(data_root / "wfdb", label="#Dx")', "signals: recording .* give window_seconds"),
-    "notes without windows": ('from_wfdb(data_root / "wfdb", label=".atr")', "window_seconds: expected the duration"),
-    "notes without classes": (
-        'from_wfdb(data_root / "wfdb", label=".atr", window_seconds=1)',
-        "classes: expected the labels to use",
-    ),
-    "a class that is not there": (
-        'from_wfdb(data_root / "wfdb", label="#Dx", classes=["N", "VT"], separator=",", window_seconds=1)',
-        "classes: no recording is of class 'VT'",
-    ),
-    "a pattern of something else": (
-        'from_folder(data_root, "*.xlsx", table="t.csv", label=1, sampling_rate=1, units="g")',
-        "pattern: expected one that ends in .csv, .npy, .parquet",
-    ),
-    "no such file": (
-        'from_folder(data_root / "wfdb", "*.npy", table="labels.csv", label=1, sampling_rate=1, units="g")',
-        r"no file there matches \*.npy",
-    ),
-}
 
 
 def test_cinc2017(data_root: Path, tmp_path: Path) -> None:

@@ -34,7 +34,6 @@ def left(parent: Path, purpose: str) -> None:
 def test_what_another_process_is_writing_stays_until_it_ends(tmp_path: Path, killed: bool) -> None:
     command = [sys.executable, "-c", WRITES, tmp_path / "set"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
     assert process.stdout.readline() == "writing\n"
     with appearing_folder(tmp_path / "set") as staging:
         (staging / "content").write_text("of this process")

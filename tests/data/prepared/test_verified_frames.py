@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +19,7 @@ from clops_sweep.data.prepared.verified_frames import VERIFIED
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import DamagedStore
-from tests.data.declared_files import declare, forget
-
-FAKETIME = shutil.which("faketime")
+from tests.data.declared_files import declare
 
 TWELVE = """
 @dataset("twelve", files=["twelve.npy"])
@@ -32,15 +30,13 @@ def twelve(data_root):
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder(tmp_path: Path) -> Path:
     """The prepared folder of a small data set."""
-    forget()
     (tmp_path / "data").mkdir()
     np.save(tmp_path / "data" / "twelve.npy", np.random.default_rng(0).normal(size=(12, 1, 8)))
     declare(tmp_path / "space.py", TWELVE)
     prepare("twelve", prepared_root=tmp_path / "prepared", data_root=tmp_path / "data")
-    yield tmp_path / "prepared" / "twelve"
-    forget()
+    return tmp_path / "prepared" / "twelve"
 
 
 def _open(folder: Path) -> FrameSet:
@@ -73,8 +69,9 @@ def _in_the_future(file: Path) -> None:
 
 @pytest.mark.parametrize("edit", [_edit, _keeping_times, _replacing, _in_the_future])
 @pytest.mark.parametrize("opened_before", [False, True])
-def test_a_launch_refuses_frames_that_have_changed(folder: Path, edit: object, opened_before: bool) -> None:
-    assert callable(edit)
+def test_a_launch_refuses_frames_that_have_changed(
+    folder: Path, edit: Callable[[Path], None], opened_before: bool
+) -> None:
     key = DataKey("twelve", 0, "none", "all")
     data = PreparedData.found(folder.parent, folder.parents[1] / "data")
     before = data.frames(key).frames[-1, -1] if opened_before else None

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 import stat
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from clops_sweep.cli.command import main
 from clops_sweep.data.published import download as downloads
 from tests.cli.documented import documented
+from tests.conftest import Command
 from tests.data.conftest import PROXIES
 from tests.data.physionet_server import PhysioNet
 
@@ -39,36 +38,13 @@ PROJECTS = {
 RECORDS = {"mitbih": 6, "mitbih_vfdb": 10, "ptbxl": 30, "physionet2020": 18}
 
 
-@dataclass(frozen=True)
-class Said:
-    """Exit status and output of the command."""
-
-    status: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Said]
-
-
 @pytest.fixture
-def run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], in_one_process: None
-) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: Command, in_one_process: None) -> Command:
     """Run `clops-sweep data COMMAND NAME` on a data root of this test."""
     monkeypatch.setenv("CLOPS_DATA_ROOT", str(tmp_path / "data"))
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(tmp_path / "prepared"))
     monkeypatch.setattr(downloads, "_RETRIES", 0)
-
-    def run(*arguments: str) -> Said:
-        status = 0
-        try:
-            main(["data", *arguments])
-        except SystemExit as end:
-            status = int(end.code or 0)
-        return Said(status, *capsys.readouterr())
-
-    return run
+    return partial(in_process, "data")
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -90,19 +66,19 @@ def _state(name: str, shown: str) -> str:
 
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_from_nothing_to_prepared_frames(
-    name: str, physionet: PhysioNet, published: Path, tmp_path: Path, run: Run
+    name: str, physionet: PhysioNet, published: Path, tmp_path: Path, run: Command
 ) -> None:
     root, expected = tmp_path / "data", _expected(published, name)
     root.mkdir()
-    assert _state(name, run("list").out) == "absent"
+    assert _state(name, run("list").stdout) == "absent"
     root.rmdir()
     done = run("download", name)
-    assert (done.status, done.err) == (0, "")
-    assert done.out == "".join(f"{name}: in {root / folder}\n" for folder in EVERYTHING[name])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "".join(f"{name}: in {root / folder}\n" for folder in EVERYTHING[name])
     assert _files(root) == expected
     physionet.fetched()
 
-    printed = json.loads(run("download", name, "--json").out)
+    printed = json.loads(run("download", name, "--json").stdout)
     assert set(printed) == documented("data download")
     assert printed["folders"] == [str(root / folder) for folder in EVERYTHING[name]]
     assert physionet.fetched() == set()
@@ -113,60 +89,62 @@ def test_from_nothing_to_prepared_frames(
     other.write_bytes(other.read_bytes()[:-1] + bytes([other.read_bytes()[-1] ^ 1]))
     longer.write_bytes(longer.read_bytes() + b"\0")
     said = run("verify", name)
-    assert said.status == 2
-    assert gone.name in said.err
-    assert f"{other}: its SHA-256 is not the publisher's; download it again" in said.err
-    assert run("download", name).status == 0
+    assert said.returncode == 2
+    assert gone.name in said.stderr
+    assert f"{other}: its SHA-256 is not the publisher's; download it again" in said.stderr
+    assert run("download", name).returncode == 0
     assert _files(root) == expected
     assert {Path(file).name for file in physionet.fetched()} == {cut.name, gone.name, other.name, longer.name}
     assert stat.filemode(cut.stat().st_mode) == "-rw-r--r--"
 
-    assert _state(name, run("list").out) == "raw"
+    assert _state(name, run("list").stdout) == "raw"
     prepared = run("prepare", name)
-    assert prepared.status == 0, prepared.err
-    assert _state(name, run("list").out) == "prepared"
+    assert prepared.returncode == 0, prepared.stderr
+    assert _state(name, run("list").stdout) == "prepared"
     verified = run("verify", name)
-    assert verified.status == 0, verified.err
-    assert f"{name}: {RECORDS[name]} records are intact\n" in verified.out
+    assert verified.returncode == 0, verified.stderr
+    assert f"{name}: {RECORDS[name]} records are intact\n" in verified.stdout
     of_frames = [file for file in expected if file.endswith((".hea", ".dat", ".atr", ".mat", ".csv"))]
-    assert f"{name}: {len(of_frames)} files have the publisher's SHA-256\n" in verified.out
-    assert f"{name}: the prepared frames are intact and match these files\n" in verified.out
+    assert f"{name}: {len(of_frames)} files have the publisher's SHA-256\n" in verified.stdout
+    assert f"{name}: the prepared frames are intact and match these files\n" in verified.stdout
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_a_server_that_dies_is_one_sentence_and_the_next_call_goes_on(
-    name: str, physionet: PhysioNet, published: Path, tmp_path: Path, run: Run
+    name: str, physionet: PhysioNet, published: Path, tmp_path: Path, run: Command
 ) -> None:
     physionet.dies_after = 12
     died = run("download", name)
-    assert died.status == 2
+    assert died.returncode == 2
     assert re.fullmatch(
         r"clops-sweep: physionet\.org (cannot be reached|did not send \S+) \(\w+\); check the network and run the "
         r"same command again, it goes on where it stopped\n",
-        died.err,
+        died.stderr,
     )
     expected, there = _expected(published, name), _files(tmp_path / "data")
     assert 0 < len(there) < len(expected)
     assert there.items() <= expected.items()
     prepared = run("prepare", name)
-    assert prepared.status == 2
-    assert "download" in prepared.err
+    assert prepared.returncode == 2
+    assert "download" in prepared.stderr
     assert not [*(tmp_path / "prepared").glob("*")]
 
     physionet.dies_after = None
     physionet.fetched()
-    assert run("download", name).status == 0
+    assert run("download", name).returncode == 0
     assert _files(tmp_path / "data") == expected
     again = physionet.fetched() & {f"{PROJECTS[file.split('/')[0]]}/{file.split('/', 1)[1]}" for file in there}
     assert not again
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
-def test_without_a_network_one_sentence(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_network_one_sentence(
+    name: str, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for variable in PROXIES:
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
     said = run("download", name)
-    assert said.status == 2
+    assert said.returncode == 2
     assert re.fullmatch(
-        r"clops-sweep: physionet\.org cannot be reached \(\w+\); check .* goes on where it stopped\n", said.err
+        r"clops-sweep: physionet\.org cannot be reached \(\w+\); check .* goes on where it stopped\n", said.stderr
     )

@@ -44,18 +44,6 @@ def test_all_classes_of_small_records(small_root: Path) -> None:
     assert [task.title for task in scenario.tasks] == titles
 
 
-@pytest.mark.nightly
-def test_several_processes_give_the_same_bytes(
-    small_root: Path, tmp_path: Path, write_mitbih_record: WriteRecord
-) -> None:
-    for number in range(8, 17):
-        write_mitbih_record(small_root / "mitdb", str(100 + number), BY_RHYTHM)
-    one = prepare("mitbih", prepared_root=tmp_path / "one", data_root=small_root, workers=1)
-    two = prepare("mitbih", prepared_root=tmp_path / "two", data_root=small_root, workers=2)
-    assert one.manifest == two.manifest
-    assert (one.folder / "frames.npy").read_bytes() == (two.folder / "frames.npy").read_bytes()
-
-
 def test_records_of_one_person_are_one_patient(small_root: Path, write_mitbih_record: WriteRecord) -> None:
     for name in ("201", "202"):
         write_mitbih_record(small_root / "mitdb", name, BY_RHYTHM)

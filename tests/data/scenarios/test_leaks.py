@@ -163,7 +163,6 @@ def test_where_people_recur_no_sample_does(channels: int) -> None:
         twice: Scenario = replace(built, tasks=(replace(task, test=task.train),))
         data = frames
     else:  # a test instance shares a channel with a training instance
-        assert frames.members is not None
         members = frames.members.copy()
         members[task.test.rows[0], 1] = members[task.train.rows[0], 0]
         twice, data = built, replace(frames, members=members)

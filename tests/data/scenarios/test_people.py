@@ -45,8 +45,6 @@ def root(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def samples(frames: FrameSet, rows: Any) -> set[tuple[int, int]]:
     """Return recording and sample index of all samples of some instances."""
-    assert frames.recordings is not None
-    assert frames.start is not None
     begins = np.rint(frames.start[rows] * 10).astype(int)
     return {(int(r), b + i) for r, b in zip(frames.recordings[rows], begins, strict=True) for i in range(20)}
 
@@ -67,13 +65,10 @@ def test_by_time_no_sample_is_in_two_parts_and_no_other_person_in_any(root: Path
     assert sum(map(len, people[0])) == len(set.union(*people[0]))
     blurred = build_scenario(frames, "subject_il", split_within="time", people_per_task=3, blurry=0.4)
     assert samples(frames, np.concatenate([task.train.rows for task in blurred.tasks])) == there[0]
-    assert built.unseen is not None
     held_out = set(by_people.patients[by_people.split == TEST].tolist())
     assert set(frames.patients[built.unseen.rows].tolist()) == held_out
     assert not held_out & set.union(*people[0])
     # the check finds windows half a window apart, and a person who is both in a task and in none
-    assert frames.recordings is not None
-    assert frames.start is not None
     row, other = built.tasks[1].train.rows[0], built.tasks[1].test.rows[0]
     recordings, start = frames.recordings.copy(), frames.start.copy()
     recordings[other], start[other] = recordings[row], start[row] + 1
@@ -113,8 +108,6 @@ def test_people_come_by_date_then_in_the_order_of_the_data_or_shuffled(root: Pat
         tasks = build_scenario(frames, "subject_il", people_per_task=1, **options).tasks
         return [int(frames.patients[task.train.rows[0]]) for task in tasks]
 
-    assert frames.times is not None
-    assert frames.recordings is not None
     trained = np.unique(frames.patients[frames.split == TRAINING])
     first = {int(p): frames.times[frames.patients == p].min() for p in trained}
     assert order(frames) == sorted(first, key=lambda person: first[person])

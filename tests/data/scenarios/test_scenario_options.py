@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.scenarios import Scenario, ScenarioTasks, TaskInstances, build_scenario, class_targets
+from clops_sweep.data.scenarios import Scenario, build_scenario, class_targets
 from clops_sweep.errors import UsageError
 from clops_sweep.testing import tiny_frames
 
@@ -103,37 +101,3 @@ def test_domains_by_a_column(kind: str, output: str) -> None:
 
 
 # --- user-defined scenarios -------------------------------------------------------------------------------------------
-
-
-def made(frames: FrameSet, kind: Any = "softmax", **changes: Any) -> ScenarioTasks:
-    first = {"name": "all", "instances": np.ones(len(frames), bool), "targets": class_targets(frames)}
-    return ScenarioTasks(kind, [TaskInstances(**(first | changes))])
-
-
-def raising(frames: FrameSet) -> ScenarioTasks:
-    raise KeyError("ward")
-
-
-WRONG: list[tuple[Any, str]] = [
-    (raising, "scenario 'mine' raises KeyError for 'synthetic': 'ward'"),
-    (
-        lambda frames: None,
-        "scenario 'mine' on 'synthetic': the function returns NoneType; expected clops_sweep.Scenario",
-    ),
-    (lambda frames: made(frames, kind="sigmoid"), "kind = 'sigmoid'; expected binary, softmax, multilabel"),
-    (lambda frames: ScenarioTasks("softmax", []), "it has no tasks"),
-    (lambda frames: ScenarioTasks("softmax", [frames]), "a task is FrameSet; expected clops_sweep.TaskInstances"),
-    (lambda frames: made(frames, name=" "), "a task is called ' '; expected text"),
-    (
-        lambda frames: made(frames, instances=np.arange(3)),
-        r"instances are int64 \[3\]; expected a truth value for each",
-    ),
-    (lambda frames: made(frames, targets=frames.labels), r"targets have the shape \[66\]; expected \[66, outputs\]"),
-    (lambda frames: made(frames, targets=2 * class_targets(frames)), "targets hold something else than 0 and 1"),
-    (lambda frames: made(frames, kind="binary"), "6 outputs with kind 'binary', which has one"),
-    (lambda frames: made(frames, targets=0 * class_targets(frames)), "an instance has exactly one of two or more"),
-    (lambda frames: made(frames, outputs=(6,)), r"outputs \[6\]: expected positions below 6"),
-    (lambda frames: ScenarioTasks("softmax", made(frames).tasks * 2), "two tasks are called 'all'"),
-    (lambda frames: replace(made(frames, kind="multilabel"), by_position=True), "by_position goes with kind"),
-    (lambda frames: made(frames, instances=frames.split == 0), "task all has no instance in the validation split"),
-]

@@ -35,7 +35,6 @@ def test_class_il_pairs_consecutive_classes_in_one_lead(synthetic: FrameSet) -> 
 
 
 def test_time_il_has_three_terms_that_do_not_overlap(synthetic: FrameSet) -> None:
-    assert synthetic.times is not None
     scenario = build_scenario(synthetic, "time_il")
     assert (scenario.kind, scenario.outputs) == ("softmax", 12)
     assert [task.name for task in scenario.tasks] == ["Term 1", "Term 2", "Term 3"]
@@ -76,16 +75,6 @@ def test_task_order(synthetic: FrameSet) -> None:
         names((1, 0))
     with pytest.raises(UsageError, match="earlier run"):
         names("curriculum")
-
-
-def test_no_patient_is_on_two_sides_in_any_scenario(synthetic: FrameSet) -> None:
-    for name in ("class_il", "time_il", "domain_il"):
-        scenario = build_scenario(synthetic, name)
-        sides = [
-            {int(p) for task in scenario.tasks for p in synthetic.patients[getattr(task, part).rows]}
-            for part in ("train", "validation", "test")
-        ]
-        assert not sides[0] & sides[1] | sides[0] & sides[2] | sides[1] & sides[2]
 
 
 def test_a_class_missing_in_a_split_is_named_with_task_and_split(synthetic: FrameSet) -> None:

@@ -9,25 +9,6 @@ from clops_sweep.data.prepared.prepared_split import frame_index
 from clops_sweep.data.splits.known_splits import KNOWN_SPLITS, known_split
 from clops_sweep.data.splits.split_program import FRACTIONS, balanced_split, uncovered_classes
 
-ELSEWHERE = """
-import pathlib, sys, time
-import pyarrow.parquet
-from clops_sweep.data.preparing.prepare import data_hash, open_frames
-
-def resident():
-    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-before, begin = resident(), time.process_time()
-root, seed, limit = pathlib.Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-frames = open_frames("mitbih", prepared_root=root, split_seed=seed)
-hashed = data_hash("mitbih", prepared_root=root, split_seed=seed)
-assert time.process_time() - begin < limit, time.process_time() - begin
-assert resident() - before < 50e6, resident() - before
-assert not {"scipy", "pandas"} & set(sys.modules)
-assert hashed == frames.data_hash
-print(frames.data_hash, end="")
-"""
-
 
 def test_every_known_split_has_all_patients_and_is_another() -> None:
     for by_seed in KNOWN_SPLITS.values():

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +21,7 @@ import pytest
 from pyarrow import fs
 
 from clops_sweep.store.run_store import RunStore
+from tests.conftest import Command
 from tests.helpers.forked_worker import PLACE
 from tests.helpers.launching import (
     TABLES,
@@ -37,8 +38,6 @@ from tests.helpers.launching import (
 from tests.helpers.preloaded import SWEEPS, Preloaded, new_tag
 from tests.helpers.s3_server import CREDENTIALS, serving_s3
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-
 RUNS = 24
 BUCKET = "experiments"
 
@@ -46,8 +45,7 @@ BUCKET = "experiments"
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +117,6 @@ def nodes(request: pytest.FixtureRequest, environment: dict[str, str], commands:
         text=True,
     )
     try:
-        assert process.stdout is not None
         dashboard = f"http://127.0.0.1:{port}" if port else None
         yield Nodes(tag, changed, dashboard, **json.loads(process.stdout.readline()))
     finally:
@@ -228,7 +225,6 @@ def test_checkpoints_lie_with_the_results_and_are_found_by_the_next_launch(story
 def test_a_lost_driver_and_a_lost_node_cost_no_run_and_change_no_number(
     story: Story, nodes: Nodes, results: str, prepared_root: Path
 ) -> None:
-    assert story.last is not None
     assert (story.last.returncode, story.last.errors) == (0, "")
     assert f"{RUNS} runs asked for, {RUNS} finished, 0 pending, 0 failed" in story.last.output
     lost = {one.seed for one in story.held if one.node == nodes.other}

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
-from tests.helpers.launching import ONE_WORKER, Sweep
-
-Launch = Callable[..., Sweep]
-
-CLOCK = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu" / "faketime" / "libfaketimeMT.so.1"
+from tests.execution.conftest import Launch
+from tests.helpers.launching import ONE_WORKER
 
 BUSY = """
 import os

@@ -114,14 +114,12 @@ def test_long_runs_are_not_left_to_the_end(store: RunStore) -> None:
 def test_stacks_stay_together_and_no_more_jobs_are_out_than_there_are_places(store: RunStore) -> None:
     feed, _ = feed_of([lockstep(number, runs=5) for number in range(40)], store)
     (first, second) = feed.next_job(2), feed.next_job(2)
-    assert first is not None
     assert second is not None
     assert feed.next_job(2) is None
     for part in first.parts():
         feed.report(part, Finished({"auc": (0.8,) * 5}, 2.0))
     feed.returned(first)
     job = feed.next_job(2)
-    assert job is not None
     assert [len(part.run_ids) for part in job.parts()] == [5] * 4  # an eighth of the 38 that are left
     assert [part.configs[0].seed for part in job.parts()] == list(range(10, 30, 5))
     growing, _ = feed_of([lockstep(number) for number in range(40)], store, may_grow=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,13 +23,9 @@ from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import ContractViolation, check_observer, tiny_config, tiny_frames
-from tests.helpers.launching import Sweep
+from tests.helpers.documentation import examples
 
-Launch = Callable[..., Sweep]
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-
-PAGE = (Path(__file__).parents[3] / "docs" / "observers.md").read_text()
-EXAMPLE, CONTRACT = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+EXAMPLE, CONTRACT = examples("observers")
 RUN, OTHER = "ab12", "cd34"
 
 
@@ -210,7 +204,6 @@ def test_what_is_told_is_what_is_stored() -> None:
             assert event.metrics["test_bwt"] == pytest.approx(sum(forgotten) / (k - 1))
         assert ("test_bwt" in event.metrics) == (k > 1)
     (end,) = after_run({str(result.runs["run_id"].item()): config}, result)
-    assert isinstance(end, RunEnd)
     assert end.metrics["test_bwt"] == result.runs["test_bwt"].item() == told[-1].metrics["test_bwt"]
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.launching import ONE_WORKER, Sweep, kill_all, wait_for
+from tests.execution.conftest import Launch
+from tests.helpers.launching import ONE_WORKER, kill_all, wait_for
 from tests.helpers.preloaded import Preloaded
-
-Launch = Callable[..., Sweep]
 
 
 @pytest.fixture

@@ -133,9 +133,6 @@ class Actor:
         self.store.flush()
         return result
 
-    def die(self) -> None:
-        self.ray.kill(self.actor)
-
     def forget_results(self) -> None:
         for path in (*self.results.glob("[!.]*/*"), *self.checkpoints.glob("*")):
             path.unlink()

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from clops_sweep import ContinualRun, IntOption, Strategy, augmentation, native
+from clops_sweep import ContinualRun, IntOption, augmentation, native
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import AUGMENTATIONS
 from clops_sweep.learning.augmentation.built_in import jitter, lead_dropout, scaling, time_warp
 from clops_sweep.testing import ContractViolation, check_augmentation, tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference
+from tests.helpers.documentation import examples
 from tests.learning.kernels import KERNELS
 
 FRAMES = torch.from_numpy(np.random.default_rng(0).normal(2, 3, (4000, 2, 50)).astype(np.float32))
@@ -120,15 +119,9 @@ def test_an_augmentation_that_changes_nothing_changes_no_number(
     assert np.abs(plain.curves["loss"] - other.curves["loss"]).max() > 1e-4
 
 
-class Plain(Strategy):
-    def loss(self, batch: Any) -> torch.Tensor:
-        return self.criterion(self.model(batch.x), batch.y)
-
-
 def test_the_page_runs() -> None:
     names: dict[str, Any] = {}
-    page = (Path(__file__).parents[3] / "docs" / "training.md").read_text()
-    exec("\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)), names)
+    exec("\n".join(examples("training")), names)
     try:
         requests = list(names["SPACE"].requests())
         assert {(it.config.augment, it.config.get("jitter_std")) for it in requests} == {(None, None), ("jitter", 0.1)}

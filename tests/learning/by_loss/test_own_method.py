@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,9 @@ from clops_sweep import ContinualRun, Memory, RunConfig, native
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.by_loss.batch import FrameBatch
 from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
+from tests.helpers.documentation import DOCS, examples
 
-PAGE = (Path(__file__).parents[3] / "docs" / "own_method.md").read_text()
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[:5]  # methods, and the contract
+BLOCKS = examples("own_method")[:5]  # methods, and the contract
 METHODS = ("DarkExperienceReplay", "ElasticWeightConsolidation", "LearningWithoutForgetting", "LossWeightedReplay")
 
 
@@ -58,7 +57,7 @@ def test_what_the_tables_name_is_there(names: dict[str, Any]) -> None:
     strategy = run._strategy
     batch = FrameBatch(strategy._steps, strategy._steps.instances.rows[0][:3] * 0)  # type: ignore[attr-defined]
     owners = {"`self.`": strategy, "`batch.`": batch, "`memory.`": Memory(3)}
-    for table in re.findall(r"(?:^\|.*\|\n)+", PAGE, re.MULTILINE):
+    for table in re.findall(r"(?:^\|.*\|\n)+", (DOCS / "own_method.md").read_text(), re.MULTILINE):
         cells = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.splitlines()]
         (head, _), _, *rows = cells
         for first, _ in rows if head in owners else ():

@@ -65,8 +65,7 @@ class Net(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         hidden = self.dropout(self.norm(self.conv(x)).relu()).transpose(1, 2)
-        features: torch.Tensor = self.last(hidden if self.tokens else hidden.mean(1))
-        return features
+        return self.last(hidden if self.tokens else hidden.mean(1))
 
 
 def signals(seed: int = 0) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:

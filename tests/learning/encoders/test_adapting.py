@@ -50,7 +50,6 @@ def test_frames_are_filtered_resampled_and_cropped_before_they_are_normalised_an
     x, filters = 5 + 3 * waves(100), Filters.given((0.5, 20), None, None, None)
     takes = taking("resample", "pad", sampling_rate=50, samples=600, filters=filters, normalizes="zscore")
     found = adapter("e", takes, signals())(x)[0]
-    assert filters is not None
     expected = resample(filters(x, 100.0)[0], 500, axis=1)
     expected = (expected - expected.mean(1, keepdims=True)) / expected.std(1, keepdims=True)
     np.testing.assert_allclose(found, np.pad(expected, ((0, 0), (0, 100))), atol=1e-5)

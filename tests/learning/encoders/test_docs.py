@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +12,10 @@ from clops_sweep import RunConfig
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.learning.encoders.encoders import Encoders
 from clops_sweep.testing import tiny_frames
+from tests.helpers.documentation import examples
 from tests.learning.encoders.conftest import forgotten
 
-PAGE = (Path(__file__).parents[3] / "docs" / "encoders.md").read_text("utf-8")
-DECLARED, ANOTHER = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+DECLARED, ANOTHER = examples("encoders")
 
 
 def test_the_example_encodes_frames(tmp_path: Path) -> None:

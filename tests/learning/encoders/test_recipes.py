@@ -54,6 +54,5 @@ def test_recipes_adapt_frames_of_ptbxl(
         monkeypatch.setitem(sys.modules, library, module)
     load_plugins(FOLDER / f"{name}.py")
     declared = ENCODERS.declaration(name.replace("encoder", "ecg")).encoder
-    assert declared is not None
     adapt = adapter(name, declared.takes, Signals("ptbxl", LEADS[::-1], 5000, 500.0, "none", "mV"))
     assert adapt(np.random.default_rng(0).standard_normal((2, 12, 5000)).astype(np.float32)).shape[1:] == shape

@@ -46,16 +46,6 @@ def test_its_features_are_what_its_last_layer_saw(place: Place) -> None:
     assert frames.encoded.encoder == f"run:{run_id}"
 
 
-def test_people_that_it_has_seen_are_not_evaluated(place: Place) -> None:
-    run_id, *_ = pretrained(place)
-    of = config(f"run:{run_id}")
-    frames = place.frames(of)
-    with pytest.raises(UsageError, match=rf"patient .* is evaluated, and was seen by encoder 'run:{run_id}' before"):
-        ContinualRun(of, frames)
-    elsewhere = config(f"run:{run_id}", dataset="other")
-    ContinualRun(elsewhere, place.frames(elsewhere)).run()
-
-
 @pytest.mark.parametrize("encoder", ["plain", "tokens", "stored"])
 def test_a_loaded_model_predicts_from_signals_what_its_run_predicted(place: Place, encoder: str) -> None:
     of = config(encoder, dataset="other", network="mlp") if encoder != "stored" else None

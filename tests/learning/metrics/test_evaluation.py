@@ -120,7 +120,6 @@ def with_labels(frames: FrameSet, labels: np.ndarray[Any, Any]) -> FrameSet:
 def test_an_absent_class_is_left_out_of_auc_and_counted() -> None:
     frames = tiny_frames("time_il")
     labels = frames.labels.copy()
-    assert frames.times is not None
     first_term = frames.times < np.datetime64("2019-01-01")
     labels[first_term & (frames.split == 1) & (labels == 3)] = 0
     changed = with_labels(frames, labels)

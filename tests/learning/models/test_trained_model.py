@@ -61,8 +61,7 @@ class Tied(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         hidden = x[:, 0, : self.steps].unflatten(1, (8, -1)).mean(2)
-        logits: torch.Tensor = self.last(self.norm(self.frozen(self.second(self.first(hidden).relu()))))
-        return logits
+        return self.last(self.norm(self.frozen(self.second(self.first(hidden).relu()))))
 
 
 def kept(which: Any = "all", *, tasks: int = 3, **settings: Any) -> tuple[FrameSet, RunResult, str]:

@@ -5,14 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from clops_sweep import network
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning.networks.run_module import made
-
-
-@network("no_batch_norm")
-def no_batch_norm(channels: int, samples: int, outputs: int) -> nn.Module:
-    return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, outputs))
 
 
 def network_with(norm: str) -> nn.Module:

@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-import torch
 
 from clops_sweep import ContinualRun, RunConfig, native
 from clops_sweep.experiment.plugins.registry import STRATEGIES
@@ -16,7 +15,6 @@ from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 from tests.learning.methods import one_kind
 
-CPU = torch.device("cpu")
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native kernels are not built here")
 
 

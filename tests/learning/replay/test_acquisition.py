@@ -68,8 +68,7 @@ class Samples:
         with torch.no_grad():
             logits = self.networks[run].masked(masks)(signal)
         softmax = self.setting.scenario.kind == "softmax"
-        values: list[list[float]] = (logits.softmax(1) if softmax else logits.sigmoid()).tolist()
-        return values
+        return (logits.softmax(1) if softmax else logits.sigmoid()).tolist()
 
     def dropout(self, run: int, place: int, keys: torch.Tensor, noise: torch.Tensor | None = None) -> list[list[float]]:
         masks = layer_masks(keys[run], torch.arange(place * SAMPLES, (place + 1) * SAMPLES))
@@ -96,8 +95,7 @@ def sampled(trained: Callable[..., Any], paper_network: Any) -> Callable[[str], 
 def scored(name: str, context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
     """Return the scores of a function with the options that it uses."""
     options = context.config.replace(acquisition=name).options_of("acquisition")
-    scores: torch.Tensor = getattr(acquisition, name)(context, rows, **options)
-    return scores
+    return getattr(acquisition, name)(context, rows, **options)
 
 
 def compare(found: torch.Tensor, expected: list[list[float]], atol: float) -> None:

@@ -13,7 +13,6 @@ from torch import nn
 
 from clops_sweep import ContinualRun, network
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.learning.strategies.closed_form import ClosedForm
 from clops_sweep.testing import tiny_config, tiny_frames
 
 METHODS = ("ncm", "slda", "ranpac", "acil", "ts_acl")
@@ -40,11 +39,6 @@ def fixed_blocks(channels: int, samples: int, outputs: int) -> nn.Module:
     return nn.Sequential(features, nn.Linear(6, outputs))
 
 
-@network("convolution_last")
-def convolution_last(channels: int, samples: int, outputs: int) -> nn.Module:
-    return nn.Sequential(nn.Conv1d(channels, outputs, 5), nn.AdaptiveAvgPool1d(1), nn.Flatten())
-
-
 def run_of(method: str, order: Any = "sequential", **settings: Any) -> tuple[ContinualRun, FrameSet]:
     own = "fixed_blocks" if method == "ts_acl" else "means_of_parts"
     given = {"network": own, "epochs_per_task": 1, "task_order": order} | settings
@@ -59,7 +53,6 @@ def run_of(method: str, order: Any = "sequential", **settings: Any) -> tuple[Con
 def data_of(run: ContinualRun) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the head's input for all training instances, float64, and their classes."""
     strategy = run._strategy
-    assert isinstance(strategy, ClosedForm)
     seen = [strategy.head.features(0, task.rows[0]).numpy() for task in run._training.tasks]
     return np.concatenate(seen), np.concatenate([task.targets[0].argmax(1).numpy() for task in run._training.tasks])
 
@@ -67,7 +60,6 @@ def data_of(run: ContinualRun) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, An
 def head(run: ContinualRun) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the solution in float64."""
     strategy = run._strategy
-    assert isinstance(strategy, ClosedForm)
     weight, bias = strategy.solve(strategy.statistics[0])
     return weight.numpy(), bias.numpy()
 

@@ -68,8 +68,7 @@ class Reference:
         masks = None if draws is None else layer_masks(keys[0], torch.as_tensor(list(draws)))
         rows = np.array([self.train[task][0][place] for task, place in instances])
         signal = torch.from_numpy(self.frames.signal(rows)).double()[:, None]
-        logits: torch.Tensor = self.network.norms_in_training(training).masked(masks)(signal)
-        return logits
+        return self.network.norms_in_training(training).masked(masks)(signal)
 
     def targets(self, instances: list[Instance]) -> torch.Tensor:
         return torch.stack([self.train[task][1][place] for task, place in instances])

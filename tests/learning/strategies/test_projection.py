@@ -35,7 +35,6 @@ def dual_by_enumeration(quadratic: Vector, linear: Vector, margin: float) -> Vec
             value = 0.5 * v @ quadratic @ v + linear @ v
             if (v >= margin - 1e-12).all() and value < lowest:
                 best, lowest = v, value
-    assert best is not None
     return best
 
 

@@ -68,8 +68,7 @@ class Program:
 
     def logits(self, network: Any, rows: Any, masks: Any = None, *, training: bool = False) -> torch.Tensor:
         signal = torch.from_numpy(self.frames.signal(np.asarray(rows))).double()[:, None]
-        found: torch.Tensor = network.norms_in_training(training).masked(masks)(signal)
-        return found
+        return network.norms_in_training(training).masked(masks)(signal)
 
     def cross_entropies(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         if self.kind == "softmax":
