@@ -167,7 +167,6 @@ def test_a_run_that_hangs_is_found_among_those_in_lockstep(
     _, sweep = harmed
     assert sweep.wait() == 1
     assert "4 runs asked for, 3 finished, 0 pending, 1 failed" in sweep.output, sweep.output + sweep.errors
-    assert "failed" in sweep.output
     runs = pd.read_parquet(sweep.folder / "results" / "runs").set_index(["acquisition", "seed"])
     assert runs["status"]["sleeps", 0] == "failed"
     assert runs["error"]["sleeps", 0].startswith("TimedOut: an epoch took longer than --epoch-timeout 4 s, and the")

@@ -65,15 +65,12 @@ def test_a_sweep_leaves_no_process_and_no_files_but_the_log(finished: Sweep) -> 
 
 def test_pandas_reads_finite_metrics_and_where_they_come_from(finished: Sweep) -> None:
     runs = pd.read_parquet(finished.folder / "results" / "runs")
-    assert len(runs) == RUNS
     assert np.isfinite(runs[ALL_METRICS].to_numpy()).all()
     assert runs["auc"].between(0.5, 1).all()
     assert (runs["seconds"] > 0).all()
     assert (runs["seconds"] >= runs[["seconds_train", "seconds_acquire", "seconds_evaluate"]].max(axis=1)).all()
     assert runs[["python", "torch", "ray", "device", "host", "data_hash", "package_version"]].notna().all(axis=None)
     assert (pd.Timestamp.now("UTC") - runs["started_at"]).between(pd.Timedelta(0), pd.Timedelta(minutes=30)).all()
-    table = runs[runs["strategy"] == "clops"].pivot_table("auc", "storage_fraction", "seed")
-    assert table.shape == (2, 2)
 
 
 def test_a_second_launch_has_nothing_to_do(finished: Sweep, launch: Launch, commands: Preloaded) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 
 KINDS = ("class_il", "time_il", "domain_il")
@@ -15,3 +17,8 @@ def one_kind(strategy: str) -> str:
 
 
 CASES = [(name, kind) for name in STRATEGIES for kind in (KINDS if name in PAPERS else (one_kind(name),))]
+SOME = ("clops", "er", "ewc", "gem", "icarl", "ranpac", "flip_penalty")
+"""One of each kind: beta, memory, penalty, projected gradients, prototypes, closed form, a loss."""
+
+MOSTLY_AT_NIGHT = [pytest.param(name, marks=() if name in SOME else pytest.mark.nightly) for name in STRATEGIES]
+"""All strategies, as parameters of a long test."""

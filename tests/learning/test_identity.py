@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import TRAINING, VALIDATION, FrameSet
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.registry import STRATEGIES, may_use
+from clops_sweep.experiment.plugins.registry import may_use
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.shapes import of_shape
 from clops_sweep.testing.watch import result_difference
-from tests.learning.methods import ANYWHERE
+from tests.learning.methods import ANYWHERE, MOSTLY_AT_NIGHT
 
 VALUES: dict[str, list[Any]] = {
     "storage_fraction": [1, 0.4],
@@ -115,7 +115,7 @@ MLP, LINEAR = {"network": "mlp", "mlp_width": 5}, {"network": "linear"}
         *(pytest.param(*it, marks=pytest.mark.nightly) for it in ((MLP, "online"), (LINEAR, "epochs"))),
     ],
 )
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", MOSTLY_AT_NIGHT)
 def test_a_field_changes_the_identity_with_the_numbers(strategy: str, network: dict[str, Any], stream: str) -> None:
     """For every method: another id if and only if some number is another."""
     frames = uneven(tiny_frames("class_il_union", tasks=2))
@@ -159,7 +159,7 @@ PAIRS: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("stream", ["epochs", pytest.param("one epoch", marks=pytest.mark.nightly), "online"])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", MOSTLY_AT_NIGHT)
 def test_values_beyond_use_are_refused_or_share_an_id(strategy: str, stream: str) -> None:
     """For every method: limits of the data, the memory and the epochs, and strengths of 0."""
     frames = uneven(tiny_frames("class_il_union", tasks=2))

@@ -111,7 +111,9 @@ def test_trials_of_one_choice_are_not_computed_beside_each_other(world: Any, max
 # --- the same search again --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random", "gp", "nsga2", "nsga3"])
+@pytest.mark.parametrize(
+    "sampler", ["tpe", "nsga2", *(pytest.param(it, marks=pytest.mark.nightly) for it in ("random", "gp", "nsga3"))]
+)
 def test_a_seed_of_the_sampler_decides_and_more_trials_are_the_difference_only(world: Any, sampler: str) -> None:
     options = {"population_size": 2} if sampler.startswith("nsga") else {}
     options = {"n_startup_trials": 2} if sampler in ("tpe", "gp") else options

@@ -15,6 +15,7 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.learning.methods import SOME
 
 
 class Beside(nn.Module):
@@ -91,7 +92,13 @@ def predicted(content: bytes, frames: FrameSet, instances: np.ndarray[Any, Any])
         {"network": "with_all_kinds_of_tensors", "strategy": "er", "stream": "online"},
         {"network": "with_all_kinds_of_tensors", "epochs_per_task": 3, "early_stopping": 1},
         {"scenario": "time_il", "head": "cosine", "norm": "layer", "precision": "bfloat16"},
-        *({"scenario": "class_il_union", "strategy": name, "tasks": 2} for name in STRATEGIES),
+        *(
+            pytest.param(
+                {"scenario": "class_il_union", "strategy": name, "tasks": 2},
+                marks=() if name in SOME else pytest.mark.nightly,
+            )
+            for name in STRATEGIES
+        ),
         {"network": "resnet1d_wang", "epochs_per_task": 1, "tasks": 1},
     ],
     ids=str,

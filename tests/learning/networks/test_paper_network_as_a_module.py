@@ -13,7 +13,7 @@ from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.lockstep import computed_alone
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
-from tests.learning.methods import one_kind
+from tests.learning.methods import SOME, one_kind
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native kernels are not built here")
 
@@ -31,7 +31,12 @@ def run_of(configs: list[RunConfig], backend: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    "strategy", [it for it in STRATEGIES if "projection_size" not in STRATEGIES.options(it) and not computed_alone(it)]
+    "strategy",
+    [
+        pytest.param(it, marks=() if it in SOME else pytest.mark.nightly)
+        for it in STRATEGIES
+        if "projection_size" not in STRATEGIES.options(it) and not computed_alone(it)
+    ],
 )
 def test_every_strategy(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An epoch on each of two tasks, in float32: the same scores, the same instances stored and replayed."""
