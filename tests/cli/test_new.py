@@ -41,7 +41,13 @@ def test_the_first_space_is_planned_by_the_command_that_it_is_said_to_be_run_wit
     assert planned.stdout.startswith("8 runs asked for, 0 finished, 8 pending, 0 failed\n")
 
 
-@pytest.mark.parametrize("name", shipped_spaces())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(it, marks=() if it in ("quickstart", "networks", "paper_claims") else pytest.mark.nightly)
+        for it in shipped_spaces()
+    ],
+)
 def test_a_copy_asks_for_the_same_runs_wherever_it_is(new: Command, tmp_path: Path, name: str) -> None:
     assert new("copy.py", "--from", name).returncode == 0
     copied, original = (load_spaces(path) for path in (tmp_path / "copy.py", ROOT / "search_spaces" / f"{name}.py"))

@@ -24,8 +24,8 @@ runpy.run_module("snapshot", run_name="__main__", alter_sys=True)
 """`python -m snapshot`, on the installed package, which holds the kernels."""
 
 
-def test_runs_of_small_networks_and_search_spaces_are_as_they_were(commands: Preloaded, tmp_path: Path) -> None:
-    small = ("--only", "runs", "--only", "spaces", "--cases", "^(?!resnet1d_wang|inception_time)")
+def test_runs_of_small_networks_are_as_they_were(commands: Preloaded, tmp_path: Path) -> None:
+    small = ("--only", "runs", "--cases", "^(?!resnet1d_wang|inception_time)")
     done = commands.run(tmp_path, os.environ, *small, program=PROGRAM)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -34,6 +34,7 @@ def test_the_examples_pass_the_contract_suite(names: dict[str, Any]) -> None:
     names["test_contract"]()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", METHODS)
 def test_the_examples_pass_it_on_modules(name: str, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(native.ENVIRONMENT, "off")
