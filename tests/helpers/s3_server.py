@@ -30,7 +30,7 @@ def serving_s3(
         host: the address to listen on.
         port: the port to listen on; 0 for any that is free.
     """
-    moto = pytest.importorskip("moto.server", reason="no S3 server: pip install 'moto[server]'")
+    moto = pytest.importorskip("moto.server", reason="no S3 server: pip install 'moto[s3]' flask-cors")
     from werkzeug.serving import make_server
 
     answer = moto.DomainDispatcherApplication(moto.create_backend_app)

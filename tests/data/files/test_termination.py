@@ -8,9 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from clops_sweep.data.files.termination import terminated_like_interrupted
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are looked up as on Linux")
 
@@ -57,3 +61,12 @@ def test_processes_end_with_a_killed_parent() -> None:
             for process in (parent.pid, *workers):
                 if _alive(process):
                     os.kill(process, signal.SIGKILL)
+
+
+def test_outside_the_main_thread_signals_are_left_alone() -> None:
+    def handler() -> Any:
+        with terminated_like_interrupted():
+            return signal.getsignal(signal.SIGTERM)
+
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(handler).result() == signal.getsignal(signal.SIGTERM)

@@ -94,6 +94,7 @@ def test_other_people_are_held_out_and_every_task_has_them(root: Path) -> None:
     assert max(map(len, groups)) <= min(5, 1 + min(map(len, groups)))
     assert sum(map(len, groups)) == len(trained)
     assert set.union(*groups) == trained
+    assert [task.name for task in built.tasks] == [f"Group {it}" for it in range(1, len(groups) + 1)]
     lead = frames.leads == frames.lead_names.index("II")
     for part, code in (("validation", VALIDATION), ("test", TEST)):
         expected = np.flatnonzero(lead & (frames.split == code))

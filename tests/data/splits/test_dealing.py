@@ -78,3 +78,12 @@ def test_a_share_is_stratified_by_class() -> None:
     chosen = validation_share(counts, 0.2, 0)
     assert [int(chosen[counts[:, code] > 0].sum()) for code in range(3)] == [20, 10, 2]
     assert (chosen != validation_share(counts, 0.2, 1)).any()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_rarest_class_is_dealt_first(seed: int) -> None:
+    counts = np.random.default_rng(seed).integers(1, 60, (20, 2))
+    counts[:18, 1] = 0
+    parts = deal(counts, [1 / 2, 1 / 2], np.random.default_rng(seed))
+    assert sorted(parts[18:]) == [0, 1]
+    assert parts.sum() == 10

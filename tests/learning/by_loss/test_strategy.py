@@ -220,6 +220,13 @@ LOSSES: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.parametrize("returned", [None, torch.zeros(3), "float64"], ids=str)
+def test_directions_that_are_refused(returned: Any, own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Own, "direction", lambda self, it: it.double() if returned == "float64" else returned)
+    with pytest.raises(UsageError, match=r"direction\(\) did not return a float32 tensor \[\d+\]"):
+        own().advance()
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_that_are_refused(name: str, own: Any) -> None:
     loss, sentence = LOSSES[name]

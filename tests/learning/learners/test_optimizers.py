@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from clops_sweep import ContinualRun
-from clops_sweep.learning.learners.optimizers import make_optimizer
+from clops_sweep.learning.learners.optimizers import make_optimizer, scheduled
 from clops_sweep.testing import tiny_config, tiny_frames
 
 REFERENCES: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
@@ -32,6 +32,12 @@ def test_steps_are_those_of_torch(name: str, weight_decay: float) -> None:
         theirs.grad = gradient.double()
         reference.step()
     torch.testing.assert_close(values.double(), theirs.detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_schedules_have_the_factors_of_their_formulas() -> None:
+    root = 0.5**0.5  # cos(pi / 4)
+    assert [scheduled("cosine", it, 4) for it in range(4)] == pytest.approx([1, (1 + root) / 2, 0.5, (1 - root) / 2])
+    assert [scheduled("step", it, 8) for it in range(8)] == [1, 1, 1, 1, 0.1, 0.1, 0.01, 0.01]
 
 
 @pytest.mark.parametrize(
