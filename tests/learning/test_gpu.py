@@ -31,7 +31,7 @@ def test_auc_is_that_of_a_cpu(strategy: str) -> None:
     cpu, gpu = run(config, "cpu"), run(config, "cuda")
     assert gpu.runs["backend"].tolist() == ["torch-module" if computed_alone(strategy) else "torch-stacked"]
     np.testing.assert_allclose(gpu.curves["auc"], cpu.curves["auc"], atol=1e-3)
-    np.testing.assert_allclose(gpu.curves["loss"], cpu.curves["loss"], rtol=1e-3)
+    np.testing.assert_allclose(gpu.curves["loss"], cpu.curves["loss"], rtol=1e-3, atol=1e-5)  # logits of slda: 1e4
 
 
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if not computed_alone(name)])
@@ -96,5 +96,5 @@ def test_a_method_written_as_a_loss_is_that_of_a_cpu(monkeypatch: pytest.MonkeyP
         resumed.restore(saved_and_loaded(first.state()))
         found = resumed.run()
     assert gpu.runs["backend"].tolist() == ["torch-module"]
-    np.testing.assert_allclose(gpu.curves["loss"], cpu.curves["loss"], rtol=1e-3)
+    np.testing.assert_allclose(gpu.curves["loss"], cpu.curves["loss"], rtol=1e-3, atol=1e-5)  # logits of slda: 1e4
     np.testing.assert_allclose(found.curves["loss"], gpu.curves["loss"], rtol=1e-4)
