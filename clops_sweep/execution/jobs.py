@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, get_args
 
+from pydantic.fields import FieldInfo
+
 from clops_sweep.data.catalog import DataKey, DatasetInfo
 from clops_sweep.data.origins import Origin
 from clops_sweep.errors import UsageError, shown
@@ -22,7 +24,6 @@ from clops_sweep.experiment.limits import (
     MAX_RETRIES,
     NICE,
     Device,
-    Limit,
     check_limits,
 )
 from clops_sweep.experiment.plugins.declarations import Plugin
@@ -99,7 +100,7 @@ class Job:
         return Job(configs, run_ids, self.until, tuple(self.names[run] for run in kept if self.names))
 
 
-_LIMITS: Mapping[str, Limit] = {
+_LIMITS: Mapping[str, FieldInfo] = {
     "cpus_per_trial": CPUS_PER_TRIAL,
     "gpus_per_trial": GPUS_PER_TRIAL,
     "lockstep": LOCKSTEP,

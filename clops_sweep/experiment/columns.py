@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from types import NoneType
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any
 
 from clops_sweep.data.catalog import DATASETS, LEAD
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.identity import LEFT_OUT
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.options import OPTIONS, scalar
 from clops_sweep.experiment.plugins.registry import BUILT_IN, PAPER_NETWORK, used_options
 
 COUNTS = ("left_out", "replayed", "projections", "projection_failures")
@@ -61,19 +60,10 @@ RENAMED_VALUES: Mapping[str, Mapping[str, str]] = {"leads": {"one": "single"}}
 OPTIONS.reserve((*RESULTS, *RECORDED, *RENAMED), "that of a column of runs")
 
 
-def _scalar(annotation: Any) -> type:
-    """Return the type of a field's column, apart from None: text unless it is a number or bool."""
-    if len(given := [it for it in get_args(annotation) if it is not NoneType]) == 1:
-        (annotation,) = given
-    if get_origin(annotation) is Annotated:
-        annotation = get_args(annotation)[0]
-    return annotation if annotation in (int, float, bool) else str
-
-
-FIELDS: Mapping[str, type] = {name: _scalar(info.annotation) for name, info in RunConfig.model_fields.items()}
+FIELDS: Mapping[str, type] = {name: scalar(info.annotation) for name, info in RunConfig.model_fields.items()}
 """Config fields by column. Values other than text and scalars, such as a task order, are stored as JSON."""
 
-CONFIG: Mapping[str, type] = {**FIELDS, **{name: OPTIONS[name].kind for name in BUILT_IN}}
+CONFIG: Mapping[str, type] = {**FIELDS, **{name: scalar(OPTIONS[name].annotation) for name in BUILT_IN}}
 """Config fields and options of built-in plug-ins by column; an option is null in runs that do not use it.
 
 Options of other plug-ins have additional columns.

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
+    FiniteFloat,
     PrivateAttr,
     ValidationError,
     ValidationInfo,
@@ -37,7 +37,16 @@ from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.identity import effective, identity_of, in_effect, without_effect
 from clops_sweep.experiment.plugins.declarations import IN_PLACE_OF
-from clops_sweep.experiment.plugins.options import LARGEST, OPTIONS, FloatOption, IntOption, PluginOption
+from clops_sweep.experiment.plugins.options import (
+    LARGEST,
+    NUMBER,
+    OPTIONS,
+    checked,
+    expected,
+    registry_of,
+    scalar,
+    stored,
+)
 from clops_sweep.experiment.plugins.registry import (
     PAPER_NETWORK,
     REGISTRIES,
@@ -56,14 +65,13 @@ SEMANTICS_VERSION = 2
 RUN_ID_LENGTH = 24
 """Hexadecimal digits of a run id. Version 0.1 used 20, which identifies its stores."""
 
-PositiveInt = Annotated[int, BeforeValidator(IntOption(1, ge=1, le=LARGEST).checked)]
-PositiveFloat = Annotated[float, BeforeValidator(FloatOption(1, gt=0).checked)]
-Rank = Annotated[int, BeforeValidator(IntOption(0, ge=0, le=10_000).checked)]
-NonNegativeFloat = Annotated[float, BeforeValidator(FloatOption(0, ge=0).checked)]
-Share = Annotated[float, BeforeValidator(FloatOption(0.2, gt=0, lt=1).checked)]
-ShareOrNone = Annotated[float, BeforeValidator(FloatOption(0, ge=0, lt=1).checked)]
-SEED = IntOption(0, ge=0, le=2**32 - 1)
-Seed = Annotated[int, BeforeValidator(SEED.checked)]
+PositiveInt = Annotated[int, Field(ge=1, le=LARGEST), NUMBER]
+PositiveFloat = Annotated[FiniteFloat, Field(gt=0), NUMBER]
+Rank = Annotated[int, Field(ge=0, le=10_000), NUMBER]
+NonNegativeFloat = Annotated[FiniteFloat, Field(ge=0), NUMBER]
+Share = Annotated[FiniteFloat, Field(gt=0, lt=1), NUMBER]
+ShareOrNone = Annotated[FiniteFloat, Field(ge=0, lt=1), NUMBER]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1), NUMBER]
 
 
 def _leads(dataset: str, scenario: str, domain: str) -> Leads:
@@ -441,13 +449,14 @@ class RunConfig(BaseModel):
     def _default(self, name: str) -> Any:
         """Return the default of an option, which may depend on all fields except the seeds."""
         option = OPTIONS[name]
-        if not callable(option.default):
+        if option.default_factory is None:
             return option.default
         fields = {key: self.__dict__[key] for key in type(self).model_fields if key not in ("seed", "weight_seed")}
         with calling(f"option {name!r}: default"):
-            value = option.default(SimpleNamespace(**fields))
+            default: Any = option.default_factory  # a function of the config, not of pydantic's dictionary
+            value = default(SimpleNamespace(**fields))
         try:
-            return option.checked(value)
+            return checked(option, value)
         except ValueError as error:
             raise UsageError(f"option {name!r}: default returns {shown(value)}: {error}") from None
 
@@ -600,10 +609,9 @@ def _checked(name: str, value: Any) -> Any:
     Raises:
         ValueError: the value is invalid.
     """
-    option = OPTIONS[name]
+    checked = stored(name, OPTIONS[name], value)
     try:
-        checked = option.checked(value)
-        return _registered(option.registry, checked) if isinstance(option, PluginOption) else checked
+        return _registered(registry, checked) if (registry := registry_of(OPTIONS[name])) else checked
     except ValueError as error:
         raise ValueError(f"{name} = {shown(value)}: {error}") from None
 
@@ -659,7 +667,9 @@ def default_plugin(kind: str) -> str:
 
 def kind_of(name: str) -> Any:
     """Return the declared type of a field or option, such as int, float, bool or str."""
-    return RunConfig.model_fields[name].annotation if name in RunConfig.model_fields else OPTIONS[name].kind
+    return (
+        RunConfig.model_fields[name].annotation if name in RunConfig.model_fields else scalar(OPTIONS[name].annotation)
+    )
 
 
 def names_of(configs: Iterable[RunConfig]) -> list[str]:
@@ -669,16 +679,14 @@ def names_of(configs: Iterable[RunConfig]) -> list[str]:
 
 def _first_sentence(error: ValidationError) -> str:
     """Convert Pydantic's report to one sentence: the key, its value, and what is expected."""
-    details = error.errors(include_url=False)
-    first = details[0]
-    key = str(first["loc"][0]) if first["loc"] else ""
-    message = first["msg"].removeprefix("Value error, ")
-    if not key:
+    first = error.errors(include_url=False)[0]
+    message = expected(error)
+    if not first["loc"]:
         return message
-    if key == "task_order":
+    if first["loc"][0] == "task_order":
         names = ", ".join(_NAMES_OF_ORDERS)
         message = f"expected one of {names}, a seed (an integer from 0) or a permutation of the task positions"
-    return f"{key} = {shown(first['input'])}: {message[0].lower()}{message[1:]}"
+    return f"{first['loc'][0]} = {shown(first['input'])}: {message}"
 
 
 class _ByContext:
@@ -704,6 +712,8 @@ def _signature() -> Signature:
 
 
 RunConfig.__signature__ = _signature()
+
+SEED = RunConfig.model_fields["seed"]
 
 OPTIONS.reserve(dir(BaseModel), "kept for what every config has")
 OPTIONS.reserve(dir(RunConfig), "kept for what every config has")

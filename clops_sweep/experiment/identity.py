@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, PluginOption
+from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, registry_of
 from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STORAGE_FUNCTIONS, STRATEGIES, USERS
 
 LEFT_OUT: Mapping[str, Any] = {
@@ -123,8 +123,8 @@ def effective(strategy: str, options: Mapping[str, Any], plugins: list[Any]) -> 
             own = STRATEGIES.declaration(strategy).canonical(own)
         found |= {name: value for name, value in own.items() if value is not None}
         for name, option in declared.items():
-            if isinstance(option, PluginOption) and name in own:
-                found |= {other: options[other] for other in REGISTRIES[option.registry].options(own[name])}
+            if (registry := registry_of(option)) and name in own:
+                found |= {other: options[other] for other in REGISTRIES[registry].options(own[name])}
     return found
 
 

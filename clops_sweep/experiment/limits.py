@@ -5,27 +5,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from clops_sweep.experiment.plugins.options import FloatOption, IntOption
+from pydantic import AfterValidator
+from pydantic.fields import FieldInfo
+
+from clops_sweep.experiment.plugins.options import FloatOption, IntOption, stored
 
 _SMALLEST_SHARE = 0.01
 
 
-@dataclass(frozen=True)
-class _GpuOption(FloatOption):
-    """No GPU, a share of one, or several whole ones."""
+def _gpus(share: float) -> float:
+    """Check that a number is no GPU, a share of one, or several whole ones."""
+    if not (share == 0 or _SMALLEST_SHARE <= share <= 1 or (share > 1 and share.is_integer())):
+        raise ValueError(f"expected 0, a share from {_SMALLEST_SHARE} to 1, or a whole number")
+    return share
 
-    def checked(self, value: Any) -> float:
-        """Return the value as it is stored; see the base class."""
-        share = self._read(value)
-        if share is None or not (share == 0 or _SMALLEST_SHARE <= share <= 1 or (share > 1 and share.is_integer())):
-            raise ValueError(f"expected 0, a share from {_SMALLEST_SHARE} to 1, or a whole number")
-        return share
-
-
-Limit = FloatOption
 
 Keep = Literal["predictions", "models", "models:all"]
 """Optional results of a run, in addition to the four tables."""
@@ -37,7 +32,8 @@ SEEDS = IntOption(5, ge=1, le=100_000)
 LIMIT = IntOption(1, ge=1)
 LOCKSTEP = IntOption(1, ge=1)
 CPUS_PER_TRIAL = FloatOption(1, ge=_SMALLEST_SHARE)
-GPUS_PER_TRIAL = _GpuOption(0)
+GPUS_PER_TRIAL = FloatOption(0)
+GPUS_PER_TRIAL.metadata.append(AfterValidator(_gpus))
 MAX_RETRIES = IntOption(2, ge=0)
 CHECKPOINT_EVERY = IntOption(0, ge=0)
 EPOCH_TIMEOUT = FloatOption(60, gt=0)
@@ -64,7 +60,7 @@ def seconds_in(duration: object) -> float:
     return seconds
 
 
-def check_limits(owner: object, limits: Mapping[str, Limit], where: str = "") -> None:
+def check_limits(owner: object, limits: Mapping[str, FieldInfo], where: str = "") -> None:
     """Check attributes of a frozen object and store them as plain Python numbers; a default of None may stay None.
 
     Args:
@@ -79,4 +75,4 @@ def check_limits(owner: object, limits: Mapping[str, Limit], where: str = "") ->
         value = getattr(owner, name)
         if value is None and getattr(type(owner), name, ...) is None:
             continue
-        object.__setattr__(owner, name, limit.stored(f"{where}{name}", value))
+        object.__setattr__(owner, name, stored(f"{where}{name}", limit, value))

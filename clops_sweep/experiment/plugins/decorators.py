@@ -25,6 +25,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, get_args
 
+from pydantic.fields import FieldInfo
+
 from clops_sweep.data.catalog import Normalization
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.source_code import source_file
@@ -36,7 +38,7 @@ from clops_sweep.experiment.plugins.declarations import (
     DeclaredEncoder,
     EncoderInput,
 )
-from clops_sweep.experiment.plugins.options import OPTIONS, FloatOption, IntOption, Option
+from clops_sweep.experiment.plugins.options import OPTIONS, FloatOption, IntOption, stored
 from clops_sweep.experiment.plugins.registry import (
     ACQUISITION_FUNCTIONS,
     AUGMENTATIONS,
@@ -50,7 +52,7 @@ from clops_sweep.experiment.plugins.registry import (
     described,
 )
 
-Listed = Mapping[str, Option] | Sequence[str | Mapping[str, Option]]
+Listed = Mapping[str, FieldInfo] | Sequence[str | Mapping[str, FieldInfo]]
 """Options that a plug-in uses: existing ones by name, new ones as a mapping from their names to definitions."""
 
 _OF_A_STRATEGY = (
@@ -296,8 +298,8 @@ def encoder(
     what = f"encoder {shown(name)}"
     takes = EncoderInput(
         _channels(what, channels),
-        FloatOption(None, gt=0, le=1e9).stored(f"{what}: sampling_rate", sampling_rate),
-        IntOption(None, ge=1, le=2**26).stored(f"{what}: samples", samples),
+        stored(f"{what}: sampling_rate", FloatOption(None, gt=0, le=1e9), sampling_rate),
+        stored(f"{what}: samples", IntOption(None, ge=1, le=2**26), samples),
         frozenset(_names(what, "adapt", adapt, get_args(AdaptRule))),
         filters=_filters(what, bandpass, notch, scale, clip),
         normalizes=None
@@ -332,7 +334,7 @@ def _channels(what: str, value: Any) -> int | tuple[str, ...] | None:
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, Sequence):
-        count: int = IntOption(1, ge=1, le=100_000).stored(f"{what}: channels", value)
+        count: int = stored(f"{what}: channels", IntOption(1, ge=1, le=100_000), value)
         return count
     names = tuple(_names(what, "channels", value))
     if not names or len(set(names)) < len(names):

@@ -1,19 +1,22 @@
-"""Options: hyperparameters that plug-ins declare, with bounds and defaults.
+"""Options: hyperparameters that plug-ins declare, as pydantic fields with bounds and defaults.
 
-`Option.checked` is the one gate for values: of options, of `RunConfig`'s fields and of the arguments of a launch.
+`checked` is the one gate for values: of options and of the arguments of a launch. `RunConfig`'s fields hold the same
+kinds of values, and `expected` says in both cases what would be right.
 """
 
 from __future__ import annotations
 
 import math
-import operator
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cache
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import BeforeValidator, Field, FiniteFloat, Strict, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from clops_sweep.errors import UsageError, listed, shown
-from clops_sweep.experiment.plugins.values import as_python, is_number, is_whole, kind_in_words
+from clops_sweep.experiment.plugins.values import as_number, as_python
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -25,296 +28,236 @@ _MOST = 2**63  # integers are stored as int64
 LARGEST = 2**31 - 1
 """Largest integer of kernels. Searches without a custom distribution stay below it."""
 
-_BOUNDS: Mapping[str, tuple[Callable[[float, float], bool], str]] = {
-    "gt": (operator.gt, "more than"),
-    "ge": (operator.ge, "at least"),
-    "lt": (operator.lt, "less than"),
-    "le": (operator.le, "at most"),
+NUMBER = BeforeValidator(as_number)
+"""Makes the type of a field strict: neither True nor the text "20" is a number."""
+
+_EXPECTED: Mapping[str, str] = {
+    **{"greater_than": "more than {gt:,.15g}", "greater_than_equal": "at least {ge:,.15g}"},
+    **{"less_than": "less than {lt:,.15g}", "less_than_equal": "at most {le:,.15g}", "literal_error": "{expected}"},
+    **{"float_type": "a number", "finite_number": "a finite number", "bool_type": "true or false"},
+    **{"int_type": "a whole number", "int_from_float": "a whole number", "string_type": "text"},
+    "int_parsing_size": "a whole number below 2**63",
 }
+"""What would be right, by the type of pydantic's error."""
 
 
-@dataclass(frozen=True)
-class Option(ABC):
-    """A hyperparameter: one definition for all plug-ins that use it.
+def expected(error: ValidationError) -> str:
+    """Say in words what would be right, instead of the first value that pydantic refuses."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] in _EXPECTED:
+        return f"expected {_EXPECTED[first['type']].format(**first.get('ctx', {}))}"
+    said = first["msg"].removeprefix("Value error, ")
+    return f"{said[0].lower()}{said[1:]}"
 
-    Attributes:
-        default: default value, stored as a config stores an equal value, or a function of the config's fields except
-            the seeds.
-        description: its meaning, for documentation.
-        kind: type of the stored value.
+
+@cache
+def _adapter(kind: Any, *metadata: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(Annotated[kind, Field(), *metadata])
+
+
+def checked(option: FieldInfo, value: Any) -> Any:
+    """Return a value of an option as it is stored.
 
     Raises:
-        UsageError: the default is not a value that the option can have.
+        ValueError: the option cannot have it; says what is expected.
     """
-
-    default: Any
-    description: str = field(default="", kw_only=True, compare=False)
-    kind: ClassVar[type] = str
-
-    def __post_init__(self) -> None:
-        if not callable(self.default):
-            object.__setattr__(self, "default", self.stored("default", self.default))
-
-    def __str__(self) -> str:
-        """Return the definition without omitted arguments."""
-        pairs = ((argument.name, getattr(self, argument.name)) for argument in fields(self) if argument.compare)
-        written = [f"{name}={value!r}" for name, value in pairs if value is not None and value is not False]
-        return f"{type(self).__name__}({', '.join(written)})"
-
-    def stored(self, name: str, value: Any) -> Any:
-        """Return a value as it is stored.
-
-        Args:
-            name: what has the value, for the message.
-            value: the value.
-
-        Raises:
-            UsageError: the option cannot have it.
-        """
-        try:
-            return self.checked(value)
-        except ValueError as error:
-            raise UsageError(f"{name} = {shown(value)}: {error}") from None
-
-    @abstractmethod
-    def checked(self, value: Any) -> Any:
-        """Return the value as it is stored.
-
-        Raises:
-            ValueError: the option cannot have it; says what is expected.
-        """
-
-    @abstractmethod
-    def distribution(self) -> BaseDistribution:
-        """Return the default distribution of a search.
-
-        Raises:
-            ValueError: the definition does not determine one.
-        """
+    try:
+        return _adapter(option.annotation, *option.metadata).validate_python(value)
+    except ValidationError as error:
+        raise ValueError(expected(error)) from None
 
 
-@dataclass(frozen=True)
-class FloatOption(Option):
-    """A real number, such as ``FloatOption(100.0, gt=0, log=True)``.
+def stored(name: str, option: FieldInfo, value: Any) -> Any:
+    """Return a value of an option as it is stored.
+
+    Args:
+        name: what has the value, for the message.
+        option: the option.
+        value: the value.
+
+    Raises:
+        UsageError: the option cannot have it.
+    """
+    try:
+        return checked(option, value)
+    except ValueError as error:
+        raise UsageError(f"{name} = {shown(value)}: {error}") from None
+
+
+def _option(kind: Any, default: Any, description: str, extra: dict[str, Any] | None = None, **bounds: Any) -> FieldInfo:
+    given = {"default_factory" if callable(default) else "default": default}
+    made: Any = Field(**given, **bounds, description=description, json_schema_extra=extra or {})
+    option = FieldInfo.from_annotated_attribute(kind, made)
+    if not callable(default):
+        option.default = stored("default", option, default)
+    return option
+
+
+def FloatOption(  # noqa: N802  # the name of a kind of option, as pydantic's Field
+    default: float | Callable[[Any], float] | None,
+    *,
+    gt: float | None = None,
+    ge: float | None = None,
+    lt: float | None = None,
+    le: float | None = None,
+    log: bool = False,
+    description: str = "",
+) -> FieldInfo:
+    """Return a real number as an option, such as ``FloatOption(100.0, gt=0, log=True)``: a pydantic field.
 
     By default, a search samples between its bounds; on a logarithmic scale, a bound that is missing or 0 is replaced by
     a hundredth or a hundred times the default.
 
-    Attributes:
-        default: default value; None for an optional one.
-        gt, ge, lt, le: bounds, as pydantic and Optuna name them: greater than, greater or equal, less than, less or
-            equal; at most one on each side.
+    Args:
+        default: default value, stored as a config stores an equal value; None for an optional one, or a function of the
+            config's fields except the seeds.
+        gt: greater than; bounds have the names of pydantic and Optuna, at most one on each side.
+        ge: greater or equal.
+        lt: less than.
+        le: less or equal.
         log: whether a search samples it on a logarithmic scale.
+        description: its meaning, for documentation.
 
     Raises:
         UsageError: the default is not a number, or is out of bounds.
     """
-
-    default: float | Callable[[Any], float] | None
-    gt: float | None = None
-    ge: float | None = None
-    lt: float | None = None
-    le: float | None = None
-    log: bool = False
-    kind: ClassVar[type] = float
-    _what: ClassVar[str] = "a number"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.log and isinstance(self.default, float | int) and not self.default > 0:
-            raise UsageError(f"default = {shown(self.default)}: expected more than 0 on a logarithmic scale")
-
-    def _read(self, value: Any) -> float | None:
-        """Return a number as a plain Python number, identical for equal numbers; None for anything else."""
-        try:
-            finite = is_number(value) and math.isfinite(value)
-        except OverflowError:  # an integer beyond the largest float
-            return None
-        return float(value if isinstance(value, float) else as_python(value)) + 0.0 if finite else None
-
-    def checked(self, value: Any) -> Any:
-        """Return the value as it is stored.
-
-        Raises:
-            ValueError: it is not a finite number, or is out of bounds; says what is expected.
-        """
-        if value is None and self.default is None:
-            return None
-        number = self._read(value)
-        if number is None:
-            raise ValueError(f"expected {self._what}{'' if is_number(value) else f', not {kind_in_words(value)}'}")
-        bounds = [(name, bound) for name in _BOUNDS if (bound := getattr(self, name)) is not None]
-        if not all(_BOUNDS[name][0](number, bound) for name, bound in bounds):
-            raise ValueError(
-                f"expected {self._what}, "
-                + " and ".join(
-                    f"{_BOUNDS[name][1]} {bound:{',' if isinstance(bound, int) else 'g'}}" for name, bound in bounds
-                )
-            )
-        return number
-
-    def distribution(self) -> BaseDistribution:
-        """Return the default distribution of a search.
-
-        Raises:
-            ValueError: bounds are missing.
-        """
-        from optuna.distributions import FloatDistribution, IntDistribution
-
-        whole = self.kind is int
-        next_to = (lambda bound, other: bound + math.copysign(1, other)) if whole else math.nextafter
-        low = next_to(self.gt, math.inf) if self.gt is not None else self.ge
-        high = next_to(self.lt, -math.inf) if self.lt is not None else self.le
-        high = None if high is not None and high >= LARGEST else high
-        if self.log and isinstance(self.default, float | int):
-            low = self.default / _APART if low is None or low < next_to(0, math.inf) or self.gt == 0 else low
-            high = self.default * _APART if high is None else high
-        if low is None or high is None:
-            raise ValueError("it is declared without a bound on each side")
-        return (
-            IntDistribution(math.ceil(low), math.floor(high), self.log)
-            if whole
-            else FloatDistribution(low, high, self.log)
-        )
+    return _number(FiniteFloat, default, log, description, gt=gt, ge=ge, lt=lt, le=le)
 
 
-@dataclass(frozen=True)
-class IntOption(FloatOption):
-    """An integer, such as ``IntOption(16, ge=1, le=256, log=True)``; see `FloatOption`.
+def IntOption(  # noqa: N802
+    default: int | Callable[[Any], int] | None,
+    *,
+    gt: float | None = None,
+    ge: float | None = None,
+    lt: float | None = None,
+    le: float | None = None,
+    log: bool = False,
+    description: str = "",
+) -> FieldInfo:
+    """Return an integer as an option, such as ``IntOption(16, ge=1, le=256, log=True)``; see `FloatOption`.
 
     Raises:
         UsageError: the default is not an integer, or is out of bounds.
     """
-
-    default: int | Callable[[Any], int] | None
-    kind: ClassVar[type] = int
-    _what: ClassVar[str] = "a whole number"
-
-    def _read(self, value: Any) -> int | None:
-        return int(value) if super()._read(value) is not None and is_whole(value) else None
-
-    def checked(self, value: Any) -> Any:
-        """Return the value as it is stored.
-
-        Raises:
-            ValueError: it is not an integer, or is out of bounds; says what is expected.
-        """
-        number = super().checked(value)
-        if number is not None and abs(number) >= _MOST:
-            raise ValueError("expected a whole number below 2**63")
-        return number
+    gt = -_MOST if gt is None and ge is None else gt
+    lt = _MOST if lt is None and le is None else lt
+    return _number(int, default, log, description, gt=gt, ge=ge, lt=lt, le=le)
 
 
-@dataclass(frozen=True)
-class BoolOption(Option):
-    """True or false.
+def _number(kind: Any, default: Any, log: bool, description: str, **bounds: float | None) -> FieldInfo:
+    optional = kind | None if default is None else kind
+    option = _option(Annotated[optional, NUMBER], default, description, {"log": log}, **bounds)
+    if log and isinstance(default, float | int) and not default > 0:
+        raise UsageError(f"default = {shown(default)}: expected more than 0 on a logarithmic scale")
+    return option
+
+
+def BoolOption(default: bool | Callable[[Any], bool], *, description: str = "") -> FieldInfo:  # noqa: N802
+    """Return an option that is true or false.
 
     Raises:
         UsageError: the default is neither True nor False.
     """
-
-    default: bool | Callable[[Any], bool]
-    kind: ClassVar[type] = bool
-
-    def checked(self, value: Any) -> bool:
-        """Return the value as it is stored.
-
-        Raises:
-            ValueError: it is neither True nor False.
-        """
-        if type(value).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
-            raise ValueError(f"expected true or false, not {kind_in_words(value)}")
-        return bool(value)
-
-    def distribution(self) -> BaseDistribution:
-        """Return the default distribution of a search."""
-        from optuna.distributions import CategoricalDistribution
-
-        return CategoricalDistribution((False, True))
+    return _option(Annotated[bool, Strict(), BeforeValidator(as_python)], default, description)
 
 
-@dataclass(frozen=True)
-class ChoiceOption(Option):
-    """One of several strings, such as ``ChoiceOption("reservoir", choices=("reservoir", "class_balanced"))``.
+def ChoiceOption(  # noqa: N802
+    default: str | Callable[[Any], str], *, choices: Iterable[str], description: str = ""
+) -> FieldInfo:
+    """Return one of several strings, such as ``ChoiceOption("reservoir", choices=("reservoir", "class_balanced"))``.
 
     Raises:
         UsageError: a choice is not text, or the default is not a choice.
     """
-
-    default: str | Callable[[Any], str]
-    choices: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        given = self.choices
-        if isinstance(given, str) or not isinstance(given, Iterable) or not all(isinstance(it, str) for it in given):
-            raise UsageError(f"choices = {shown(given)}: expected a list of texts")
-        object.__setattr__(self, "choices", tuple(str.__str__(choice) for choice in given))
-        if len(set(self.choices)) < len(self.choices):
-            raise UsageError(f"choices = {shown(given)}: expected texts that differ")
-        super().__post_init__()
-
-    def checked(self, value: Any) -> str:
-        """Return the value as it is stored.
-
-        Raises:
-            ValueError: it is not one of the choices.
-        """
-        if not isinstance(value, str) or value not in self.choices:
-            raise ValueError(f"expected one of {', '.join(self.choices)}")
-        return str.__str__(value)  # a member of a string enumeration becomes its text
-
-    def distribution(self) -> BaseDistribution:
-        """Return the default distribution of a search."""
-        from optuna.distributions import CategoricalDistribution
-
-        return CategoricalDistribution(self.choices)
+    if isinstance(choices, str) or not isinstance(choices, Iterable) or not all(isinstance(it, str) for it in choices):
+        raise UsageError(f"choices = {shown(choices)}: expected a list of texts")
+    texts = tuple(str.__str__(choice) for choice in choices)
+    if len(set(texts)) < len(texts):
+        raise UsageError(f"choices = {shown(choices)}: expected texts that differ")
+    return _option(Literal[texts], default, description)
 
 
-@dataclass(frozen=True)
-class PluginOption(Option):
-    """The name of a plug-in, which adds that plug-in's options: `acquisition` adds `mc_samples`.
+def PluginOption(default: str, registry: str, *, description: str = "") -> FieldInfo:  # noqa: N802
+    """Return the name of a plug-in, which adds that plug-in's options: `acquisition` adds `mc_samples`.
 
-    Attributes:
+    `RunConfig` checks that it is registered.
+
+    Args:
         default: name of the default plug-in.
         registry: registry of the plug-in, a key of `REGISTRIES`.
+        description: its meaning, for documentation.
     """
+    return _option(Annotated[str, Strict()], default, description, {"registry": registry})
 
-    default: str
-    registry: str
 
-    def checked(self, value: Any) -> str:
-        """Return the name as it is stored; `RunConfig` checks that it is registered.
+def registry_of(option: FieldInfo) -> str | None:
+    """Return the registry of the plug-in that an option names, a key of `REGISTRIES`; None for other options."""
+    extra: Any = option.json_schema_extra
+    return extra.get("registry")  # type: ignore[no-any-return]
 
-        Raises:
-            ValueError: it is not text.
-        """
-        if not isinstance(value, str):
-            raise ValueError("expected the name of a plug-in")
-        return str.__str__(value)
 
-    def distribution(self) -> BaseDistribution:
-        """Raise an error: the definition does not determine which plug-ins a search should try.
+def bounds_of(option: FieldInfo) -> dict[str, float]:
+    """Return the bounds of a number by name, as in `FloatOption`."""
+    names = ("gt", "ge", "lt", "le")
+    return {name: getattr(it, name) for it in option.metadata for name in names if hasattr(it, name)}
 
-        Raises:
-            ValueError: always.
-        """
+
+def scalar(annotation: Any) -> type:
+    """Return the type of a field or option apart from None: text unless it is a number or bool."""
+    if len(given := [it for it in get_args(annotation) if it is not NoneType]) == 1:
+        (annotation,) = given
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    return annotation if annotation in (int, float, bool) else str
+
+
+def distribution_of(option: FieldInfo) -> BaseDistribution:
+    """Return the default distribution of a search.
+
+    Raises:
+        ValueError: the definition does not determine one: bounds are missing, or it names a plug-in.
+    """
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    kind = scalar(option.annotation)
+    if registry_of(option):
         raise ValueError("it names a plug-in")
+    if kind not in (int, float):
+        return CategoricalDistribution((False, True) if kind is bool else get_args(option.annotation))
+    extra: Any = option.json_schema_extra
+    log, bounds = extra["log"], bounds_of(option)
+    next_to = (lambda bound, other: bound + math.copysign(1, other)) if kind is int else math.nextafter
+    low = next_to(bounds["gt"], math.inf) if "gt" in bounds else bounds.get("ge", -math.inf)
+    high = next_to(bounds["lt"], -math.inf) if "lt" in bounds else bounds.get("le", math.inf)
+    low, high = -math.inf if low <= -_MOST else low, math.inf if high >= LARGEST else high
+    if log and isinstance(option.default, float | int):
+        low = option.default / _APART if low < next_to(0, math.inf) or bounds.get("gt") == 0 else low
+        high = option.default * _APART if high == math.inf else high
+    if not math.isfinite(low - high):
+        raise ValueError("it is declared without a bound on each side")
+    return IntDistribution(math.ceil(low), math.floor(high), log) if kind is int else FloatDistribution(low, high, log)
 
 
-Options = Mapping[str, Option]
+def _same(one: FieldInfo, other: FieldInfo) -> bool:
+    """Return whether two definitions are equal, apart from their descriptions."""
+    names = ("annotation", "metadata", "default", "default_factory", "json_schema_extra")
+    return all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+Options = Mapping[str, FieldInfo]
 
 OF_SCENARIOS = frozenset({"task_classes", "domain", "split_within", "people_per_task", "people_order"})
 """Config fields that a scenario may list among its options; it receives them as keyword arguments."""
 
 
-class DeclaredOptions(Mapping[str, Option]):
+class DeclaredOptions(Mapping[str, FieldInfo]):
     """The options of all plug-ins by name: one definition per name, distinct from fields and columns."""
 
     def __init__(self) -> None:
-        self._declared: dict[str, dict[str, Option]] = {}  # name -> plug-in -> equal definitions
+        self._declared: dict[str, dict[str, FieldInfo]] = {}  # name -> plug-in -> equal definitions
         self._reserved: dict[str, str] = {}
 
-    def __getitem__(self, name: str) -> Option:
+    def __getitem__(self, name: str) -> FieldInfo:
         return next(iter(self._declared[name].values()))
 
     def __iter__(self) -> Iterator[str]:
@@ -343,7 +286,7 @@ class DeclaredOptions(Mapping[str, Option]):
 
     def resolved(
         self, owner: str, options: object, fields: Set[str] = frozenset()
-    ) -> tuple[dict[str, Option], list[str]]:
+    ) -> tuple[dict[str, FieldInfo], list[str]]:
         """Return the options that a plug-in uses, by name, and the config fields among what it lists.
 
         Args:
@@ -359,7 +302,7 @@ class DeclaredOptions(Mapping[str, Option]):
         if not listed_well or not all(isinstance(item, str | Mapping) for item in items):  # type: ignore[attr-defined]
             what = "expected a mapping from names to options, or a list of names of existing ones"
             raise UsageError(f"{owner}: options: {what}, not {shown(options)}")
-        found, taken = dict[str, Option](), list[str]()
+        found, taken = dict[str, FieldInfo](), list[str]()
         for item in items:  # type: ignore[attr-defined]
             if isinstance(item, Mapping):
                 for name, option in item.items():
@@ -380,17 +323,18 @@ class DeclaredOptions(Mapping[str, Option]):
     def _check(self, owner: str, name: object, option: object) -> None:
         if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
             raise UsageError(f"{owner}: option {shown(name)}: expected a name of letters, digits and underscores")
-        if not isinstance(option, Option):
+        if not isinstance(option, FieldInfo) or option.annotation is None:
             raise UsageError(
                 f"{owner}: option {name!r}: expected FloatOption, IntOption, BoolOption or ChoiceOption, not "
                 f"{shown(option)}"
             )
         self._check_reserved(owner, name)
         for other, defined in self._declared.get(name, {}).items():
-            if other != owner and defined != option:
+            if other != owner and not _same(defined, option):
+                what = f"default {defined.default!r} and {bounds_of(defined) or 'no bounds'}"
                 raise UsageError(
-                    f"{owner}: option {name!r} is defined differently by {other}: {defined}; list it by name alone, or "
-                    "give it another name"
+                    f"{owner}: option {name!r} is defined differently by {other}, with {what}; list it by name alone, "
+                    "or give it another name"
                 )
 
     def _check_reserved(self, owner: str, name: str, advice: str = "give it another one") -> None:

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from pydantic.fields import FieldInfo
+
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.metrics import PAPER, metric_named
 from clops_sweep.experiment.plugins import declarations
 from clops_sweep.experiment.plugins.declarations import NOTHING, Declaration, Plugin
-from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, Option, Options, PluginOption
+from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, Options, registry_of
 
 Member = TypeVar("Member", bound=Callable[..., Any])
 
@@ -221,18 +223,18 @@ BUILT_IN = tuple(OPTIONS)
 """Options of built-in plug-ins, which are columns of every table of runs."""
 
 
-def used_options(value: Callable[[str], Any]) -> dict[str, Option]:
+def used_options(value: Callable[[str], Any]) -> dict[str, FieldInfo]:
     """Return the options of the plug-ins that a config names, and of the plug-ins that these options name.
 
     Args:
         value: the value of a field, or of an option that names a plug-in.
     """
-    used: dict[str, Option] = {}
+    used: dict[str, FieldInfo] = {}
     for kind in USERS:
         for name, option in REGISTRIES[kind].options(value(kind)).items():
             used[name] = option
-            if isinstance(option, PluginOption):
-                used |= REGISTRIES[option.registry].options(value(name))
+            if registry := registry_of(option):
+                used |= REGISTRIES[registry].options(value(name))
     return used
 
 
@@ -255,7 +257,7 @@ def may_use(name: str, stated: Mapping[str, Any]) -> bool:
 
     for kind in USERS:
         for options in choices(kind, REGISTRIES[kind]):
-            plugins = [(own, option.registry) for own, option in options.items() if isinstance(option, PluginOption)]
+            plugins = [(own, registry) for own, option in options.items() if (registry := registry_of(option))]
             if name in options or any(
                 name in others for own, registry in plugins for others in choices(own, REGISTRIES[registry])
             ):

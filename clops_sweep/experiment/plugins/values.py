@@ -22,6 +22,19 @@ def kind_in_words(value: Any) -> str:
     return "text" if isinstance(value, str) else type(value).__name__
 
 
+def as_number(value: Any) -> Any:
+    """Return a number as a plain Python number, the same for equal ones, and None unchanged.
+
+    Raises:
+        ValueError: another type, such as True or "20".
+    """
+    if value is None:
+        return None
+    if not is_number(value):
+        raise ValueError(f"expected a number, not {kind_in_words(value)}")
+    return (value if isinstance(value, float) else as_python(value)) + 0  # no -0.0
+
+
 def is_whole(value: Any) -> bool:
     """Return whether a value is an integer, such as 20 or 20.0."""
     return is_number(value) and (isinstance(value, numbers.Integral) or bool(value == value // 1))

@@ -13,7 +13,7 @@ from clops_sweep.experiment.columns import numeric_columns
 from clops_sweep.experiment.config import RunConfig, kind_of, known_key
 from clops_sweep.experiment.limits import check_limits
 from clops_sweep.experiment.metrics import MEASURES, metric_named
-from clops_sweep.experiment.plugins.options import OPTIONS, IntOption
+from clops_sweep.experiment.plugins.options import OPTIONS, IntOption, distribution_of
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, length
 from clops_sweep.experiment.spaces.tuning import (
     NOT_COMPARABLE,
@@ -316,7 +316,7 @@ def _parameter(name: str, it: Any) -> FloatDistribution | IntDistribution | tupl
 
     if it is None and name in OPTIONS:
         try:
-            it = OPTIONS[name].distribution()
+            it = distribution_of(OPTIONS[name])
         except ValueError as error:
             raise UsageError(f"parameter {name!r}: {error}; expected a distribution of its own") from None
     if isinstance(it, FloatDistribution | IntDistribution):

@@ -17,7 +17,7 @@ from clops_sweep.errors import UsageError, calling, nearest_or_all, one_line, pr
 from clops_sweep.experiment.config import SEED, RunConfig, any_combination, default_plugin, known_key, owners
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.metrics import MEASURES
-from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.options import OPTIONS, checked
 from clops_sweep.experiment.plugins.registry import REGISTRIES, has_metric, headline, may_use, used_options
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, is_whole, kind_in_words, length
 from clops_sweep.experiment.spaces.claims import Claim, check_claims
@@ -173,10 +173,10 @@ class SearchSpace:
 
     def _checked_seed(self, seed: Any) -> int:
         try:
-            checked: int = SEED.checked(seed)
+            number: int = checked(SEED, seed)
         except ValueError as error:
             raise UsageError(f"search space {self.name!r}: seed = {shown(seed)}: {error}") from None
-        return checked
+        return number
 
     def _check_types(self) -> None:
         if not isinstance(self.name, str):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from clops_sweep.errors import UsageError, listed, nearest, nearest_or_all, shown
 from clops_sweep.experiment.config import SEED, RunConfig
 from clops_sweep.experiment.limits import check_limits
-from clops_sweep.experiment.plugins.options import OPTIONS, IntOption
+from clops_sweep.experiment.plugins.options import OPTIONS, IntOption, checked
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, length
 
@@ -229,7 +229,7 @@ def fields_set(methods: Sequence[Method]) -> Iterator[str]:
 
 def _seeds(name: str, values: Any) -> tuple[int, ...]:
     try:
-        found = tuple(SEED.checked(it) for it in as_list(values))
+        found = tuple(checked(SEED, it) for it in as_list(values))
     except ValueError as error:
         raise UsageError(f"TuneOn: {name} = {shown(values)}: {error}") from None
     if not length(found) or has_twice(found):
