@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
-from pydantic.fields import FieldInfo
 
 from clops_sweep.errors import shown
 from clops_sweep.experiment.limits import CPUS_PER_TRIAL, GPUS_PER_TRIAL, Device
-from clops_sweep.experiment.plugins.options import checked, scalar
+from clops_sweep.experiment.plugins.options import Option, checked, scalar
 
 EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -47,7 +46,7 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic in the newes
         auto: whether the text "auto" is allowed, which means None.
     """
 
-    def __init__(self, limit: FieldInfo, *, auto: bool = False) -> None:
+    def __init__(self, limit: Option, *, auto: bool = False) -> None:
         self.name = "number"
         self._limit, self._auto = limit, auto
 
@@ -59,8 +58,8 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic in the newes
             number: float = checked(self._limit, self._read(value))
             return number
         except ValueError as error:
-            expected = str(error).removesuffix(", not text")  # command-line values are text
-            self.fail(f"{shown(value)}: {expected}{', or auto' * self._auto}", param, ctx)
+            said = str(error).removesuffix(", not text")  # command-line values are text
+            self.fail(f"{said}{', or auto' * self._auto}", param, ctx)
 
     def _read(self, value: Any) -> Any:
         """Convert text to a number; other text is returned unchanged and then rejected by the limit."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, get_args
 
-from pydantic.fields import FieldInfo
-
 from clops_sweep.data.catalog import DataKey, DatasetInfo
 from clops_sweep.data.origins import Origin
 from clops_sweep.errors import UsageError, shown
@@ -27,6 +25,7 @@ from clops_sweep.experiment.limits import (
     check_limits,
 )
 from clops_sweep.experiment.plugins.declarations import Plugin
+from clops_sweep.experiment.plugins.options import Option
 from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.machine import available_cores, check_gpu
 from clops_sweep.planning.plan import PlannedRun
@@ -100,7 +99,7 @@ class Job:
         return Job(configs, run_ids, self.until, tuple(self.names[run] for run in kept if self.names))
 
 
-_LIMITS: Mapping[str, FieldInfo] = {
+_LIMITS: Mapping[str, Option] = {
     "cpus_per_trial": CPUS_PER_TRIAL,
     "gpus_per_trial": GPUS_PER_TRIAL,
     "lockstep": LOCKSTEP,

@@ -45,7 +45,6 @@ from clops_sweep.experiment.plugins.options import (
     expected,
     registry_of,
     scalar,
-    stored,
 )
 from clops_sweep.experiment.plugins.registry import (
     PAPER_NETWORK,
@@ -455,10 +454,7 @@ class RunConfig(BaseModel):
         with calling(f"option {name!r}: default"):
             default: Any = option.default_factory  # a function of the config, not of pydantic's dictionary
             value = default(SimpleNamespace(**fields))
-        try:
-            return checked(option, value)
-        except ValueError as error:
-            raise UsageError(f"option {name!r}: default returns {shown(value)}: {error}") from None
+        return checked(option, value, f"option {name!r}: default returns ")
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -609,9 +605,10 @@ def _checked(name: str, value: Any) -> Any:
     Raises:
         ValueError: the value is invalid.
     """
-    checked = stored(name, OPTIONS[name], value)
+    option = OPTIONS[name]
+    value = checked(option, value, f"{name} = ")
     try:
-        return _registered(registry, checked) if (registry := registry_of(OPTIONS[name])) else checked
+        return _registered(registry, value) if (registry := registry_of(option)) else value
     except ValueError as error:
         raise ValueError(f"{name} = {shown(value)}: {error}") from None
 

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import AfterValidator
-from pydantic.fields import FieldInfo
 
-from clops_sweep.experiment.plugins.options import FloatOption, IntOption, stored
+from clops_sweep.experiment.plugins.options import FloatOption, IntOption, Option, checked
 
 _SMALLEST_SHARE = 0.01
 
@@ -60,7 +59,7 @@ def seconds_in(duration: object) -> float:
     return seconds
 
 
-def check_limits(owner: object, limits: Mapping[str, FieldInfo], where: str = "") -> None:
+def check_limits(owner: object, limits: Mapping[str, Option], where: str = "") -> None:
     """Check attributes of a frozen object and store them as plain Python numbers; a default of None may stay None.
 
     Args:
@@ -75,4 +74,4 @@ def check_limits(owner: object, limits: Mapping[str, FieldInfo], where: str = ""
         value = getattr(owner, name)
         if value is None and getattr(type(owner), name, ...) is None:
             continue
-        object.__setattr__(owner, name, stored(f"{where}{name}", limit, value))
+        object.__setattr__(owner, name, checked(limit, value, f"{where}{name} = "))

@@ -17,11 +17,7 @@ from clops_sweep import RunConfig
 from clops_sweep.experiment.plugins.options import (
     LARGEST,
     OPTIONS,
-    BoolOption,
-    ChoiceOption,
-    IntOption,
-    Option,
-    PluginOption,
+    bounds_of,
 )
 from clops_sweep.experiment.plugins.registry import BUILT_IN, REGISTRIES
 
@@ -90,33 +86,27 @@ for the data set and scenario. [Training](../training.md) and [Options](../own_m
 have examples.
 """
 
+NUMBERS = {int: "whole number", float: "number"}
+SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 
-def values_of(annotation: Any, metadata: Any = ()) -> str:
-    """Describe the values that a field takes."""
+
+def values_of(annotation: Any, metadata: Iterable[Any] = ()) -> str:
+    """Describe the values that a field or option takes."""
     if get_origin(annotation) is Annotated:
-        annotation, *metadata = get_args(annotation)
-    if metadata:
-        return bounds_of(metadata[0].func.__self__)
+        annotation, *within = get_args(annotation)
+        metadata = [*metadata, *(each for it in within for each in getattr(it, "metadata", [it]))]
+    if annotation in NUMBERS:
+        said = [f"{SIGNS[name]} {limit:g}" for name, limit in bounds_of(metadata).items() if abs(limit) < LARGEST]
+        return f"{NUMBERS[annotation]} {', '.join(said)}"
     if get_origin(annotation) is Literal:
         return ", ".join(f"`{it}`" for it in get_args(annotation))
     if get_origin(annotation) is tuple:
         inner = get_args(annotation)[0]
         return "list of lists" if get_origin(inner) is tuple else "list of positions"
     given = [it for it in get_args(annotation) if it is not NoneType]
-    return ", ".join(map(values_of, given)) if given else {str: "name"}.get(annotation, annotation.__name__)
-
-
-def bounds_of(option: Option) -> str:
-    """Describe the values that an option takes."""
-    if isinstance(option, BoolOption):
-        return "true, false"
-    if isinstance(option, ChoiceOption):
-        return ", ".join(f"`{it}`" for it in option.choices)
-    if isinstance(option, PluginOption):
-        return "name"
-    limits = {"> ": option.gt, "≥ ": option.ge, "< ": option.lt, "≤ ": option.le}  # type: ignore[attr-defined]
-    said = [f"{sign}{limit:g}" for sign, limit in limits.items() if limit is not None and limit < LARGEST]
-    return f"{'whole number' if isinstance(option, IntOption) else 'number'} {', '.join(said)}"
+    if given:
+        return ", ".join(values_of(it, metadata) for it in given)
+    return {str: "name", bool: "true, false"}.get(annotation, annotation.__name__)
 
 
 def default_of(value: Any) -> str:
@@ -172,7 +162,13 @@ def page() -> str:
         for name, field in RunConfig.model_fields.items()
     )
     options = (
-        (f"`{name}`", default_of(it.default), bounds_of(it), users_of(name), in_page(it.description))
+        (
+            f"`{name}`",
+            default_of(it.default),
+            values_of(it.annotation, it.metadata),
+            users_of(name),
+            in_page(it.description),
+        )
         for name, it in sorted(OPTIONS.items())
         if name in BUILT_IN
     )

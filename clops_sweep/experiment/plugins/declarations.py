@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic.fields import FieldInfo
-
 from clops_sweep.data.catalog import DATASETS, PERTURBATION_STD
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.experiment.metrics import CLASS_INCREMENTAL, OF_PEOPLE, PAPER
@@ -21,6 +19,7 @@ from clops_sweep.experiment.plugins.options import (
     ChoiceOption,
     FloatOption,
     IntOption,
+    Option,
     Options,
     PluginOption,
 )
@@ -138,7 +137,7 @@ def _perturbation_std(config: Any) -> float:
     return DATASETS[config.dataset].perturbation_std if as_stored else PERTURBATION_STD
 
 
-SHARED: Mapping[str, FieldInfo] = {
+SHARED: Mapping[str, Option] = {
     "storage_fraction": FloatOption(
         0.25, gt=0, le=1, description="b: share of each task's training instances that is stored"
     ),
@@ -193,7 +192,7 @@ IN_PLACE_OF: Mapping[str, str] = {"memory_size": "memory_fraction"}
 """Options that replace another one if given: a config has a value for only one of them."""
 
 
-def _using(*names: str) -> dict[str, FieldInfo]:
+def _using(*names: str) -> dict[str, Option]:
     return {name: SHARED[name] for name in names}
 
 

@@ -25,8 +25,6 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic.fields import FieldInfo
-
 from clops_sweep.data.catalog import Normalization
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.source_code import source_file
@@ -38,7 +36,7 @@ from clops_sweep.experiment.plugins.declarations import (
     DeclaredEncoder,
     EncoderInput,
 )
-from clops_sweep.experiment.plugins.options import OPTIONS, FloatOption, IntOption, stored
+from clops_sweep.experiment.plugins.options import OPTIONS, FloatOption, IntOption, Option, checked
 from clops_sweep.experiment.plugins.registry import (
     ACQUISITION_FUNCTIONS,
     AUGMENTATIONS,
@@ -52,7 +50,7 @@ from clops_sweep.experiment.plugins.registry import (
     described,
 )
 
-Listed = Mapping[str, FieldInfo] | Sequence[str | Mapping[str, FieldInfo]]
+Listed = Mapping[str, Option] | Sequence[str | Mapping[str, Option]]
 """Options that a plug-in uses: existing ones by name, new ones as a mapping from their names to definitions."""
 
 _OF_A_STRATEGY = (
@@ -298,8 +296,8 @@ def encoder(
     what = f"encoder {shown(name)}"
     takes = EncoderInput(
         _channels(what, channels),
-        stored(f"{what}: sampling_rate", FloatOption(None, gt=0, le=1e9), sampling_rate),
-        stored(f"{what}: samples", IntOption(None, ge=1, le=2**26), samples),
+        checked(FloatOption(None, gt=0, le=1e9), sampling_rate, f"{what}: sampling_rate = "),
+        checked(IntOption(None, ge=1, le=2**26), samples, f"{what}: samples = "),
         frozenset(_names(what, "adapt", adapt, get_args(AdaptRule))),
         filters=_filters(what, bandpass, notch, scale, clip),
         normalizes=None
@@ -334,7 +332,7 @@ def _channels(what: str, value: Any) -> int | tuple[str, ...] | None:
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, Sequence):
-        count: int = stored(f"{what}: channels", IntOption(1, ge=1, le=100_000), value)
+        count: int = checked(IntOption(1, ge=1, le=100_000), value, f"{what}: channels = ")
         return count
     names = tuple(_names(what, "channels", value))
     if not names or len(set(names)) < len(names):

@@ -21,6 +21,9 @@ from clops_sweep.experiment.plugins.values import as_number, as_python
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
+Option = FieldInfo
+"""A hyperparameter, one definition for all plug-ins that use it: a field of pydantic with type, bounds and default."""
+
 _APART = 100
 """Factor above and below the default that a search covers, for an option on a logarithmic scale without bounds."""
 
@@ -32,17 +35,24 @@ NUMBER = BeforeValidator(as_number)
 """Makes the type of a field strict: neither True nor the text "20" is a number."""
 
 _EXPECTED: Mapping[str, str] = {
-    **{"greater_than": "more than {gt:,.15g}", "greater_than_equal": "at least {ge:,.15g}"},
-    **{"less_than": "less than {lt:,.15g}", "less_than_equal": "at most {le:,.15g}", "literal_error": "{expected}"},
-    **{"float_type": "a number", "finite_number": "a finite number", "bool_type": "true or false"},
-    **{"int_type": "a whole number", "int_from_float": "a whole number", "string_type": "text"},
+    "greater_than": "more than {gt:,.15g}",
+    "greater_than_equal": "at least {ge:,.15g}",
+    "less_than": "less than {lt:,.15g}",
+    "less_than_equal": "at most {le:,.15g}",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
     "int_parsing_size": "a whole number below 2**63",
+    "bool_type": "true or false",
+    "literal_error": "{expected}",
+    "string_type": "text",
 }
 """What would be right, by the type of pydantic's error."""
 
 
 def expected(error: ValidationError) -> str:
-    """Say in words what would be right, instead of the first value that pydantic refuses."""
+    """Say in words what would be right instead of the first value that pydantic refuses."""
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] in _EXPECTED:
         return f"expected {_EXPECTED[first['type']].format(**first.get('ctx', {}))}"
@@ -55,41 +65,30 @@ def _adapter(kind: Any, *metadata: Any) -> TypeAdapter[Any]:
     return TypeAdapter(Annotated[kind, Field(), *metadata])
 
 
-def checked(option: FieldInfo, value: Any) -> Any:
-    """Return a value of an option as it is stored.
-
-    Raises:
-        ValueError: the option cannot have it; says what is expected.
-    """
-    try:
-        return _adapter(option.annotation, *option.metadata).validate_python(value)
-    except ValidationError as error:
-        raise ValueError(expected(error)) from None
-
-
-def stored(name: str, option: FieldInfo, value: Any) -> Any:
+def checked(option: Option, value: Any, what: str = "") -> Any:
     """Return a value of an option as it is stored.
 
     Args:
-        name: what has the value, for the message.
         option: the option.
         value: the value.
+        what: begins the message, such as "seed = ".
 
     Raises:
         UsageError: the option cannot have it.
     """
+    kind: Any = option.annotation
     try:
-        return checked(option, value)
-    except ValueError as error:
-        raise UsageError(f"{name} = {shown(value)}: {error}") from None
+        return _adapter(kind, *option.metadata).validate_python(value)
+    except ValidationError as error:
+        raise UsageError(f"{what}{shown(value)}: {expected(error)}") from None
 
 
-def _option(kind: Any, default: Any, description: str, extra: dict[str, Any] | None = None, **bounds: Any) -> FieldInfo:
+def _option(kind: Any, default: Any, description: str, extra: dict[str, Any] | None = None, **bounds: Any) -> Option:
     given = {"default_factory" if callable(default) else "default": default}
     made: Any = Field(**given, **bounds, description=description, json_schema_extra=extra or {})
-    option = FieldInfo.from_annotated_attribute(kind, made)
+    option = Option.from_annotated_attribute(kind, made)
     if not callable(default):
-        option.default = stored("default", option, default)
+        option.default = checked(option, default, "default = ")
     return option
 
 
@@ -102,7 +101,7 @@ def FloatOption(  # noqa: N802  # the name of a kind of option, as pydantic's Fi
     le: float | None = None,
     log: bool = False,
     description: str = "",
-) -> FieldInfo:
+) -> Option:
     """Return a real number as an option, such as ``FloatOption(100.0, gt=0, log=True)``: a pydantic field.
 
     By default, a search samples between its bounds; on a logarithmic scale, a bound that is missing or 0 is replaced by
@@ -133,7 +132,7 @@ def IntOption(  # noqa: N802
     le: float | None = None,
     log: bool = False,
     description: str = "",
-) -> FieldInfo:
+) -> Option:
     """Return an integer as an option, such as ``IntOption(16, ge=1, le=256, log=True)``; see `FloatOption`.
 
     Raises:
@@ -144,7 +143,7 @@ def IntOption(  # noqa: N802
     return _number(int, default, log, description, gt=gt, ge=ge, lt=lt, le=le)
 
 
-def _number(kind: Any, default: Any, log: bool, description: str, **bounds: float | None) -> FieldInfo:
+def _number(kind: Any, default: Any, log: bool, description: str, **bounds: float | None) -> Option:
     optional = kind | None if default is None else kind
     option = _option(Annotated[optional, NUMBER], default, description, {"log": log}, **bounds)
     if log and isinstance(default, float | int) and not default > 0:
@@ -152,7 +151,7 @@ def _number(kind: Any, default: Any, log: bool, description: str, **bounds: floa
     return option
 
 
-def BoolOption(default: bool | Callable[[Any], bool], *, description: str = "") -> FieldInfo:  # noqa: N802
+def BoolOption(default: bool | Callable[[Any], bool], *, description: str = "") -> Option:  # noqa: N802
     """Return an option that is true or false.
 
     Raises:
@@ -163,7 +162,7 @@ def BoolOption(default: bool | Callable[[Any], bool], *, description: str = "") 
 
 def ChoiceOption(  # noqa: N802
     default: str | Callable[[Any], str], *, choices: Iterable[str], description: str = ""
-) -> FieldInfo:
+) -> Option:
     """Return one of several strings, such as ``ChoiceOption("reservoir", choices=("reservoir", "class_balanced"))``.
 
     Raises:
@@ -177,7 +176,7 @@ def ChoiceOption(  # noqa: N802
     return _option(Literal[texts], default, description)
 
 
-def PluginOption(default: str, registry: str, *, description: str = "") -> FieldInfo:  # noqa: N802
+def PluginOption(default: str, registry: str, *, description: str = "") -> Option:  # noqa: N802
     """Return the name of a plug-in, which adds that plug-in's options: `acquisition` adds `mc_samples`.
 
     `RunConfig` checks that it is registered.
@@ -190,16 +189,16 @@ def PluginOption(default: str, registry: str, *, description: str = "") -> Field
     return _option(Annotated[str, Strict()], default, description, {"registry": registry})
 
 
-def registry_of(option: FieldInfo) -> str | None:
+def registry_of(option: Option) -> str | None:
     """Return the registry of the plug-in that an option names, a key of `REGISTRIES`; None for other options."""
     extra: Any = option.json_schema_extra
     return extra.get("registry")  # type: ignore[no-any-return]
 
 
-def bounds_of(option: FieldInfo) -> dict[str, float]:
-    """Return the bounds of a number by name, as in `FloatOption`."""
+def bounds_of(metadata: Iterable[Any]) -> dict[str, float]:
+    """Return the bounds among the metadata of a number by name, as in `FloatOption`."""
     names = ("gt", "ge", "lt", "le")
-    return {name: getattr(it, name) for it in option.metadata for name in names if hasattr(it, name)}
+    return {name: getattr(it, name) for it in metadata for name in names if hasattr(it, name)}
 
 
 def scalar(annotation: Any) -> type:
@@ -211,7 +210,7 @@ def scalar(annotation: Any) -> type:
     return annotation if annotation in (int, float, bool) else str
 
 
-def distribution_of(option: FieldInfo) -> BaseDistribution:
+def distribution_of(option: Option) -> BaseDistribution:
     """Return the default distribution of a search.
 
     Raises:
@@ -225,7 +224,7 @@ def distribution_of(option: FieldInfo) -> BaseDistribution:
     if kind not in (int, float):
         return CategoricalDistribution((False, True) if kind is bool else get_args(option.annotation))
     extra: Any = option.json_schema_extra
-    log, bounds = extra["log"], bounds_of(option)
+    log, bounds = extra["log"], bounds_of(option.metadata)
     next_to = (lambda bound, other: bound + math.copysign(1, other)) if kind is int else math.nextafter
     low = next_to(bounds["gt"], math.inf) if "gt" in bounds else bounds.get("ge", -math.inf)
     high = next_to(bounds["lt"], -math.inf) if "lt" in bounds else bounds.get("le", math.inf)
@@ -238,26 +237,26 @@ def distribution_of(option: FieldInfo) -> BaseDistribution:
     return IntDistribution(math.ceil(low), math.floor(high), log) if kind is int else FloatDistribution(low, high, log)
 
 
-def _same(one: FieldInfo, other: FieldInfo) -> bool:
+def _same(one: Option, other: Option) -> bool:
     """Return whether two definitions are equal, apart from their descriptions."""
     names = ("annotation", "metadata", "default", "default_factory", "json_schema_extra")
     return all(getattr(one, name) == getattr(other, name) for name in names)
 
 
-Options = Mapping[str, FieldInfo]
+Options = Mapping[str, Option]
 
 OF_SCENARIOS = frozenset({"task_classes", "domain", "split_within", "people_per_task", "people_order"})
 """Config fields that a scenario may list among its options; it receives them as keyword arguments."""
 
 
-class DeclaredOptions(Mapping[str, FieldInfo]):
+class DeclaredOptions(Mapping[str, Option]):
     """The options of all plug-ins by name: one definition per name, distinct from fields and columns."""
 
     def __init__(self) -> None:
-        self._declared: dict[str, dict[str, FieldInfo]] = {}  # name -> plug-in -> equal definitions
+        self._declared: dict[str, dict[str, Option]] = {}  # name -> plug-in -> equal definitions
         self._reserved: dict[str, str] = {}
 
-    def __getitem__(self, name: str) -> FieldInfo:
+    def __getitem__(self, name: str) -> Option:
         return next(iter(self._declared[name].values()))
 
     def __iter__(self) -> Iterator[str]:
@@ -286,7 +285,7 @@ class DeclaredOptions(Mapping[str, FieldInfo]):
 
     def resolved(
         self, owner: str, options: object, fields: Set[str] = frozenset()
-    ) -> tuple[dict[str, FieldInfo], list[str]]:
+    ) -> tuple[dict[str, Option], list[str]]:
         """Return the options that a plug-in uses, by name, and the config fields among what it lists.
 
         Args:
@@ -302,7 +301,7 @@ class DeclaredOptions(Mapping[str, FieldInfo]):
         if not listed_well or not all(isinstance(item, str | Mapping) for item in items):  # type: ignore[attr-defined]
             what = "expected a mapping from names to options, or a list of names of existing ones"
             raise UsageError(f"{owner}: options: {what}, not {shown(options)}")
-        found, taken = dict[str, FieldInfo](), list[str]()
+        found, taken = dict[str, Option](), list[str]()
         for item in items:  # type: ignore[attr-defined]
             if isinstance(item, Mapping):
                 for name, option in item.items():
@@ -323,7 +322,7 @@ class DeclaredOptions(Mapping[str, FieldInfo]):
     def _check(self, owner: str, name: object, option: object) -> None:
         if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
             raise UsageError(f"{owner}: option {shown(name)}: expected a name of letters, digits and underscores")
-        if not isinstance(option, FieldInfo) or option.annotation is None:
+        if not isinstance(option, Option) or option.annotation is None:
             raise UsageError(
                 f"{owner}: option {name!r}: expected FloatOption, IntOption, BoolOption or ChoiceOption, not "
                 f"{shown(option)}"
@@ -331,7 +330,7 @@ class DeclaredOptions(Mapping[str, FieldInfo]):
         self._check_reserved(owner, name)
         for other, defined in self._declared.get(name, {}).items():
             if other != owner and not _same(defined, option):
-                what = f"default {defined.default!r} and {bounds_of(defined) or 'no bounds'}"
+                what = f"default {defined.default!r} and {bounds_of(defined.metadata) or 'no bounds'}"
                 raise UsageError(
                     f"{owner}: option {name!r} is defined differently by {other}, with {what}; list it by name alone, "
                     "or give it another name"

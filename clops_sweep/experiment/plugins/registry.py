@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from pydantic.fields import FieldInfo
-
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.metrics import PAPER, metric_named
 from clops_sweep.experiment.plugins import declarations
 from clops_sweep.experiment.plugins.declarations import NOTHING, Declaration, Plugin
-from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, Options, registry_of
+from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, Option, Options, registry_of
 
 Member = TypeVar("Member", bound=Callable[..., Any])
 
@@ -223,13 +221,13 @@ BUILT_IN = tuple(OPTIONS)
 """Options of built-in plug-ins, which are columns of every table of runs."""
 
 
-def used_options(value: Callable[[str], Any]) -> dict[str, FieldInfo]:
+def used_options(value: Callable[[str], Any]) -> dict[str, Option]:
     """Return the options of the plug-ins that a config names, and of the plug-ins that these options name.
 
     Args:
         value: the value of a field, or of an option that names a plug-in.
     """
-    used: dict[str, FieldInfo] = {}
+    used: dict[str, Option] = {}
     for kind in USERS:
         for name, option in REGISTRIES[kind].options(value(kind)).items():
             used[name] = option

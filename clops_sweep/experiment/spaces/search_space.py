@@ -128,7 +128,8 @@ class SearchSpace:
         if not len(self.seeds):
             raise UsageError(f"search space {self.name!r}: seeds has no values")
         _check_twice(f"search space {self.name!r}: seeds", self.seeds)
-        object.__setattr__(self, "seeds", tuple(map(self._checked_seed, self.seeds)))
+        seeds = (checked(SEED, seed, f"search space {self.name!r}: seed = ") for seed in self.seeds)
+        object.__setattr__(self, "seeds", tuple(seeds))
         for what, function in (("where", self.where), ("resolve", self.resolve)):
             if function is not None and not callable(function):
                 raise UsageError(
@@ -170,13 +171,6 @@ class SearchSpace:
         if isinstance(self.search, OptunaSearch):
             return f"{several(self.search.n_trials, 'trial')} of {several(len(self.replicates()), 'run')}"
         return several(sum(1 for space in self.phases for _ in space._requests()), "run")
-
-    def _checked_seed(self, seed: Any) -> int:
-        try:
-            number: int = checked(SEED, seed)
-        except ValueError as error:
-            raise UsageError(f"search space {self.name!r}: seed = {shown(seed)}: {error}") from None
-        return number
 
     def _check_types(self) -> None:
         if not isinstance(self.name, str):

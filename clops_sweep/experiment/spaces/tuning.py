@@ -229,7 +229,7 @@ def fields_set(methods: Sequence[Method]) -> Iterator[str]:
 
 def _seeds(name: str, values: Any) -> tuple[int, ...]:
     try:
-        found = tuple(checked(SEED, it) for it in as_list(values))
+        found = tuple(checked(SEED, it, "seed = ") for it in as_list(values))
     except ValueError as error:
         raise UsageError(f"TuneOn: {name} = {shown(values)}: {error}") from None
     if not length(found) or has_twice(found):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import AfterValidator
 
 from clops_sweep import IntOption, RunConfig, SearchSpace, acquisition_function, network, strategy
 from clops_sweep.errors import UsageError
@@ -18,13 +19,10 @@ from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, REGIS
 from clops_sweep.learning.strategies.base import LockstepStrategy
 
 
-class Even(IntOption):
-    """An option with a check of its own."""
-
-    def checked(self, value: Any) -> int:
-        if value % 2:
-            raise ValueError("expected an even number")
-        return super().checked(value)
+def even(value: int) -> int:
+    if value % 2:
+        raise ValueError("expected an even number")
+    return value
 
 
 class Mine(LockstepStrategy):
@@ -34,7 +32,9 @@ class Mine(LockstepStrategy):
 @pytest.fixture(autouse=True, scope="module")
 def plugins() -> Iterator[None]:
     before = {kind: set(registry.added) for kind, registry in REGISTRIES.items()}
-    network("wide", options={"width": Even(16, ge=1, le=64)})(lambda channels, samples, outputs, *, width: None)
+    width = IntOption(16, ge=1, le=64)
+    width.metadata.append(AfterValidator(even))  # a check of its own
+    network("wide", options={"width": width})(lambda channels, samples, outputs, *, width: None)
     acquisition_function("cold", options=["mc_samples", {"heat": FloatOption(1.0)}])(lambda *_, mc_samples, heat: None)
     strategy("by_batch", options={"warm": FloatOption(lambda config: config.batch_size / config.epochs_per_task)})(Mine)
     strategy("all", options=[*STRATEGIES.options("clops"), "ewc_strength"])(type("Other", (Mine,), {}))

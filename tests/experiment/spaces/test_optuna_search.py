@@ -92,10 +92,10 @@ def test_parameters_that_cannot_be_searched_over(parameters: dict[str, Any], sen
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"n_trials": 0}, "OptunaSearch: n_trials = 0: expected a whole number, at least 1"),
+        ({"n_trials": 0}, "OptunaSearch: n_trials = 0: expected at least 1"),
         ({"n_trials": 2.5}, "OptunaSearch: n_trials = 2.5: expected a whole number"),
-        ({"sampler_seed": -1}, "OptunaSearch: sampler_seed = -1: expected a whole number, at least 0"),
-        ({"max_concurrent": 0}, "OptunaSearch: max_concurrent = 0: expected a whole number, at least 1"),
+        ({"sampler_seed": -1}, "OptunaSearch: sampler_seed = -1: expected at least 0"),
+        ({"max_concurrent": 0}, "OptunaSearch: max_concurrent = 0: expected at least 1"),
         ({"objectives": {"auk": "maximize"}}, "objective 'auk': the table runs has no numeric column of that name"),
         ({"objectives": {"host": "minimize"}}, "objective 'host': the table runs has no numeric column of that name"),
         ({"objectives": {"auc": "max"}}, "objective 'auc': 'max': expected maximize or minimize"),
