@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BeforeValidator, Field, FiniteFloat, Strict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import SchemaError
 
 from clops_sweep.errors import UsageError, listed, shown
-from clops_sweep.experiment.plugins.values import as_number, as_python
+from clops_sweep.experiment.plugins.values import as_bool, as_number
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -62,7 +63,10 @@ def expected(error: ValidationError) -> str:
 
 @cache
 def _adapter(kind: Any, *metadata: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(Annotated[kind, Field(), *metadata])
+    try:
+        return TypeAdapter(Annotated[kind, Field(), *metadata])
+    except SchemaError:
+        raise UsageError(f"bounds {shown(bounds_of(metadata))}: expected numbers of the option's type") from None
 
 
 def checked(option: Option, value: Any, what: str = "") -> Any:
@@ -126,10 +130,10 @@ def FloatOption(  # noqa: N802  # the name of a kind of option, as pydantic's Fi
 def IntOption(  # noqa: N802
     default: int | Callable[[Any], int] | None,
     *,
-    gt: float | None = None,
-    ge: float | None = None,
-    lt: float | None = None,
-    le: float | None = None,
+    gt: int | None = None,
+    ge: int | None = None,
+    lt: int | None = None,
+    le: int | None = None,
     log: bool = False,
     description: str = "",
 ) -> Option:
@@ -139,7 +143,7 @@ def IntOption(  # noqa: N802
         UsageError: the default is not an integer, or is out of bounds.
     """
     gt = -_MOST if gt is None and ge is None else gt
-    lt = _MOST if lt is None and le is None else lt
+    lt = _MOST if lt is None and (le is None or le >= _MOST) else lt
     return _number(int, default, log, description, gt=gt, ge=ge, lt=lt, le=le)
 
 
@@ -157,7 +161,7 @@ def BoolOption(default: bool | Callable[[Any], bool], *, description: str = "") 
     Raises:
         UsageError: the default is neither True nor False.
     """
-    return _option(Annotated[bool, Strict(), BeforeValidator(as_python)], default, description)
+    return _option(Annotated[bool, Strict(), BeforeValidator(as_bool)], default, description)
 
 
 def ChoiceOption(  # noqa: N802
@@ -168,9 +172,10 @@ def ChoiceOption(  # noqa: N802
     Raises:
         UsageError: a choice is not text, or the default is not a choice.
     """
-    if isinstance(choices, str) or not isinstance(choices, Iterable) or not all(isinstance(it, str) for it in choices):
+    given = () if isinstance(choices, str) or not isinstance(choices, Iterable) else tuple(choices)
+    if not given or not all(isinstance(it, str) for it in given):
         raise UsageError(f"choices = {shown(choices)}: expected a list of texts")
-    texts = tuple(str.__str__(choice) for choice in choices)
+    texts = tuple(str.__str__(choice) for choice in given)
     if len(set(texts)) < len(texts):
         raise UsageError(f"choices = {shown(choices)}: expected texts that differ")
     return _option(Literal[texts], default, description)

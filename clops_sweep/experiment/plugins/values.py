@@ -35,6 +35,11 @@ def as_number(value: Any) -> Any:
     return (value if isinstance(value, float) else as_python(value)) + 0  # no -0.0
 
 
+def as_bool(value: Any) -> Any:
+    """Return a bool of NumPy as Python's own, and anything else unchanged."""
+    return bool(value) if type(value).__name__ in ("bool", "bool_") else value
+
+
 def is_whole(value: Any) -> bool:
     """Return whether a value is an integer, such as 20 or 20.0."""
     return is_number(value) and (isinstance(value, numbers.Integral) or bool(value == value // 1))

@@ -185,6 +185,8 @@ def _registers(options: Any) -> Callable[[], object]:
         (lambda: BoolOption(1), "default = 1: expected true or false"),
         (lambda: ChoiceOption("a", choices="abc"), "choices = 'abc': expected a list of texts"),
         (lambda: ChoiceOption("a", choices=(1, 2)), "choices = .*: expected a list of texts"),
+        (lambda: ChoiceOption("a", choices=()), "expected a list of texts"),
+        (lambda: IntOption(2, ge=1.5), "bounds {'ge': 1.5, .*}: expected numbers of the option's type"),  # type: ignore[arg-type]
         (lambda: ChoiceOption("d", choices=("a", "b")), "default = 'd': expected 'a' or 'b'"),
         (
             lambda: network("n", options={"depth": IntOption(1)})(lambda channels, samples, outputs: None),
