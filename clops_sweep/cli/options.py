@@ -50,13 +50,12 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic in the newes
         self.name = "number"
         self._limit, self._auto = limit, auto
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number."""
         if self._auto and value == "auto":
             return None
         try:
-            number: float = checked(self._limit, self._read(value))
-            return number
+            return checked(self._limit, self._read(value))
         except ValueError as error:
             said = str(error).removesuffix(", not text")  # command-line values are text
             self.fail(f"{said}{', or auto' * self._auto}", param, ctx)

@@ -25,7 +25,6 @@ from clops_sweep.experiment.limits import (
     check_limits,
 )
 from clops_sweep.experiment.plugins.declarations import Plugin
-from clops_sweep.experiment.plugins.options import Option
 from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.machine import available_cores, check_gpu
 from clops_sweep.planning.plan import PlannedRun
@@ -99,7 +98,7 @@ class Job:
         return Job(configs, run_ids, self.until, tuple(self.names[run] for run in kept if self.names))
 
 
-_LIMITS: Mapping[str, Option] = {
+_LIMITS = {
     "cpus_per_trial": CPUS_PER_TRIAL,
     "gpus_per_trial": GPUS_PER_TRIAL,
     "lockstep": LOCKSTEP,
