@@ -85,6 +85,7 @@ def test_they_reach_workers(
         program.replace("import beside", "import folder.beside") if within_package else program
     )
     if command == ["notebook"]:
+        pytest.importorskip("ipykernel", reason="runs no notebooks: pip install ipykernel")
         for name, value in ray_at_hand.items():
             monkeypatch.setenv(name, value)
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(program)])

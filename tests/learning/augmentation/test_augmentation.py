@@ -50,9 +50,8 @@ def test_time_warp_is_monotone_keeps_both_ends_and_moves_channels_alike(knots: i
     assert torch.equal(tau[:, 0], tau[:, 1])
     assert torch.allclose(tau[:, :, [0, -1]], ramp[:, :, [0, -1]], atol=1e-4)
     assert (tau.diff(dim=2) > 0).all()
-    knots_at = np.linspace(0, 49, knots + 2)
-    slopes = CubicSpline(knots_at, rng().normal(1, 0.2, (knots + 2, 200)))(np.arange(50)).clip(0.1)
-    path = cumulative_trapezoid(slopes, axis=0, initial=0)
+    slopes = CubicSpline(np.linspace(0, 49, knots + 2), rng().normal(1, 0.2, (knots + 2, 200)))(np.arange(50))
+    path = cumulative_trapezoid(slopes.clip(0.1), axis=0, initial=0)
     np.testing.assert_allclose(tau[:, 0].numpy(), (49 * path / path[-1]).T, atol=1e-3)
     found = time_warp(FRAMES[:200], rng(), time_warp_std=0.2, time_warp_knots=knots)
     for frame, warped, times in zip(FRAMES[:200].numpy(), found.numpy(), tau[:, 0].numpy(), strict=True):
