@@ -35,6 +35,7 @@ MUTATED = (
 TESTS = (
     *(f"tests/learning/{it}" for it in ("metrics", "replay", "learners", "by_loss", "augmentation", "strategies")),
     *(f"tests/learning/test_{it}.py" for it in ("losses", "class_weights", "early_stopping", "batches")),
+    *(f"tests/learning/test_{it}.py" for it in ("online", "people", "scenarios")),
     *(f"tests/data/{it}" for it in ("files", "splits", "scenarios")),
     *("tests/data/declared/test_filters.py", "tests/experiment/test_metrics.py"),
     *("tests/analysis/test_statistics.py", "tests/analysis/test_metrics.py"),
