@@ -12,18 +12,31 @@ FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-8
 
 
 class Adam:
-    """Adam (Kingma and Ba, 2015), without weight decay.
+    """Adam (Kingma and Ba, 2015), by default without weight decay lambda.
 
     m <- b1 m + (1 - b1) g;  v <- b2 v + (1 - b2) g^2;  x <- x - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps).
+
+    Coupled decay, as in `torch.optim.Adam`: g <- g + lambda x. Decoupled, as in `torch.optim.AdamW` (Loshchilov and
+    Hutter, 2019): x <- x - lr lambda x before the step.
 
     Elementwise, so that the parameters of S runs are advanced by one call, each as if it were alone.
 
     Args:
         values: the optimised tensor, modified in place by `step`.
         learning_rate: lr, a number, or one per row of `values`, [S, n].
+        weight_decay: lambda; if not 0, lr must be a number.
+        decoupled: whether the decay is kept out of the gradient.
     """
 
-    def __init__(self, values: torch.Tensor, learning_rate: float | Sequence[float]) -> None:
+    def __init__(
+        self,
+        values: torch.Tensor,
+        learning_rate: float | Sequence[float],
+        weight_decay: float = 0.0,
+        *,
+        decoupled: bool = False,
+    ) -> None:
+        self._weight_decay, self._decoupled = weight_decay, decoupled
         self.values = values
         self.set_rate(learning_rate)
         self.first = torch.zeros_like(values)
@@ -40,6 +53,11 @@ class Adam:
 
     def step(self, gradient: torch.Tensor) -> None:
         """Take one step along `gradient`, of the same shape as `values`."""
+        if self._weight_decay and self._decoupled:
+            assert isinstance(self.learning_rate, float)
+            self.values.mul_(1 - self.learning_rate * self._weight_decay)
+        elif self._weight_decay:
+            gradient = torch.add(gradient, self.values, alpha=self._weight_decay)
         self.steps += 1
         root = float(np.float32((1 - SECOND_DECAY**self.steps) ** 0.5))
         rate: float | torch.Tensor  # either way rounded to float32 once
@@ -70,45 +88,8 @@ class Adam:
         self.steps = int(state["steps"])
 
 
-class DecayedAdam(Adam):
-    """Adam with weight decay lambda.
-
-    Coupled, as in `torch.optim.Adam`: g <- g + lambda x. Decoupled, as in `torch.optim.AdamW` (Loshchilov and Hutter,
-    2019): x <- x - lr lambda x before the step.
-
-    Args:
-        values: the optimised tensor, modified in place by `step`.
-        learning_rate: lr.
-        weight_decay: lambda.
-        decoupled: whether the decay is kept out of the gradient.
-    """
-
-    def __init__(self, values: torch.Tensor, learning_rate: float, weight_decay: float, *, decoupled: bool) -> None:
-        super().__init__(values, learning_rate)
-        self._weight_decay, self._decoupled = weight_decay, decoupled
-
-    def step(self, gradient: torch.Tensor) -> None:
-        """As `Adam.step`."""
-        if self._decoupled:
-            assert isinstance(self.learning_rate, float)
-            self.values.mul_(1 - self.learning_rate * self._weight_decay)
-        else:
-            gradient = torch.add(gradient, self.values, alpha=self._weight_decay)
-        super().step(gradient)
-
-
 class SGD(Adam):
-    """Stochastic gradient descent without momentum, x <- x - lr (g + lambda x); keeps no state.
-
-    Args:
-        values: the optimised tensor, modified in place by `step`.
-        learning_rate: lr.
-        weight_decay: lambda.
-    """
-
-    def __init__(self, values: torch.Tensor, learning_rate: float, weight_decay: float) -> None:
-        super().__init__(values, learning_rate)
-        self._weight_decay = weight_decay
+    """Stochastic gradient descent without momentum, x <- x - lr (g + lambda x); keeps no state. lr is a number."""
 
     def step(self, gradient: torch.Tensor) -> None:
         """As `Adam.step`."""
@@ -121,9 +102,7 @@ def make_optimizer(name: str, values: torch.Tensor, learning_rate: float, weight
     """Return the optimiser of a config's `optimizer` and `weight_decay`."""
     if name == "sgd":
         return SGD(values, learning_rate, weight_decay)
-    if weight_decay:
-        return DecayedAdam(values, learning_rate, weight_decay, decoupled=name == "adamw")
-    return Adam(values, learning_rate)
+    return Adam(values, learning_rate, weight_decay, decoupled=name == "adamw")
 
 
 def scheduled(schedule: str, epoch: int, epochs: int) -> float:
