@@ -6,7 +6,7 @@ import copy
 import itertools
 import pickle
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,7 +22,7 @@ from clops_sweep.data.frames import TRAINING, FrameSet
 from clops_sweep.errors import UsageError, one_line, reason, shown, user_code
 from clops_sweep.learning.encoders.adapting import Adapter
 from clops_sweep.learning.global_streams import GlobalStreams
-from clops_sweep.learning.networks.module_probe import same_bits
+from clops_sweep.learning.networks.module_probe import changed_in, same_bits
 from clops_sweep.learning.process_state import torch_state_kept
 from clops_sweep.learning.threads import one_thread
 from clops_sweep.machine import available_cores
@@ -179,9 +179,9 @@ class _Encoding:
         self._check_finite(first.numpy(), 0)
         self._features(module, slice(1, 3))  # state kept from these frames would affect the next pass
         again = self._features(module, slice(0, 2))
-        changed = _changed(buffers, dict(module.named_buffers()))
-        if changed is not None:
-            self._refuse(f"changes {changed!r} when it computes features; an encoder must stay as it is")
+        changed = changed_in(buffers, dict(module.named_buffers()))
+        if changed:
+            self._refuse(f"changes {changed[0]!r} when it computes features; an encoder must stay as it is")
         if first.shape != again.shape or not same_bits(first, again):
             self._refuse(
                 "gives other features when it is called again with the same signals; keep nothing from one call to the "
@@ -261,10 +261,3 @@ def _copies(module: nn.Module, count: int) -> list[nn.Module]:
     except Exception:
         copies = []
     return [module, *copies]
-
-
-def _changed(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> str | None:
-    """Return the name of a buffer that has changed, if any."""
-    names = dict.fromkeys([*before, *after])
-    differ = (it for it in names if it not in before or it not in after or not same_bits(before[it], after[it]))
-    return next(differ, None)

@@ -218,7 +218,7 @@ class _Probe:
                 self._refuse(f"parameter {name!r} is created on {parameter.device}; create it on the CPU")
             if not parameter.isfinite().all():
                 self._refuse(f"parameter {name!r} is not finite when it is created")
-        changed = _changed(_tensors(self._module), _tensors(self._again))
+        changed = changed_in(_tensors(self._module), _tensors(self._again))
         if changed:
             self._refuse(
                 f"{changed[0]!r} differs when the network is created again from the same seed; draw it from the "
@@ -230,7 +230,7 @@ class _Probe:
         logits = self._pass("evaluation", self._frames, seed=1)
         if not logits.isfinite().all():
             self._refuse("returns logits that are not finite for frames of noise")
-        changed = _changed(before, _tensors(self._module))
+        changed = changed_in(before, _tensors(self._module))
         if changed:
             self._refuse(f"changes {changed[0]!r} in evaluation mode; do so only where self.training is True")
         self._pass("evaluation", self._others, seed=1)  # anything kept from this pass would show in the next
@@ -256,7 +256,7 @@ class _Probe:
             after = self._run.buffers
             if after.keys() != before.keys():
                 self._refuse(f"has other buffers after a pass: {sorted(after.keys() ^ before.keys())[0]!r}")
-            changed = _changed(before, after)
+            changed = changed_in(before, after)
             self._run.take_buffers(before)
         if not same_bits(*passes):
             self._refuse(
@@ -334,7 +334,7 @@ def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 
-def _changed(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> list[str]:
+def changed_in(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> list[str]:
     """Return the names of tensors that differ, or that only one of the two has."""
     names = dict.fromkeys([*before, *after])
     return [it for it in names if it not in before or it not in after or not same_bits(before[it], after[it])]
