@@ -70,36 +70,38 @@ def made_encoder(name: str, make: Callable[[Path | None], Any], weights: Path | 
     return module.requires_grad_(False).eval()
 
 
-def computing(
-    name: str, module: nn.Module, adapter: Adapter, frames: FrameSet, workers: int | None = None
-) -> Computing:
-    """Return the features of all instances of a data set, computed lazily in batches, on a GPU if available.
+def computing(name: str, module: nn.Module, adapter: Adapter, frames: FrameSet) -> Computing:
+    """Return the features of all instances of a data set, computed lazily in batches.
+
+    They are computed on a GPU if available, else by one thread per core; features do not depend on the number.
 
     Args:
         name: name of the encoder, for errors.
         module: the module in evaluation mode.
         adapter: converts frames to the encoder's signals.
         frames: the frames.
-        workers: number of threads on a CPU, by default one per core; features do not depend on it.
 
     Raises:
         UsageError: the module is not a valid encoder.
     """
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    encoding = _Encoding(name, module.to(device), adapter, frames, device)
-    with torch_state_kept(), one_thread(), GlobalStreams(device).kept():
+    encoding = _Encoding(name, module, adapter, frames)
+    with torch_state_kept(), one_thread(), GlobalStreams(encoding.device).kept():
         shape = encoding.probed()
     count = -(-len(frames) // BATCH)
-    threads = 1 if device.type == "cuda" else min(count, workers or available_cores())
-    return Computing(shape, device.type, encoding.batches(shape, threads), count)
+    threads = 1 if encoding.device.type == "cuda" else min(count, available_cores())
+    return Computing(shape, encoding.device.type, encoding.batches(shape, threads), count)
 
 
 def training_signals(adapter: Adapter, frames: FrameSet) -> torch.Tensor:
     """Return the adapted signals of at most `FIT_ON` training instances, drawn with seed 0, without their labels."""
     training = np.flatnonzero(frames.split == TRAINING)
     few = np.random.default_rng(0).permutation(training)[:FIT_ON]
-    found = frames.signal(np.sort(few))
-    return torch.from_numpy(adapter(found.reshape(len(found), frames.channels, -1)))
+    return torch.from_numpy(_adapted(adapter, frames, np.sort(few)))
+
+
+def _adapted(adapter: Adapter, frames: FrameSet, instances: slice | NDArray[np.int64]) -> NDArray[np.float32]:
+    found = frames.signal(instances)
+    return adapter(found.reshape(len(found), frames.channels, -1))
 
 
 def features_of(
@@ -110,10 +112,9 @@ def features_of(
     Raises:
         UsageError: the module raises, or returns something else than features.
     """
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    encoding = _Encoding(name, module.to(device), adapter, frames, device)
-    with torch_state_kept(), one_thread(), GlobalStreams(device).kept():
-        return encoding.features(instances)
+    encoding = _Encoding(name, module, adapter, frames)
+    with torch_state_kept(), one_thread(), GlobalStreams(encoding.device).kept():
+        return encoding.features(encoding.module, instances).numpy()
 
 
 def adapting(name: str, module: nn.Module, adapter: Adapter, frames: FrameSet) -> Computing:
@@ -123,32 +124,31 @@ def adapting(name: str, module: nn.Module, adapter: Adapter, frames: FrameSet) -
         UsageError: the module is not a valid encoder.
     """
     computing(name, module, adapter, frames)
-
-    def batch(begin: int) -> NDArray[np.float32]:
-        found = frames.signal(slice(begin, begin + BATCH))
-        return adapter(found.reshape(len(found), frames.channels, -1))
-
     begins = range(0, len(frames), BATCH)
-    return Computing((len(adapter.picked), adapter.samples), "cpu", map(batch, begins), len(begins))
+    batches = (_adapted(adapter, frames, slice(begin, begin + BATCH)) for begin in begins)
+    return Computing((len(adapter.picked), adapter.samples), "cpu", batches, len(begins))
 
 
 class _Encoding:
-    def __init__(self, name: str, module: nn.Module, adapter: Adapter, frames: FrameSet, device: torch.device) -> None:
-        self._name, self._module, self._adapter = name, module, adapter
-        self._frames, self._device = frames, device
+    """Computation of features by a module, on a GPU if available."""
+
+    def __init__(self, name: str, module: nn.Module, adapter: Adapter, frames: FrameSet) -> None:
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.module = module.to(self.device)
+        self._name, self._adapter, self._frames = name, adapter, frames
 
     def _refuse(self, what: str) -> NoReturn:
         raise UsageError(f"encoder {self._name!r}: {what}")
 
-    def _features(self, module: nn.Module, instances: slice | NDArray[np.int64]) -> torch.Tensor:
-        frames = self._frames.signal(instances)
-        signals = torch.from_numpy(self._adapter(frames.reshape(len(frames), self._frames.channels, -1)))
+    def features(self, module: nn.Module, instances: slice | NDArray[np.int64]) -> torch.Tensor:
+        """Return the features of some instances, on the CPU, by the module or a copy of it."""
+        signals = torch.from_numpy(_adapted(self._adapter, self._frames, instances))
         size = list(signals.shape)
         with (
             torch.no_grad(),
             user_code(lambda error: UsageError(f"encoder {self._name!r}: raises on signals {size} ({reason(error)})")),
         ):
-            features: Any = module(signals.to(self._device))
+            features: Any = module(signals.to(self.device))
         if not isinstance(features, torch.Tensor):
             self._refuse(f"returns {type(features).__name__}; expected a tensor [B, features] or [B, tokens, features]")
         if features.layout != torch.strided or features.is_meta:
@@ -163,33 +163,29 @@ class _Encoding:
             )
         return features.detach().to(torch.float32).cpu()
 
-    def features(self, instances: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the features of some instances."""
-        return self._features(self._module, instances).numpy()
-
     def probed(self) -> tuple[int, ...]:
         """Return the shape of an instance's features, after trying the module on the first frames.
 
         Raises:
             UsageError: the module keeps state, draws random numbers, or mixes the instances of a batch.
         """
-        module, frames = self._module, self._frames
+        module, frames = self.module, self._frames
         buffers = {name: value.clone() for name, value in module.named_buffers()}
-        first = self._features(module, slice(0, 2))
+        first = self.features(module, slice(0, 2))
         self._check_finite(first.numpy(), 0)
-        self._features(module, slice(1, 3))  # state kept from these frames would affect the next pass
-        again = self._features(module, slice(0, 2))
+        self.features(module, slice(1, 3))  # state kept from these frames would affect the next pass
+        again = self.features(module, slice(0, 2))
         changed = changed_in(buffers, dict(module.named_buffers()))
         if changed:
             self._refuse(f"changes {changed[0]!r} when it computes features; an encoder must stay as it is")
-        if first.shape != again.shape or not same_bits(first, again):
+        if not same_bits(first, again):
             self._refuse(
                 "gives other features when it is called again with the same signals; keep nothing from one call to the "
                 "next, and draw no random numbers"
             )
         if len(frames) < 2:
             return tuple(first.shape[1:])
-        alone = self._features(module, slice(0, 1))
+        alone = self.features(module, slice(0, 1))
         if alone.shape[1:] != first.shape[1:]:
             self._refuse(
                 f"returns {list(alone.shape)} for a batch of one and {list(first.shape)} for a batch of two; expected "
@@ -215,7 +211,7 @@ class _Encoding:
         Raises:
             UsageError: features are not finite, or their shape differs from the first.
         """
-        modules = _copies(self._module, threads)
+        modules = _copies(self.module, threads)
         free: SimpleQueue[nn.Module] = SimpleQueue()
         for module in modules:
             free.put(module)
@@ -223,7 +219,7 @@ class _Encoding:
         def batch(begin: int) -> NDArray[np.float32]:
             module = free.get()
             try:
-                features = self._features(module, slice(begin, begin + BATCH)).numpy()
+                features = self.features(module, slice(begin, begin + BATCH)).numpy()
             finally:
                 free.put(module)
             if features.shape[1:] != shape:
