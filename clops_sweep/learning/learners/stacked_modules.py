@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 
 import torch
 from torch.func import functional_call, vmap
@@ -74,10 +75,8 @@ class StackedModules:
             values: dict[str, torch.Tensor], frames: torch.Tensor, keys: torch.Tensor | None = None
         ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
             with nullcontext() if keys is None or draws is None else self._dropout(keys, draws):
-                with self._first.precision(frames.device):
-                    logits = functional_call(self._first.module, values, (frames,))
-                logits = self._first.in_float32(logits)
-            self._first.check(logits, len(frames if draws is None else draws), frames.dtype)
+                call = partial(functional_call, self._first.module, values)
+                logits = self._first.computed(call, frames, len(frames if draws is None else draws))
             return logits, {name: values[name] for name in buffers}  # also if a layer has replaced a buffer
 
         logits, after = vmap(of_run, randomness="error")(values, frames, *(() if keys is None else (keys,)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any, Literal
 
 import torch
@@ -168,33 +168,34 @@ class RunModule:
             ValueError: the module returned anything else.
         """
         self.set(mode)
-        with self.precision(frames.device):
-            logits: torch.Tensor = self.module(frames)
-        logits = self.in_float32(logits)
-        self.check(logits, passes or len(frames), frames.dtype)
+        logits = self.computed(self.module, frames, passes or len(frames))
         if torch.is_grad_enabled() and not logits.requires_grad:
             raise ValueError("the network returned logits that depend on none of its parameters; expected a gradient")
         return logits
 
-    def precision(self, device: torch.device) -> AbstractContextManager[Any]:
-        """Return the context of a pass: autocast to bfloat16 if `bfloat16` is set and the pass has a gradient."""
-        if self.bfloat16 and torch.is_grad_enabled():
-            return torch.autocast(device.type, torch.bfloat16)
-        return nullcontext()
+    def computed(self, function: Callable[..., Any], frames: torch.Tensor, instances: int) -> torch.Tensor:
+        """Return the logits of a pass: dense, [B, C], of the dtype of the frames, as in the probe.
 
-    def in_float32(self, logits: Any) -> Any:
-        """Return the logits of a bfloat16 pass as float32, in which losses are computed."""
-        return logits.float() if self.bfloat16 and getattr(logits, "dtype", None) == torch.bfloat16 else logits
+        If `bfloat16` is set and the pass has a gradient, it runs under autocast. Its logits become float32, in which
+        losses are computed.
 
-    def check(self, logits: object, instances: int, dtype: torch.dtype = torch.float32) -> None:
-        """Check that logits are as in the probe: dense, [B, C], of the dtype of the frames.
+        Args:
+            function: maps the frames to logits; the module, or the same module with other parameters.
+            frames: the frames.
+            instances: B.
 
         Raises:
-            ValueError: they are not.
+            ValueError: the function returned anything else.
         """
-        wrong = self.wrong(logits, instances, dtype)
+        reduced = self.bfloat16 and torch.is_grad_enabled()
+        with torch.autocast(frames.device.type, torch.bfloat16) if reduced else nullcontext():
+            logits: torch.Tensor = function(frames)
+        if self.bfloat16 and getattr(logits, "dtype", None) == torch.bfloat16:
+            logits = logits.float()
+        wrong = self.wrong(logits, instances, frames.dtype)
         if wrong:
             raise ValueError(f"the network {wrong}")
+        return logits
 
     def wrong(self, logits: object, instances: int, dtype: torch.dtype = torch.float32) -> str | None:
         """Return what is wrong with logits, such as "returned tuple ..."; None if they are valid."""
