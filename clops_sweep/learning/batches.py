@@ -87,31 +87,27 @@ class Replay:
 
 
 @dataclass(frozen=True)
-class EpochBatch:
+class EpochBatch(Batch):
     """A batch of current instances I and replayed instances J, whose numbers differ between runs.
 
     Attributes:
         rows: int64 [S, B].
         targets: float32 [S, B, C].
+        weights: float32 [S, B], factors divided by the size of I or J: the sum of weights times losses is
+            mean_I(factor l) + mean_J(factor l), without the term of an empty set.
+        draws: int64 [B], positions in the epoch, counters of the dropout masks.
         positions: int64 [S, B], positions in the task's training set if `current`, else 0.
         current: bool [S, B].
         current_count: float32 [S, B], the number of I, constant along the batch.
-        weights: float32 [S, B], factors divided by the size of I or J: the sum of weights times losses is
-            mean_I(factor l) + mean_J(factor l), without the term of an empty set.
         factors: float32 [S, B], weights of current instances (see `Instances`); for replayed ones, weights times the
             factors of `Replay`.
-        draws: int64 [B], positions in the epoch, counters of the dropout masks.
         number: number of the batch in the epoch, from 0.
     """
 
-    rows: torch.Tensor
-    targets: torch.Tensor
     positions: torch.Tensor
     current: torch.Tensor
     current_count: torch.Tensor
-    weights: torch.Tensor
     factors: torch.Tensor
-    draws: torch.Tensor
     number: int
 
     def plain(self) -> Batch:
@@ -153,14 +149,14 @@ class Epoch:
         rows, targets = union.rows.gather(1, order), gather_targets(union.targets, order)
         draws = torch.arange(order.shape[1], device=order.device)
         positions = torch.where(current, order, 0)
-        self._all = rows, targets, positions, current, current_count, factors * shares, factors, draws
+        self._all = rows, targets, factors * shares, draws, positions, current, current_count, factors
         self._kept: dict[str, torch.Tensor] = {}
         self._of_batches: dict[str, tuple[torch.Tensor, ...]] = {}
 
     @property
     def whole(self) -> Batch:
         """All batches, concatenated."""
-        return EpochBatch(*self._all, number=0).plain()
+        return EpochBatch(*self._all, number=0)
 
     def batches(self) -> Iterator[EpochBatch]:
         """Yield the batches."""

@@ -152,7 +152,7 @@ class Learner(RunNetworks):
         def step(batch: EpochBatch, phase: int) -> None:
             del phase
             memory = [by_run(self.memory_gradient(*epoch.memory(name, batch))) for name in memories]
-            gradient = by_run(self.gradient(batch.plain(), keys)[1])
+            gradient = by_run(self.gradient(batch, keys)[1])
             self.apply(self.parameters.from_runs(direction(gradient, torch.stack(memory, dim=1))))
 
         self.run_epoch(epoch, step)
@@ -182,10 +182,8 @@ class Learner(RunNetworks):
 
         def step(batch: EpochBatch, phase: int) -> None:
             del phase
-            plain = batch.plain()
-            if beta is not None:
-                plain = replace(plain, weights=beta.weighted(batch))
-            instance_losses = self.train_step(plain, epoch.kept("dropout keys"), penalty)
+            weighted = batch if beta is None else replace(batch, weights=beta.weighted(batch))
+            instance_losses = self.train_step(weighted, epoch.kept("dropout keys"), penalty)
             if beta is not None:
                 beta.step(batch, instance_losses)
 

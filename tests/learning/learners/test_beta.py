@@ -28,7 +28,7 @@ def batch_of(positions: torch.Tensor, current: torch.Tensor) -> EpochBatch:
     nothing = torch.zeros(positions.shape)
     draws = torch.arange(current.shape[1])
     ones = torch.ones(positions.shape)
-    return EpochBatch(positions, nothing[..., None], positions, current, count, nothing, ones, draws, 0)
+    return EpochBatch(positions, nothing[..., None], nothing, draws, positions, current, count, ones, 0)
 
 
 @pytest.mark.parametrize("current_count", [0, 1, 3, 8])
