@@ -98,9 +98,7 @@ class NativeLearner(Learner):
     def _augmented(self, rows: torch.Tensor) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
         """Return indices, [S, B], into augmented frames, and these frames, [S * B, samples]."""
         assert self.augment is not None
-        frames = self.bank.gather(rows)
-        if frames.dim() == 3:
-            frames = frames.unsqueeze(2)
+        frames = self.bank.gather(rows).view(*rows.shape, 1, -1)
         changed = torch.cat([self.augment(of_run, run) for run, of_run in enumerate(frames)])
         return np.arange(rows.numel()).reshape(rows.shape), _array(changed.flatten(1))
 
@@ -205,8 +203,7 @@ class NativeLearner(Learner):
         if self.augment is not None:
             super().train_by_logits(epoch, by_logits, given, table)
             return
-        shapes = {size: (self.parameters.runs, size, self.outputs) for size in epoch.sizes}
-        logits = {size: torch.empty(shape) for size, shape in shapes.items()}
+        logits = {size: torch.empty(self.parameters.runs, size, self.outputs) for size in set(epoch.sizes)}
         # Python between the kernels runs on cold caches and evicts theirs: compute as much as possible beforehand.
         steps = zip(epoch.sizes, epoch.batches(), strict=True)
         needed = [(logits[size], *given(batch)) for size, batch in steps]
@@ -273,7 +270,7 @@ class NativeLearner(Learner):
         if self.augment is not None:
             super().train_epoch(task, replay, order, batch_size, dropout_keys, beta, penalty)
             return
-        rows, targets, factors = _in_order(task, replay, order)
+        union = (task if replay is None else replay.behind(task)).at(order)
         adam = self.optimizer
         arguments: dict[str, Any] = dict.fromkeys(("beta", "beta_first", "beta_second"))
         arguments |= {"beta_penalty": [], "beta_learning_rate": [], "beta_steps": 0}
@@ -287,9 +284,9 @@ class NativeLearner(Learner):
                 "beta_steps": beta.optimizer.steps,
             }
         self._core.train_epoch(
-            rows=_array(self.bank.rows(rows)),
-            targets=_array(targets),
-            factors=_array(factors),
+            rows=_array(self.bank.rows(union.rows)),
+            targets=_array(union.targets),
+            factors=_array(union.loss_weights),
             order=_array(order),
             task_size=task.rows.shape[1],
             batch_size=batch_size,
@@ -335,14 +332,6 @@ class NativeLearner(Learner):
             _array(self.bank.rows(rows)), _optional(noise), shifted, probabilities, 1, None, result.numpy()
         )
         return result.squeeze(2)
-
-
-def _in_order(
-    task: Instances, replay: Replay | None, order: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return rows, targets and factors of a task's instances and the replayed ones, in the order of the epoch."""
-    union = (task if replay is None else replay.behind(task)).at(order)
-    return union.rows, union.targets, union.loss_weights
 
 
 def _array(tensor: torch.Tensor) -> NDArray[np.generic]:
