@@ -35,7 +35,7 @@ class TaskInstanceParameters:
         self.learning_rates = learning_rates
         self.penalties = penalties
         self._twice_penalties = 2 * torch.tensor(penalties, dtype=torch.float32, device=device)[:, None]
-        self.optimizer = Adam(self.values, learning_rates)
+        self.optimizer = Adam(self.values, 0.0, rates=learning_rates)
         self.history: list[torch.Tensor] = []
 
     def weighted(self, batch: EpochBatch) -> torch.Tensor:

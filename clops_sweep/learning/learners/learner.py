@@ -48,19 +48,16 @@ class Learner(RunNetworks):
     ) -> None:
         super().__init__(seeds, kind, outputs, bank, parameters)
         self.optimizer = Adam(parameters.flat, learning_rate)
-        self._learning_rate = learning_rate
         self._excerpts: dict[tuple[int, ...], Self] = {}
 
     @property
     def learning_rate(self) -> float:
         """The learning rate of the next step."""
-        return self._learning_rate
+        return self.optimizer.learning_rate
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
-        if value != self._learning_rate:
-            self._learning_rate = value
-            self.optimizer.set_rate(value)
+        self.optimizer.learning_rate = value
 
     def apply(self, gradient: torch.Tensor) -> None:
         """Take one Adam step along a gradient laid out like `parameters.flat`."""

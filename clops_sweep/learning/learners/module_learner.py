@@ -235,7 +235,7 @@ class ModuleLearner(Learner):
         return frames.view(*rows.shape, *self._shape)
 
     def _of_seeds(self, seeds: Sequence[int]) -> Self:
-        return type(self)(seeds, self.kind, self.outputs, self._learning_rate, self.bank, self._network, self._options)
+        return type(self)(seeds, self.kind, self.outputs, self.learning_rate, self.bank, self._network, self._options)
 
     def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
         for module, run in zip(self._modules, runs, strict=True):

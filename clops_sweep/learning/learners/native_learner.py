@@ -143,7 +143,7 @@ class NativeLearner(Learner):
         return sums.div_(rows.shape[1])
 
     def _of_seeds(self, seeds: Sequence[int]) -> Self:
-        return type(self)(seeds, self.kind, self.outputs, self._learning_rate, self.bank, self.variant)
+        return type(self)(seeds, self.kind, self.outputs, self.learning_rate, self.bank, self.variant)
 
     def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
         for mine, theirs in zip(self.statistics, whole.statistics, strict=True):
@@ -189,7 +189,7 @@ class NativeLearner(Learner):
 
     def _step(self, gradient: torch.Tensor, penalty: Penalty | None = None) -> None:
         adam = self.optimizer
-        self._core.adam(*self._adam_memory, _array(gradient), self._learning_rate, adam.steps, _penalty(penalty))
+        self._core.adam(*self._adam_memory, _array(gradient), self.learning_rate, adam.steps, _penalty(penalty))
         self.optimizer.steps += 1
 
     def train_by_logits(
@@ -254,7 +254,7 @@ class NativeLearner(Learner):
     def _steps(self, count: int) -> tuple[Any, ...]:
         """Return the settings of the next Adam steps for the kernels, and count these steps as taken."""
         self.optimizer.steps += count
-        return *self._adam_memory, self._learning_rate, self.optimizer.steps - count
+        return *self._adam_memory, self.learning_rate, self.optimizer.steps - count
 
     def train_epoch(
         self,
@@ -293,7 +293,7 @@ class NativeLearner(Learner):
             keys=_array(dropout_keys),
             first=_array(adam.first),
             second=_array(adam.second),
-            learning_rate=self._learning_rate,
+            learning_rate=self.learning_rate,
             steps=adam.steps,
             penalty=_penalty(penalty),
             **arguments,

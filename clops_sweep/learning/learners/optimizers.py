@@ -23,38 +23,36 @@ class Adam:
 
     Args:
         values: the optimised tensor, modified in place by `step`.
-        learning_rate: lr, a number, or one per row of `values`, [S, n].
-        weight_decay: lambda; if not 0, lr must be a number.
+        learning_rate: lr.
+        weight_decay: lambda.
         decoupled: whether the decay is kept out of the gradient.
+        rates: if given, lr of each row of `values`, [S, n], instead of `learning_rate`.
+
+    Attributes:
+        learning_rate: lr of the next step.
     """
 
     def __init__(
         self,
         values: torch.Tensor,
-        learning_rate: float | Sequence[float],
+        learning_rate: float,
         weight_decay: float = 0.0,
         *,
         decoupled: bool = False,
+        rates: Sequence[float] | None = None,
     ) -> None:
         self._weight_decay, self._decoupled = weight_decay, decoupled
         self.values = values
-        self.set_rate(learning_rate)
+        self.learning_rate = learning_rate
+        self._rates = None if rates is None else torch.tensor(rates, dtype=torch.float64, device=values.device)[:, None]
         self.first = torch.zeros_like(values)
         self.second = torch.zeros_like(values)
         self.steps = 0
         """t, the number of steps taken."""
 
-    def set_rate(self, learning_rate: float | Sequence[float]) -> None:
-        """Set the learning rate of the next steps."""
-        self.learning_rate = learning_rate
-        self._rates: torch.Tensor | None = None
-        if not isinstance(learning_rate, float | int):
-            self._rates = torch.tensor(learning_rate, dtype=torch.float64, device=self.values.device)[:, None]
-
     def step(self, gradient: torch.Tensor) -> None:
         """Take one step along `gradient`, of the same shape as `values`."""
         if self._weight_decay and self._decoupled:
-            assert isinstance(self.learning_rate, float)
             self.values.mul_(1 - self.learning_rate * self._weight_decay)
         elif self._weight_decay:
             gradient = torch.add(gradient, self.values, alpha=self._weight_decay)
@@ -62,7 +60,6 @@ class Adam:
         root = float(np.float32((1 - SECOND_DECAY**self.steps) ** 0.5))
         rate: float | torch.Tensor  # either way rounded to float32 once
         if self._rates is None:
-            assert isinstance(self.learning_rate, float | int)
             rate = float(np.float32(self.learning_rate / (1 - FIRST_DECAY**self.steps)))
         else:
             rate = (self._rates / (1 - FIRST_DECAY**self.steps)).to(torch.float32)
@@ -89,11 +86,10 @@ class Adam:
 
 
 class SGD(Adam):
-    """Stochastic gradient descent without momentum, x <- x - lr (g + lambda x); keeps no state. lr is a number."""
+    """Stochastic gradient descent without momentum, x <- x - lr (g + lambda x); keeps no state."""
 
     def step(self, gradient: torch.Tensor) -> None:
         """As `Adam.step`."""
-        assert isinstance(self.learning_rate, float)
         self.steps += 1
         self.values.sub_(torch.add(gradient, self.values, alpha=self._weight_decay), alpha=self.learning_rate)
 

@@ -45,7 +45,7 @@ def test_a_restored_optimiser_goes_on_as_the_other() -> None:
 def test_rows_with_learning_rates_of_their_own_are_as_if_alone() -> None:
     rates = [0.0, *np.geomspace(1e-5, 1, 40).tolist()]
     gradients = torch.randn(5, 41, 4, generator=torch.Generator().manual_seed(1))
-    together = Adam(torch.ones(41, 4), rates)
+    together = Adam(torch.ones(41, 4), 0.0, rates=rates)
     for gradient in gradients:
         together.step(gradient)
     for row, rate in enumerate(rates):

@@ -25,7 +25,7 @@ def test_steps_are_those_of_torch(name: str, weight_decay: float) -> None:
     ours = make_optimizer(name, values, 0.01, weight_decay)
     for step in range(20):
         if step == 10:
-            ours.set_rate(0.003)
+            ours.learning_rate = 0.003
             reference.param_groups[0]["lr"] = 0.003
         gradient = torch.randn(50, generator=generator)
         ours.step(gradient)
