@@ -36,22 +36,19 @@ class NativePasses(Passes):
             )
         return frames
 
-    def _workspace(self, number: int, count: int) -> _Workspace:
+    def _workspace(self, number: int) -> _Workspace:
         while number >= len(self._workspaces):
             self._workspaces.append(_Workspace(self._core_over()))
-        found = self._workspaces[number]
-        if found.rows.shape[1] < count:
-            found.rows = np.arange(count)[None]
-        return found
+        return self._workspaces[number]
 
     def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor:
-        workspace, count = self._workspace(number, len(x)), len(x)
+        workspace, count = self._workspace(number), len(x)
         workspace.uses += 1
         use, parameters = workspace.uses, len(self.parameters)
 
         def forward() -> torch.Tensor:
             logits = torch.empty(count, self._outputs)
-            rows, frames = workspace.rows[:, :count], x.contiguous().view(count, -1).numpy()
+            rows, frames = np.arange(count)[None], x.contiguous().view(count, -1).numpy()
             workspace.core.forward(rows, draws.numpy(), keys.numpy(), False, True, logits[None].numpy(), frames)
             return logits
 
@@ -70,10 +67,10 @@ class NativePasses(Passes):
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
         """As `Passes.predict`."""
         x = super().checked(x).detach().contiguous()
-        workspace, found = self._workspace(0, len(x)), torch.empty(len(x), self._outputs)
+        workspace, found = self._workspace(0), torch.empty(len(x), self._outputs)
         others = None if parameters is None else parameters.detach().contiguous().numpy()
         frames, logits = x.view(len(x), -1).numpy(), found[None, :, None].numpy()
-        workspace.core.predict(workspace.rows[:, : len(x)], None, others, False, 1, None, logits, frames)
+        workspace.core.predict(np.arange(len(x))[None], None, others, False, 1, None, logits, frames)
         return found
 
     def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -82,7 +79,7 @@ class NativePasses(Passes):
         def forward(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             by_logits, each = torch.empty(logits.shape), torch.empty(len(logits))
             given = (values.contiguous().numpy() for values in (logits, y.detach(), weights))
-            self._workspace(0, 1).core.loss_by_logits(*given, each.numpy(), by_logits.numpy())
+            self._workspace(0).core.loss_by_logits(*given, each.numpy(), by_logits.numpy())
             return torch.dot(each, weights), by_logits
 
         found: torch.Tensor = WeightedLoss.apply(logits, forward)  # type: ignore[no-untyped-call]
@@ -99,5 +96,4 @@ class _Workspace:
 
     def __init__(self, core: Any) -> None:
         self.core = core
-        self.rows = np.arange(16)[None]
         self.uses = 0
