@@ -300,5 +300,7 @@ class _ModulePasses(Passes):
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
         """As `Passes.gradient`."""
         of_modules = self._learner._gradient.flat.zero_()
-        beside = super().gradient(loss)
+        self.parameters.grad = None
+        loss.backward()
+        beside, self.parameters.grad = self.parameters.grad, None
         return of_modules.clone() if beside is None else of_modules + beside

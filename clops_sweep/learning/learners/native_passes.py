@@ -85,11 +85,6 @@ class NativePasses(Passes):
         found: torch.Tensor = WeightedLoss.apply(logits, forward)  # type: ignore[no-untyped-call]
         return found
 
-    def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
-        """As `Passes.gradient`."""
-        (found,) = torch.autograd.grad(loss, self.parameters, allow_unused=True)
-        return found
-
 
 class _Workspace:
     """Kernels over the network, and their memory between the forward and the backward half of a pass."""

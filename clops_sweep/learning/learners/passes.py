@@ -106,9 +106,7 @@ class Passes(ABC):
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
         """Return the gradient of a loss with respect to the parameters, [P]; None if it does not depend on them."""
-        self.parameters.grad = None
-        loss.backward()
-        found, self.parameters.grad = self.parameters.grad, None
+        (found,) = torch.autograd.grad(loss, self.parameters, allow_unused=True)
         return found
 
 
