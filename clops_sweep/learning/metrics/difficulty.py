@@ -35,25 +35,20 @@ class TaskDistribution:
         return 1 / self.mean if self.mean else math.inf
 
 
-def hellinger_similarity(mean: float, deviation: float, other_mean: float, other_deviation: float) -> float:
-    """S = 1 - D_H, in [0, 1], with the Hellinger distance D_H of two Gaussians.
+def similarity(one: TaskDistribution, other: TaskDistribution) -> float:
+    """Return S = 1 - D_H of two tasks, in [0, 1], with the Hellinger distance D_H of their Gaussians.
 
         D_H = sqrt(1 - sqrt(2 s0 s1 / (s0^2 + s1^2)) exp(-(m0 - m1)^2 / (4 (s0^2 + s1^2)))).
 
     The paper prints products instead of sums; equal Gaussians would then not have distance 0. A Gaussian without spread
     is a point, which is similar only to the same point.
     """
-    variances = deviation**2 + other_deviation**2
+    variances = one.standard_deviation**2 + other.standard_deviation**2
     if variances == 0:
-        return float(mean == other_mean)
-    ratio = 2 * deviation * other_deviation / variances
-    affinity = np.sqrt(ratio) * np.exp(-((mean - other_mean) ** 2) / (4 * variances))
+        return float(one.mean == other.mean)
+    ratio = 2 * one.standard_deviation * other.standard_deviation / variances
+    affinity = np.sqrt(ratio) * np.exp(-((one.mean - other.mean) ** 2) / (4 * variances))
     return float(1 - np.sqrt(max(0.0, 1 - affinity)))
-
-
-def similarity(one: TaskDistribution, other: TaskDistribution) -> float:
-    """Return S of two tasks."""
-    return hellinger_similarity(one.mean, one.standard_deviation, other.mean, other.standard_deviation)
 
 
 def similarity_matrix(tasks: Sequence[TaskDistribution]) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from clops_sweep.analysis.figures.beta.difficulty_figures import (
 from clops_sweep.learning.metrics.difficulty import (
     TaskDistribution,
     curriculum,
-    hellinger_similarity,
+    similarity,
     similarity_matrix,
 )
 
@@ -38,6 +38,6 @@ def test_curriculum_starts_at_the_easiest_task() -> None:
     assert record.n == 2
     assert record.curriculum == (1, 2, 0)
     assert record.anti_curriculum == (0, 2, 1)
-    one, other = (hellinger_similarity(5.5, 0.5, c, 0.5) for c in (4.5, 4.7))
+    one, other = (similarity(TaskDistribution(5.5, 0.5), TaskDistribution(c, 0.5)) for c in (4.5, 4.7))
     assert record.matrix[1, 2] == pytest.approx((one + other) / 2)
     assert as_png(draw_similarity(record)).startswith(b"\x89PNG")
