@@ -19,15 +19,12 @@ class MaximallyInterferedRetrieval(RandomMemory):
     l(theta') - l(theta) with dropout off and batch norm in evaluation mode.
     """
 
-    def draw(self, current: Epoch, task: int, epoch: int) -> None:
-        """Draw the masks of the virtual steps, and each step's candidates of each past task."""
+    def train_with_memory(self, current: Epoch, task: int, epoch: int) -> None:
+        """Take steps with instances retrieved for each batch, from random candidates of each past task."""
         current.keep("virtual dropout", self.keys("virtual dropout", current, task, epoch))
         for past, places in self.places.items():
             count = count_of(self.training.config.acquisition_fraction, places.shape[1])
             current.keep(f"candidates {past}", self.choices("candidates", current, places, count, task, epoch, past))
-
-    def train_with_memory(self, current: Epoch) -> None:
-        """Take steps with replayed instances retrieved for each batch."""
         self.training.learner.run_epoch(
             current, lambda batch, phase: self._step(current, batch, phase), phases=len(self.places)
         )
