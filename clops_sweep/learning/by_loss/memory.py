@@ -157,8 +157,8 @@ class Memory:
         self.columns = {name: values[stay] for name, values in self.columns.items()}
 
     def _groups(self, steps: Steps, index: torch.Tensor) -> torch.Tensor:
-        targets, by_position = steps.instances.targets[:, index], steps.training.by_position
-        return groups_of(self.policy, steps.task_of[None, index], targets, by_position=by_position)[0]
+        targets, by_position = steps.ledger.looked_up(index[None]).targets, steps.training.by_position
+        return groups_of(self.policy, steps.ledger.task_of(index[None]), targets, by_position=by_position)[0]
 
     def sample(self, count: int, *, replacement: bool = False, weights: torch.Tensor | str | None = None) -> FrameBatch:
         """Draw stored instances from the run's stream; each is counted as replayed.
@@ -185,7 +185,7 @@ class Memory:
         else:
             places = rng.choice(available, count, replace=replacement, p=shares)
         found = self.at(torch.from_numpy(places).to(self.index.device))
-        self._steps.replayed.index_put_((found.index,), torch.ones_like(found.index), accumulate=True)
+        self._steps.ledger.count(found.index[None])
         return found
 
     def _shares(self, weights: torch.Tensor | str, steps: Steps, least: int) -> Any:
