@@ -180,10 +180,7 @@ class Memory:
         rng, available = self._steps.rng, len(self)
         count = count if replacement else min(count, available)
         shares = None if weights is None else self._shares(weights, self._steps, 1 if replacement else count)
-        if replacement and shares is None:
-            places = rng.integers(0, available, count)
-        else:
-            places = rng.choice(available, count, replace=replacement, p=shares)
+        places = rng.choice(available, count, replace=replacement, p=shares)
         found = self.at(torch.from_numpy(places).to(self.index.device))
         self._steps.ledger.count(found.index[None])
         return found
