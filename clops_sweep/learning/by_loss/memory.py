@@ -123,16 +123,13 @@ class Memory:
         last = {int(place): number for number, place in enumerate(places) if place < self.size}
         if not last:
             return
-        new, device = [number for place, number in last.items() if place >= len(self)], self.index.device
-        replaced = [(place, number) for place, number in last.items() if place < len(self)]
-        if replaced:
-            at, of = torch.tensor(replaced, device=device).T
-            self.index[at] = batch.index[of]
-            for name, values in columns.items():
-                self.columns[name][at] = values[of]
-        if new:  # free slots are filled in order
-            of = torch.tensor(new, device=batch.index.device)
-            self._append(batch.index[of], {name: values[of] for name, values in columns.items()})
+        free = min(self._offered, self.size) - len(self)
+        if free:  # any instances, until the next lines
+            self._append(batch.index[:free], {name: values[:free] for name, values in columns.items()})
+        at, of = torch.tensor(list(last.items()), device=batch.index.device).T
+        self.index[at] = batch.index[of]
+        for name, values in columns.items():
+            self.columns[name][at] = values[of]
 
     def _append(self, index: torch.Tensor, columns: Mapping[str, torch.Tensor]) -> None:
         if not len(self):
