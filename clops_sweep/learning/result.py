@@ -182,14 +182,11 @@ def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario,
 
 def _joined(parts: Sequence[Columns]) -> Columns:
     """Concatenate the columns of several parts of a table."""
-    first, *others = parts
-    if not others:
-        return first
     return {
         name: np.concatenate([part[name] for part in parts])
         if isinstance(column, np.ndarray)
         else [value for part in parts for value in part[name]]
-        for name, column in first.items()
+        for name, column in parts[0].items()
     }
 
 
