@@ -6,18 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.scenarios import LossKind
-from clops_sweep.experiment.config import RunConfig
-
-
-def class_weights(config: RunConfig, kind: LossKind, targets: NDArray[np.float32]) -> NDArray[np.float32] | None:
-    """Return the weights of a task's training instances by `class_weights`, [n]; None for equal weights.
-
-    Args:
-        config: config of the run.
-        kind: the scenario's kind of output.
-        targets: [n, outputs] of zeros and ones.
-    """
-    return None if config.class_weights is None else balanced(kind, targets)
 
 
 def balanced(kind: LossKind, targets: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -26,6 +14,10 @@ def balanced(kind: LossKind, targets: NDArray[np.float32]) -> NDArray[np.float32
     As "balanced" in scikit-learn: the mean weight is 1, and all classes have the same total weight. With a sigmoid the
     classes are 0 and 1; if outputs are class positions within a task, they are the task's classes. With several labels,
     each label is such a pair of classes, and the weight is the mean over labels.
+
+    Args:
+        kind: the scenario's kind of output.
+        targets: [n, outputs] of zeros and ones.
     """
     if kind == "softmax":
         return _of_classes(targets.argmax(1)).astype(np.float32)

@@ -43,7 +43,7 @@ class GlobalStreams:
     """
 
     def __init__(self, device: torch.device) -> None:
-        self._on_a_gpu = device if device.type == "cuda" else None
+        self._gpus = [device] if device.type == "cuda" else []
         self._kept = False
 
     @contextmanager
@@ -52,28 +52,21 @@ class GlobalStreams:
         if self._kept:
             yield
             return
-        with PROCESS_WIDE:
-            yield from self._kept_alone()
-
-    def _kept_alone(self) -> Iterator[None]:
-        numpys, pythons, torchs = np.random.get_state(), random.getstate(), torch.get_rng_state()  # noqa: NPY002
-        gpus = None if self._on_a_gpu is None else torch.cuda.get_rng_state(self._on_a_gpu)
-        self._kept = True
-        try:
-            yield
-        finally:
-            self._kept = False
-            np.random.set_state(numpys)  # noqa: NPY002
-            random.setstate(pythons)
-            torch.set_rng_state(torchs)
-            if gpus is not None and self._on_a_gpu is not None:
-                torch.cuda.set_rng_state(gpus, self._on_a_gpu)
+        with PROCESS_WIDE, torch.random.fork_rng(self._gpus, device_type="cuda"):
+            numpys, pythons = np.random.get_state(), random.getstate()  # noqa: NPY002
+            self._kept = True
+            try:
+                yield
+            finally:
+                self._kept = False
+                np.random.set_state(numpys)  # noqa: NPY002
+                random.setstate(pythons)
 
     def seed(self, seed: int) -> None:
         """Seed all generators; only within `kept`."""
         random.seed(seed)
         np.random.seed(seed & 0xFFFFFFFF)  # noqa: NPY002
         torch.default_generator.manual_seed(seed)
-        if self._on_a_gpu is not None:
-            with torch.cuda.device(self._on_a_gpu):
+        for gpu in self._gpus:
+            with torch.cuda.device(gpu):
                 torch.cuda.manual_seed(seed)

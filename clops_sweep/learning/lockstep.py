@@ -19,15 +19,11 @@ def free_fields(strategy: str) -> frozenset[str]:
     return frozenset({"seed", "weight_seed", *STRATEGIES.declaration(strategy).lockstep})
 
 
-def is_alone(config: RunConfig) -> bool:
-    """Return whether a run is always the only one of its lockstep.
+def lockstep_key(config: RunConfig) -> str:
+    """Return a key that is equal for configs that may be trained in lockstep.
 
     Early stopping is computed alone, because a run's own losses decide when its tasks end. So is an online stream.
     """
-    return computed_alone(config.strategy) or config.early_stopping is not None or config.stream == "online"
-
-
-def lockstep_key(config: RunConfig) -> str:
-    """Return a key that is equal for configs that may be trained in lockstep."""
-    free = () if is_alone(config) else free_fields(config.strategy)
+    alone = config.early_stopping is not None or config.stream == "online"
+    free = () if alone else free_fields(config.strategy)
     return config.model_dump_json(exclude=set(free))

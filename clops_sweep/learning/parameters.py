@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -58,7 +58,8 @@ class Parameters:
         """Return a vector laid out like `flat` with one row per run: shape [S, P]."""
         if self.runs == 1:
             return flat[None].clone()
-        return torch.cat([part.reshape(self.runs, -1) for part in self._split(flat)], dim=1)
+        parts = flat.split([self.runs * size for size in self._sizes])
+        return torch.cat([part.reshape(self.runs, -1) for part in parts], dim=1)
 
     def from_runs(self, rows: torch.Tensor) -> torch.Tensor:
         """Return the inverse of `by_run`."""
@@ -75,9 +76,6 @@ class Parameters:
     def _sizes(self) -> list[int]:
         """Return the padded size of each parameter of a run."""
         return [_rounded_up(view[0].numel(), self.multiple) for view in self.views.values()]
-
-    def _split(self, flat: torch.Tensor) -> Iterator[torch.Tensor]:
-        return iter(flat.split([self.runs * size for size in self._sizes]))
 
 
 def _rounded_up(entries: int, multiple: int) -> int:

@@ -182,14 +182,11 @@ def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario,
 
 def _joined(parts: Sequence[Columns]) -> Columns:
     """Concatenate the columns of several parts of a table."""
-    first, *others = parts
-    if not others:
-        return first
     return {
         name: np.concatenate([part[name] for part in parts])
         if isinstance(column, np.ndarray)
         else [value for part in parts for value in part[name]]
-        for name, column in first.items()
+        for name, column in parts[0].items()
     }
 
 
@@ -223,19 +220,12 @@ def _encoded(frames: FrameSet) -> dict[str, Any]:
 
 
 def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History, runs: int) -> dict[str, Any]:
-    row: dict[str, Any] = {"seed": config.seed}
-    left_out = 0
-    for split, prefix in zip(EVALUATED_SPLITS, ("", "test_"), strict=True):
-        if split not in history.r:
-            row |= dict.fromkeys((f"{prefix}{name}" for name in METRICS), float("nan"))
-            continue
-        row |= {f"{prefix}{name}": value for name, value in _metrics(run, scenario, history.r[split]).items()}
-        left_out += int(history.r[split][-1].left_out[run, : len(scenario.tasks)].sum())
-    row |= dict.fromkeys(UNSEEN, float("nan"))
+    scores = (*METRICS, *(f"test_{name}" for name in METRICS), *UNSEEN, *PREQUENTIAL)
+    row: dict[str, Any] = {"seed": config.seed, **dict.fromkeys(scores, float("nan"))}
+    row |= _of_splits(run, scenario, history.r)
     if scenario.unseen is not None:
         last, place = history.r["test"][-1], len(scenario.tasks)
         row |= {name: float(getattr(last, name.removeprefix("unseen_"))[run, place]) for name in UNSEEN}
-    row |= dict.fromkeys(PREQUENTIAL, float("nan"))
     if history.stream is not None:
         of_stream = history.stream.scores()
         row |= {name: of_stream[name.removeprefix("prequential_")] for name in PREQUENTIAL}
@@ -247,7 +237,7 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
     shares = {phase: history.seconds[phase] / runs for phase in (*PHASES, "cpu_seconds")}
     stored, each = history.memory.instances[run], history.memory.instance_bytes[run]
     return row | {
-        "left_out": left_out,
+        "left_out": sum(int(of[-1].left_out[run, : len(scenario.tasks)].sum()) for of in history.r.values()),
         "replayed": sum(int(record.times_replayed[run].sum()) for record in history.records),
         **{name: values[run] for name, values in history.counts.items()},
         "epochs_trained": history.epochs_trained,
@@ -260,6 +250,12 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
         "started_at": history.started_at,
         "backend": history.backend,
     }
+
+
+def _of_splits(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> dict[str, float]:
+    """Return the metrics of R by column of `runs`, for the splits that it has rows of."""
+    prefixes = dict(zip(EVALUATED_SPLITS, ("", "test_"), strict=True))
+    return {f"{prefixes[split]}{name}": v for split in r for name, v in _metrics(run, scenario, r[split]).items()}
 
 
 def _metrics(run: int, scenario: Scenario, r: Sequence[Evaluation]) -> dict[str, float]:
@@ -291,10 +287,7 @@ def metrics_of_epoch(run: int, scenario: Scenario, tasks: int, evaluation: Evalu
 
 def metrics_of_task(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> dict[str, float]:
     """Return the metrics of the rows of R so far, by column of `runs`."""
-    prefixes = dict(zip(EVALUATED_SPLITS, ("", "test_"), strict=True))
-    return _defined(
-        {f"{prefixes[split]}{name}": v for split in r for name, v in _metrics(run, scenario, r[split]).items()}
-    )
+    return _defined(_of_splits(run, scenario, r))
 
 
 def _defined(values: dict[str, float]) -> dict[str, float]:

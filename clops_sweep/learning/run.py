@@ -26,7 +26,7 @@ from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning import result
 from clops_sweep.learning.augmentation.augmenter import Augmenter
 from clops_sweep.learning.batches import Instances
-from clops_sweep.learning.class_weights import class_weights
+from clops_sweep.learning.class_weights import balanced
 from clops_sweep.learning.early_stopping import EarlyStopping
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.backend import make_learner
@@ -119,7 +119,10 @@ class ContinualRun:
         if common.augment is not None:
             seeds = [each.seed for each in self.configs]
             learner.augment = Augmenter(common.augment, seeds, common.options_of("augment"))
-        weights = [class_weights(common, scenario.kind, task.train.targets) for task in scenario.tasks]
+        weights = [
+            None if common.class_weights is None else balanced(scenario.kind, task.train.targets)
+            for task in scenario.tasks
+        ]
         tasks = [
             self._instances(task.train, of_task, runs)
             for task, of_task in zip(self.scenario.tasks, weights, strict=True)

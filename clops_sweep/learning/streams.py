@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -23,12 +22,8 @@ def sequence(seed: int, name: str, *counters: int) -> np.random.SeedSequence:
         name: purpose of the draws, e.g. ``"batch order"``.
         counters: progress of the run, e.g. task and epoch; trailing zeros make no difference.
     """
-    return np.random.SeedSequence([seed, _number_of(name), *counters])
-
-
-@lru_cache
-def _number_of(name: str) -> int:
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+    number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+    return np.random.SeedSequence([seed, number, *counters])
 
 
 def generator(seed: int, name: str, *counters: int) -> np.random.Generator:

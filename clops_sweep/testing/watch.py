@@ -76,7 +76,7 @@ class Looks:
 
     def trained_on(self, batch: FrameBatch) -> None:
         """Record the rows of a batch whose loss is differentiated."""
-        self._trained |= set(batch.steps.instances.rows[0][batch.index].tolist())
+        self._trained |= set(batch.steps.ledger.looked_up(batch.index[None]).rows[0].tolist())
 
     def _noting(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def noting(what: Batch | torch.Tensor, *arguments: Any, **options: Any) -> Any:

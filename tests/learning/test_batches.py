@@ -115,7 +115,7 @@ def test_memory_batches_of_an_epoch() -> None:
 def test_replayed_instances_behind_a_batch() -> None:
     batch, replay = instances(0, 4, False), instances(100, 6, True)
     plain = Batch(batch.rows, batch.targets, torch.full((2, 4), 0.25), torch.arange(12, 16))
-    found = joined(plain, Replay(replay, torch.ones(2, 6)), 8)
+    found = joined(plain, replay, 8)
     assert found.rows.tolist() == [[*range(4), *range(100, 106)]] * 2
     assert torch.equal(found.targets[:, :, 0], found.rows.float())
     torch.testing.assert_close(found.weights, torch.cat([plain.weights, weight(replay.rows) / 6], dim=1))

@@ -12,6 +12,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.learners.passes import Passes
+from clops_sweep.learning.replay.memory import LockstepMemory
 from clops_sweep.learning.strategies.base import Training
 
 
@@ -23,7 +24,7 @@ class Steps:
         passes: passes of the network.
         task: index of the current task; -1 before the first.
         rng: NumPy generator of the run's stream "loss", restarted with each epoch and at the end of each task.
-        replayed: int64 [n], number of times that each instance was sampled from a memory.
+        ledger: the training instances of all tasks by index, and how often each was sampled from a memory.
         waiting: memories that store offers after the current step; None between steps.
     """
 
@@ -34,31 +35,7 @@ class Steps:
         self.task = -1
         self.rng = streams.generator(training.seeds[0], "loss")
         self.waiting: list[Any] | None = None
-        self._shares: dict[int, torch.Tensor] = {}
-        self._sizes = [task.rows.shape[1] for task in training.tasks]
-        self.replayed = torch.zeros(sum(self._sizes), dtype=torch.int64, device=self.device)
-
-    @cached_property
-    def instances(self) -> Instances:
-        """The training instances of all tasks, [1, n]."""
-        return Instances.union(self.training.tasks)
-
-    @cached_property
-    def task_of(self) -> torch.Tensor:
-        """The index of each instance's task, int64 [n]."""
-        sizes = torch.tensor(self._sizes, device=self.device)
-        return torch.arange(len(sizes), device=self.device).repeat_interleave(sizes)
-
-    def shares(self, count: int) -> torch.Tensor:
-        """The weights of a mean: 1 / n for each of n instances, float32 [n]."""
-        if count not in self._shares:
-            self._shares[count] = torch.full((count,), 1 / count, device=self.device)
-        return self._shares[count]
-
-    def of_task(self, task: int) -> slice:
-        """Return the instances of a task."""
-        first = sum(self._sizes[:task])
-        return slice(first, first + self._sizes[task])
+        self.ledger = LockstepMemory(training.tasks)
 
     def draw(self, *counters: int) -> None:
         """Restart the run's stream at a position in the run."""
@@ -97,22 +74,23 @@ class FrameBatch:
     def x(self) -> torch.Tensor:
         """Frames, float32 [n, channels, samples]."""
         steps = self.steps
-        rows = steps.instances.rows[0].index_select(0, self.index)
-        return steps.training.learner.bank.gather(rows).view(len(self), *steps.passes.shape)
+        return steps.training.learner.bank.gather(self._instances.rows[0]).view(len(self), *steps.passes.shape)
 
     @cached_property
     def y(self) -> torch.Tensor:
         """Targets, float32 [n, C]: one-hot with a softmax, else 0 or 1 for each label."""
-        return self.steps.instances.targets[0].index_select(0, self.index)
+        return self._instances.targets[0]
 
     @cached_property
     def weights(self) -> torch.Tensor:
         """Weights of the losses, float32 [n]: ones without `class_weights`."""
-        weights = self.steps.instances.weights
-        ones = torch.ones(len(self), device=self.index.device)
-        return ones if weights is None else weights[0].index_select(0, self.index)
+        return self._instances.loss_weights[0]
 
     @cached_property
     def task(self) -> torch.Tensor:
         """Index of the task of each instance, int64 [n]."""
-        return self.steps.task_of.index_select(0, self.index)
+        return self.steps.ledger.task_of(self.index)
+
+    @cached_property
+    def _instances(self) -> Instances:
+        return self.steps.ledger.looked_up(self.index[None])

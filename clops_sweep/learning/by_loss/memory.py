@@ -123,16 +123,13 @@ class Memory:
         last = {int(place): number for number, place in enumerate(places) if place < self.size}
         if not last:
             return
-        new, device = [number for place, number in last.items() if place >= len(self)], self.index.device
-        replaced = [(place, number) for place, number in last.items() if place < len(self)]
-        if replaced:
-            at, of = torch.tensor(replaced, device=device).T
-            self.index[at] = batch.index[of]
-            for name, values in columns.items():
-                self.columns[name][at] = values[of]
-        if new:  # free slots are filled in order
-            of = torch.tensor(new, device=batch.index.device)
-            self._append(batch.index[of], {name: values[of] for name, values in columns.items()})
+        free = min(self._offered, self.size) - len(self)
+        if free:  # any instances, until the next lines
+            self._append(batch.index[:free], {name: values[:free] for name, values in columns.items()})
+        at, of = torch.tensor(list(last.items()), device=batch.index.device).T
+        self.index[at] = batch.index[of]
+        for name, values in columns.items():
+            self.columns[name][at] = values[of]
 
     def _append(self, index: torch.Tensor, columns: Mapping[str, torch.Tensor]) -> None:
         if not len(self):
@@ -157,8 +154,8 @@ class Memory:
         self.columns = {name: values[stay] for name, values in self.columns.items()}
 
     def _groups(self, steps: Steps, index: torch.Tensor) -> torch.Tensor:
-        targets, by_position = steps.instances.targets[:, index], steps.training.by_position
-        return groups_of(self.policy, steps.task_of[None, index], targets, by_position=by_position)[0]
+        targets, by_position = steps.ledger.looked_up(index[None]).targets, steps.training.by_position
+        return groups_of(self.policy, steps.ledger.task_of(index[None]), targets, by_position=by_position)[0]
 
     def sample(self, count: int, *, replacement: bool = False, weights: torch.Tensor | str | None = None) -> FrameBatch:
         """Draw stored instances from the run's stream; each is counted as replayed.
@@ -180,12 +177,9 @@ class Memory:
         rng, available = self._steps.rng, len(self)
         count = count if replacement else min(count, available)
         shares = None if weights is None else self._shares(weights, self._steps, 1 if replacement else count)
-        if replacement and shares is None:
-            places = rng.integers(0, available, count)
-        else:
-            places = rng.choice(available, count, replace=replacement, p=shares)
+        places = rng.choice(available, count, replace=replacement, p=shares)
         found = self.at(torch.from_numpy(places).to(self.index.device))
-        self._steps.replayed.index_put_((found.index,), torch.ones_like(found.index), accumulate=True)
+        self._steps.ledger.count(found.index[None])
         return found
 
     def _shares(self, weights: torch.Tensor | str, steps: Steps, least: int) -> Any:

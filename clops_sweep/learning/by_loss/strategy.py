@@ -128,13 +128,12 @@ class Strategy(LockstepStrategy):
             raise self._steps.error(
                 f"criterion got logits {list(logits.shape)} and targets {list(y.shape)}; expected [n, C] twice"
             )
-        if weights is None:
-            if self._steps.instances.weights is not None:
-                raise self._steps.error(
-                    "criterion needs weights=batch.weights, because the config has class_weights = 'balanced'"
-                )
-            return self._steps.passes.criterion(logits, y, self._steps.shares(len(y)))
-        return self._steps.passes.criterion(logits, y, weights * self._steps.shares(len(y)))
+        if weights is None and self.training.tasks[0].weights is not None:
+            raise self._steps.error(
+                "criterion needs weights=batch.weights, because the config has class_weights = 'balanced'"
+            )
+        shares = torch.full((len(y),), 1 / len(y), device=self.device)
+        return self._steps.passes.criterion(logits, y, shares if weights is None else weights * shares)
 
     def losses(self, logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the scenario's loss l_i of each instance, [n]; shapes as in `criterion`."""
@@ -163,8 +162,7 @@ class Strategy(LockstepStrategy):
         Raises:
             UsageError: a later task.
         """
-        of = self._steps.of_task(self._seen(task))
-        return FrameBatch(self._steps, torch.arange(of.start, of.stop, device=self.device))
+        return FrameBatch(self._steps, self._steps.ledger.of_task(self._seen(task))[0])
 
     def _seen(self, task: int) -> int:
         if not 0 <= task <= self._steps.task:
@@ -184,7 +182,6 @@ class Strategy(LockstepStrategy):
             raise self._steps.error("has loss() and replay(); sample replayed instances in loss()")
         steps, seeds = self._steps, self.training.seeds
         steps.draw(task, 2, epoch)
-        first = steps.of_task(task).start
         sizes = batch_sizes(order.shape[1], self.config.batch_size, self.training.learner.smallest_batch)
 
         def keys_of(number: int) -> torch.Tensor:
@@ -193,7 +190,7 @@ class Strategy(LockstepStrategy):
 
         keys = streams.key(seeds[0], "global generators", task, epoch).tolist()
         with steps.passes.epoch(keys_of, seed_of((keys[0], keys[1]), 0)):
-            for number, index in enumerate((order[0] + first).split(sizes)):
+            for number, index in enumerate(steps.ledger.of_task(task, order)[0].split(sizes)):
                 self._step(FrameBatch(steps, index))
                 if not number:
                     self._attributes()  # refuses at once what no checkpoint can hold
@@ -233,11 +230,10 @@ class Strategy(LockstepStrategy):
 
     def record(self, task: int) -> InstanceRecord:
         """As `LockstepStrategy.record`, from the memories among the attributes."""
-        of, record = self._steps.of_task(task), super().record(task)
-        stored = torch.zeros(len(self._steps.replayed), dtype=torch.bool, device=self.device)
+        ledger, record = self._steps.ledger, super().record(task)
         for memory in self._memories():
-            stored[memory.index] = True
-        return with_values(record, stored=stored[None, of], times_replayed=self._steps.replayed[None, of].clone())
+            record.stored.logical_or_(torch.isin(ledger.of_task(task), memory.index.to(self.device)))
+        return with_values(record, times_replayed=ledger.times_replayed(task))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
         """As `LockstepStrategy.memory_use`: all memories together, with their columns."""
@@ -255,14 +251,14 @@ class Strategy(LockstepStrategy):
 
     def state(self) -> dict[str, Any]:
         """Return all attributes for a checkpoint."""
-        return {"own": self._attributes().state(), "replayed": self._steps.replayed, "task": self._steps.task}
+        return {"own": self._attributes().state(), "ledger": self._steps.ledger.state(), "task": self._steps.task}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
         """As `LockstepStrategy.restore`."""
         del task
         for name, value in restored(self._steps, state["own"]).items():
             setattr(self, name, value)
-        self._steps.replayed.copy_(state["replayed"])
+        self._steps.ledger.restore(state["ledger"])
         self._steps.task = state["task"]
 
 

@@ -7,26 +7,17 @@ import torch
 from clops_sweep.data.scenarios import LossKind
 
 
-def categorical_entropy(probabilities: torch.Tensor) -> torch.Tensor:
-    """Return -sum_c p_c ln p_c over the last axis: [..., C] to [...]."""
-    entropy: torch.Tensor = torch.special.entr(probabilities).sum(-1)
-    return entropy
-
-
-def bernoulli_entropy(probabilities: torch.Tensor) -> torch.Tensor:
-    """Return -p ln p - (1 - p) ln(1 - p), elementwise."""
-    entropy: torch.Tensor = torch.special.entr(probabilities) + torch.special.entr(1 - probabilities)
-    return entropy
-
-
 def predictive_entropy(kind: LossKind, probabilities: torch.Tensor) -> torch.Tensor:
     """Return the entropy of one prediction: [..., C] to [...].
 
-    Categorical for `softmax`, Bernoulli for `binary`, the mean of the labels' Bernoulli entropies for `multilabel`.
+    Categorical for `softmax`, -sum_c p_c ln p_c; Bernoulli for `binary`, -p ln p - (1 - p) ln(1 - p); the mean of the
+    labels' Bernoulli entropies for `multilabel`.
     """
+    entropies: torch.Tensor = torch.special.entr(probabilities)
     if kind == "softmax":
-        return categorical_entropy(probabilities)
-    return bernoulli_entropy(probabilities).mean(-1)
+        return entropies.sum(-1)
+    entropies += torch.special.entr(1 - probabilities)
+    return entropies.mean(-1)
 
 
 def mutual_information(kind: LossKind, probabilities: torch.Tensor) -> torch.Tensor:

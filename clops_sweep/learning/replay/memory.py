@@ -66,7 +66,7 @@ class LockstepMemory:
     def keep(self, places: torch.Tensor) -> None:
         """Evict all instances except those at indices int64 [S, k] into the memory."""
         self.instances = self.instances.gather(1, places)
-        self.carried = {name: self._at(values, places) for name, values in self.carried.items()}
+        self.carried = {name: self.carried_at(name, places) for name in self.carried}
 
     def replace(self, places: torch.Tensor, instances: torch.Tensor, **carried: torch.Tensor) -> None:
         """Replace stored instances.
@@ -82,7 +82,7 @@ class LockstepMemory:
 
     def carried_at(self, name: str, places: torch.Tensor) -> torch.Tensor:
         """Return the rows of a carried tensor at indices int64 [S, k]: [S, k, ...]."""
-        return self._at(self.carried[name], places)
+        return self.carried[name][torch.arange(len(places), device=places.device)[:, None], places]
 
     def looked_up(self, instances: torch.Tensor) -> Instances:
         """Return rows and targets of instances, int64 [S, k], stored or not."""
@@ -125,8 +125,3 @@ class LockstepMemory:
     def _of(self, task: int) -> slice:
         first = sum(self._sizes[:task])
         return slice(first, first + self._sizes[task])
-
-    @staticmethod
-    def _at(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = values[torch.arange(len(places), device=places.device)[:, None], places]
-        return found

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clops_sweep.learning.batches import Batch, Replay
+from clops_sweep.learning.batches import Batch, Instances
 
 
 def replay_batch_size(ratio: float, batch_size: int, stored: int) -> int:
@@ -69,21 +69,21 @@ def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int
 _FIRST_REPLAY_DRAW = 1 << 20  # beyond the indices of any epoch, so that no two instances share a dropout mask
 
 
-def joined(batch: Batch, replay: Replay, place: int) -> Batch:
+def joined(batch: Batch, replayed: Instances, place: int) -> Batch:
     """Return a batch followed by replayed instances, whose losses have the factor 1 / |J| and their own weights.
 
     Args:
         batch: the current instances.
-        replay: the replayed ones.
+        replayed: the replayed ones.
         place: maximum number of instances replayed in the earlier batches of the epoch.
     """
-    rows = torch.cat([batch.rows, replay.instances.rows], dim=1)
-    count = replay.factors.shape[1]
-    weights = replay.instances.loss_weights * (1 / count)
+    rows = torch.cat([batch.rows, replayed.rows], dim=1)
+    count = replayed.rows.shape[1]
+    weights = replayed.loss_weights * (1 / count)
     draws = _FIRST_REPLAY_DRAW + place + torch.arange(count, device=rows.device)
     return Batch(
         rows,
-        torch.cat([batch.targets, replay.instances.targets], dim=1),
+        torch.cat([batch.targets, replayed.targets], dim=1),
         torch.cat([batch.weights, weights], dim=1),
         torch.cat([batch.draws, draws]),
     )

@@ -72,9 +72,8 @@ class AdversarialShapley(FixedMemory):
         if count or leaving:
             chosen = [self._choose(run, new[run], count, leaving, each) for run, each in enumerate(generators)]
         if count:
-            instances = self.memory.replay(torch.stack([replayed for replayed, _ in chosen]).to(device))
-            factors = torch.ones(instances.rows.shape, device=device)
-            plain = joined(plain, Replay(instances, factors), batch.number * count)
+            replayed = self.memory.replay(torch.stack([places for places, _ in chosen]).to(device))
+            plain = joined(plain, replayed, batch.number * count)
         self.training.learner.train_step(plain, dropout_keys)
         if not epoch:
             self.memory.add(new)

@@ -8,13 +8,10 @@ solves. (The authors train with SGD, cosine annealing and cutmix; here training 
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from clops_sweep.learning import streams
-from clops_sweep.learning.batches import Instances, Replay
-from clops_sweep.learning.strategies.base import Training
+from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
@@ -23,14 +20,9 @@ class GreedyDumb(FixedMemory):
 
     division = "class_balanced"
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        self._stored: Instances | None = None
-
     def begin_task(self, task: int) -> None:
         """Offer the task's instances to the memory, and start a new network."""
         self.offer(task)
-        self._stored = None
         self.training.learner.begin_anew(task)
 
     def train_epoch(
@@ -39,18 +31,12 @@ class GreedyDumb(FixedMemory):
         """Train one epoch on the memory."""
         del replay
         seeds, size = self.training.seeds, len(self.memory)
-        if self._stored is None:
-            self._stored = self.memory.looked_up(self.memory.instances)
+        stored = self.memory.looked_up(self.memory.instances)
         past = self.memory.task_of(self.memory.instances) < task
         self.memory.count(self.memory.instances, past)
         order = streams.permutations(seeds, size, "memory order", task, epoch).to(order.device)
         batch_size = self.training.config.batch_size
-        self.training.learner.train_epoch(self._stored, None, order, batch_size, dropout_keys)
+        self.training.learner.train_epoch(stored, None, order, batch_size, dropout_keys)
 
     def end_task(self, task: int) -> None:
         """Do nothing: the memory was updated at the start of the task."""
-
-    def restore(self, state: dict[str, Any], task: int) -> None:
-        """Restore a state from `state` during the given task."""
-        super().restore(state, task)
-        self._stored = None

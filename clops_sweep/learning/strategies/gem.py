@@ -28,8 +28,11 @@ class GradientEpisodicMemory(RandomMemory):
         """Per run, the number of steps with a violated constraint, and of steps without a projection."""
         self._projections, self._failures = self._outcomes
 
-    def draw(self, current: Epoch, task: int, epoch: int) -> None:
-        """Draw each step's memory batch of each past task, at most 256 instances, and its dropout masks."""
+    def train_with_memory(self, current: Epoch, task: int, epoch: int) -> None:
+        """Take steps along the projected gradient, or the plain one without a violated constraint or a projection.
+
+        Each step has a random memory batch of each past task, at most 256 instances, with its own dropout masks.
+        """
         for past, places in self.places.items():
             if places.shape[1] > _MEMORY_BATCH:
                 chosen = self.choices("memory batch", current, places, _MEMORY_BATCH, task, epoch, past)
@@ -37,9 +40,6 @@ class GradientEpisodicMemory(RandomMemory):
                 chosen = places.expand(len(current.sizes), -1, -1)
             used = self.memory.replay(chosen.transpose(0, 1).flatten(1))
             current.keep_memory(f"memory {past}", used, self.keys("memory dropout", current, task, epoch, past))
-
-    def train_with_memory(self, current: Epoch) -> None:
-        """Take steps along the projected gradient, or the plain one without a violated constraint or a projection."""
         names = [f"memory {past}" for past in self.places]
         self.training.learner.train_along(current, names, self._projected)
 

@@ -44,9 +44,7 @@ class IncrementalClassifier(FixedMemory):
         """Compute the network's sigmoids on the task's instances and the exemplars."""
         training = self.training
         self._head.write(*self._trained)
-        instances = [training.tasks[task]]
-        if len(self.memory):
-            instances.append(self.memory.looked_up(self.memory.instances))
+        instances = training.tasks[task], self.memory.looked_up(self.memory.instances)
         targets = torch.cat([part.targets for part in instances], dim=1)
         if task:
             known = torch.cat([past.targets[0] for past in training.tasks[:task]]).amax(0) > 0
@@ -60,8 +58,7 @@ class IncrementalClassifier(FixedMemory):
         if not len(self.memory):
             return None
         places = torch.arange(len(self.memory), device=self.memory.instances.device)
-        instances = self.memory.replay(places.expand(len(self.training.seeds), -1))
-        return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
+        return self.drawn_replay(places.expand(len(self.training.seeds), 1, -1))
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor

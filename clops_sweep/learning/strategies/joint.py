@@ -6,7 +6,7 @@ import torch
 
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances, Replay
-from clops_sweep.learning.strategies.base import LockstepStrategy, Training
+from clops_sweep.learning.strategies.base import LockstepStrategy
 
 
 class JointTraining(LockstepStrategy):
@@ -19,10 +19,6 @@ class JointTraining(LockstepStrategy):
 
     stores = "raw"
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        self._union: tuple[int, Instances] = 1, training.tasks[0]
-
     def begin_task(self, task: int) -> None:
         """Start a new network and reset the optimiser."""
         self.training.learner.begin_anew(task)
@@ -33,9 +29,7 @@ class JointTraining(LockstepStrategy):
         """Train k epochs on the union of the k tasks so far."""
         del order, dropout_keys
         training, tasks = self.training, task + 1
-        if self._union[0] != tasks:
-            self._union = tasks, Instances.union(training.tasks[:tasks])
-        union, device = self._union[1], training.learner.bank.device
+        union, device = Instances.union(training.tasks[:tasks]), training.learner.bank.device
         for number in range(epoch * tasks, (epoch + 1) * tasks):
             order = streams.permutations(training.seeds, union.rows.shape[1], "batch order", task, number)
             keys = streams.keys(training.seeds, "training dropout", task, number)

@@ -64,16 +64,14 @@ class RandomMemory(WithMemory):
             learner.train_epoch(instances, replay, order, batch_size, dropout_keys)
             return
         current = learner.begin_epoch(instances, replay, order, batch_size, dropout_keys)
-        self.draw(current, task, epoch)
-        self.train_with_memory(current)
+        self.train_with_memory(current, task, epoch)
 
     @abstractmethod
-    def draw(self, current: Epoch, task: int, epoch: int) -> None:
-        """Make all random draws of an epoch's steps and keep them in the epoch; steps themselves draw nothing."""
+    def train_with_memory(self, current: Epoch, task: int, epoch: int) -> None:
+        """Take the steps of an epoch with a non-empty memory.
 
-    @abstractmethod
-    def train_with_memory(self, current: Epoch) -> None:
-        """Take the steps of an epoch with a non-empty memory."""
+        All random draws are made before the first step, and kept in the epoch; steps themselves draw nothing.
+        """
 
     def keys(self, name: str, current: Epoch, *counters: int) -> torch.Tensor:
         """Return dropout keys for each step of an epoch: int32 [steps, S, 2]. Counters: task, epoch, step, others."""

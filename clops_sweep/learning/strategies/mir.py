@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from clops_sweep.experiment.plugins.values import count_of
-from clops_sweep.learning.batches import Epoch, EpochBatch, Replay
+from clops_sweep.learning.batches import Epoch, EpochBatch, Instances
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.mini_batches import joined
 from clops_sweep.learning.strategies.memory import RandomMemory
@@ -19,15 +19,12 @@ class MaximallyInterferedRetrieval(RandomMemory):
     l(theta') - l(theta) with dropout off and batch norm in evaluation mode.
     """
 
-    def draw(self, current: Epoch, task: int, epoch: int) -> None:
-        """Draw the masks of the virtual steps, and each step's candidates of each past task."""
+    def train_with_memory(self, current: Epoch, task: int, epoch: int) -> None:
+        """Take steps with instances retrieved for each batch, from random candidates of each past task."""
         current.keep("virtual dropout", self.keys("virtual dropout", current, task, epoch))
         for past, places in self.places.items():
             count = count_of(self.training.config.acquisition_fraction, places.shape[1])
             current.keep(f"candidates {past}", self.choices("candidates", current, places, count, task, epoch, past))
-
-    def train_with_memory(self, current: Epoch) -> None:
-        """Take steps with replayed instances retrieved for each batch."""
         self.training.learner.run_epoch(
             current, lambda batch, phase: self._step(current, batch, phase), phases=len(self.places)
         )
@@ -35,13 +32,13 @@ class MaximallyInterferedRetrieval(RandomMemory):
     def _step(self, current: Epoch, batch: EpochBatch, phase: int) -> None:
         """Take one step on mean_I(l_i) + mean_J(l_j), where J is retrieved for this batch."""
         plain = batch.plain()
-        replay = self._retrieve(current, batch, phase)
-        if replay is not None:
+        replayed = self._retrieve(current, batch, phase)
+        if replayed is not None:
             most = round(self.training.config.replay_ratio * self.training.config.batch_size)
-            plain = joined(plain, replay, batch.number * most)
+            plain = joined(plain, replayed, batch.number * most)
         self.training.learner.train_step(plain, current.kept("dropout keys"))
 
-    def _retrieve(self, current: Epoch, batch: EpochBatch, phase: int) -> Replay | None:
+    def _retrieve(self, current: Epoch, batch: EpochBatch, phase: int) -> Instances | None:
         """Return the most interfered instances, round(replay_ratio |I|) in total, or all candidates if fewer."""
         counts = self._shares(round(self.training.config.replay_ratio * batch.rows.shape[1]), phase)
         if not any(counts):
@@ -55,8 +52,7 @@ class MaximallyInterferedRetrieval(RandomMemory):
             for past, count in zip(self.places, counts, strict=True)
             if count
         ]
-        instances = self.memory.replay(torch.cat(found, dim=1))
-        return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
+        return self.memory.replay(torch.cat(found, dim=1))
 
     def _most_interfered(self, candidates: torch.Tensor, count: int, shift: torch.Tensor) -> torch.Tensor:
         """Return the places of the highest scores among candidates of a task, int64 [S, m]: int64 [S, count]."""

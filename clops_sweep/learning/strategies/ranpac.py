@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from clops_sweep.learning.strategies.closed_form import ClosedForm, Statistics
+from clops_sweep.learning.strategies.closed_form import Statistics
+from clops_sweep.learning.strategies.slda import StreamingLDA
 
 
-class RandomProjections(ClosedForm):
+class RandomProjections(StreamingLDA):
     """Ridge regression of one-hot targets y on h = relu(P f), P random and fixed, [`projection_size`, F].
+
+    From the statistics of `slda`, taken of h instead of f:
 
         W = (sum_i y_i h_i^T) (G + lambda I)^-1,    G = sum_i h_i h_i^T,    b = 0.
 
@@ -17,20 +20,6 @@ class RandomProjections(ClosedForm):
     and add P after the first task; here P is part of the network from the start. See docs/training.md for the
     difference.
     """
-
-    def begin(self, classes: int, features: int) -> Statistics:
-        """Return zero G and zero feature sums of each class."""
-        return {
-            "counts": torch.zeros(classes, dtype=torch.float64),
-            "sums": torch.zeros(classes, features, dtype=torch.float64),
-            "outer": torch.zeros(features, features, dtype=torch.float64),
-        }
-
-    def update(self, statistics: Statistics, features: torch.Tensor, targets: torch.Tensor) -> None:
-        """As `ClosedForm.update`."""
-        statistics["counts"] += targets.sum(0)
-        statistics["sums"] += targets.T @ features
-        statistics["outer"] += features.T @ features
 
     def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
         """Return W as above."""

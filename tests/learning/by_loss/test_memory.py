@@ -14,6 +14,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.by_loss.batch import FrameBatch, Steps
 from clops_sweep.learning.replay.division import herding
+from clops_sweep.learning.replay.memory import LockstepMemory
 
 CLASSES = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3])
 """Twelve instances; the first six belong to the first task."""
@@ -23,10 +24,11 @@ CLASSES = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3])
 def steps() -> Any:
     found: Any = object.__new__(Steps)
     found.name, found.task, found.waiting = "mine", 1, None
-    found.device, found._sizes = torch.device("cpu"), [6, 6]
-    found.rng, found.replayed = np.random.default_rng(0), torch.zeros(12, dtype=torch.int64)
+    found.device, found.rng = torch.device("cpu"), np.random.default_rng(0)
     found.training = SimpleNamespace(by_position=False)
-    found.instances = Instances(torch.arange(12)[None], torch.nn.functional.one_hot(CLASSES)[None].float())
+    targets = torch.nn.functional.one_hot(CLASSES)[None].float()
+    parts = zip(torch.arange(12)[None].split(6, dim=1), targets.split(6, dim=1), strict=True)
+    found.ledger = LockstepMemory([Instances(*part) for part in parts])
     return found
 
 
@@ -117,7 +119,7 @@ def test_drawing(steps: Any) -> None:
     assert counts[[0, 2, 4, 5]].tolist() == [0] * 4
     assert abs(int(counts[1]) - 1000) < 4 * np.sqrt(4000 * 0.25 * 0.75)
     assert torch.equal(drawn.share, torch.tensor([0.0, 1, 0, 3, 0, 0])[drawn.index])
-    assert int(steps.replayed.sum()) == 6 + 3 + 4000
+    assert sum(int(steps.ledger.times_replayed(task).sum()) for task in range(2)) == 6 + 3 + 4000
     assert sorted(memory.sample(2, weights="share").index.tolist()) == [1, 3]
     for wrong in ("nothing", torch.ones(5), torch.tensor([0.0, 1, 0, float("nan"), 0, 0]), torch.zeros(6)):
         with pytest.raises(UsageError, match=r"^strategy 'mine': memory: weights: expected"):

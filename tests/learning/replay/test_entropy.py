@@ -9,12 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clops_sweep.learning.replay.entropy import (
-    bernoulli_entropy,
-    categorical_entropy,
-    mutual_information,
-    predictive_entropy,
-)
+from clops_sweep.learning.replay.entropy import mutual_information, predictive_entropy
 
 
 def term(p: float) -> float:
@@ -91,9 +86,9 @@ def test_certain_samples_of_every_class_have_ln_c(classes: int) -> None:
 
 
 def test_edges_are_exact() -> None:
-    assert categorical_entropy(torch.tensor([0.0, 1.0])).item() == 0
-    assert bernoulli_entropy(torch.tensor([0.0, 1.0])).tolist() == [0, 0]
-    assert categorical_entropy(torch.full((4,), 0.25)).item() == pytest.approx(math.log(4), abs=1e-7)
+    assert predictive_entropy("softmax", torch.tensor([0.0, 1.0])).item() == 0
+    assert predictive_entropy("binary", torch.tensor([[0.0], [1.0]])).tolist() == [0, 0]
+    assert predictive_entropy("softmax", torch.full((4,), 0.25)).item() == pytest.approx(math.log(4), abs=1e-7)
     assert predictive_entropy("multilabel", torch.tensor([0.5, 1.0])).item() == pytest.approx(math.log(2) / 2)
 
 
