@@ -550,17 +550,17 @@ class RunConfig(BaseModel):
         fields = self.model_dump(mode="json", exclude={*self.options, *text}) | text
         return identity_of(fields, self.options)
 
-    def with_seed(self, seed: int, identity: str | None = None) -> Self:
-        """Return the config with another seed, without validation, and with its identity if known.
+    def with_seed(self, seed: int) -> Self:
+        """Return the config with another seed, without validation.
 
         Configs are immutable, so both share all other values: a plan may have 100,000 of them.
         """
         copied = type(self).__new__(type(self))
         values = {**self.__dict__, "seed": seed}
-        if identity is not None:
-            values["identity"] = identity
-        else:
-            values.pop("identity", None)
+        values.pop("identity", None)
+        if self.weight_seed is None:  # which is left out of the identity where it equals the seed
+            # Within a text, the quotes are escaped.
+            values["identity"] = self.identity.replace(f',"seed":{self.seed},', f',"seed":{seed},')
         given = self.__pydantic_fields_set__
         object.__setattr__(copied, "__dict__", values)
         object.__setattr__(copied, "__pydantic_fields_set__", given if "seed" in given else given | {"seed"})

@@ -22,7 +22,6 @@ from clops_sweep.experiment.plugins.registry import REGISTRIES, has_metric, head
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, is_whole, kind_in_words, length
 from clops_sweep.experiment.spaces.claims import Claim, check_claims
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
-from clops_sweep.experiment.spaces.grid import OfAnySeed
 from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.spaces.tuning import (
@@ -376,12 +375,12 @@ class SearchSpace:
     def _requests(self) -> Iterator[RunRequest]:
         if self.search is not None:
             return
-        checked: dict[int, OfAnySeed] = {}  # by cell: no check of several fields depends on the seed
+        checked: dict[int, RunConfig] = {}  # by cell: no check of several fields depends on the seed
         for seed, (place, (labels, settings)) in itertools.product(self.seeds, enumerate(self._cells())):
             if place in checked:
                 config: RunConfig | None = checked[place].with_seed(seed)
             elif (config := self._config(labels, {**settings, "seed": seed})) is not None:
-                checked[place] = OfAnySeed(config)
+                checked[place] = config
             if config is not None and (self.where is None or self._keeps(self.where, config)):
                 yield RunRequest(self._resolved(config), self.name, labels, config)
 
