@@ -134,10 +134,10 @@ def _load_plugins(context: click.Context, parameter: click.Parameter, files: tup
     """Execute the files, which declare plug-ins."""
     del context, parameter
     if files:
-        from clops_sweep.experiment.spaces.selection import load_plugins
+        from clops_sweep.experiment.spaces.search_space import names_in
 
         for file in files:
-            load_plugins(file)
+            names_in(file)
 
 
 cpus_option = click.option(

@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, calling, nearest_or_all, one_line, prefixed, several, shown
 from clops_sweep.experiment.config import SEED, RunConfig, any_combination, default_plugin, known_key, owners
 from clops_sweep.experiment.html_table import html_table
@@ -539,12 +540,16 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
 
 
 def names_in(path: Path) -> dict[str, Any]:
-    """Execute a search-space file, with modules in its folder importable, and return its names.
+    """Execute a file of search spaces or plug-ins, with modules in its folder importable, and return its names.
 
     Raises:
         UsageError: the file does not exist, raises, or imports a compiled module in its folder.
     """
-    if not path.is_file():
+    try:
+        is_there = path.is_file()
+    except OSError as error:  # an invalid file name, or a folder without read permission
+        raise UsageError(f"{shorten(path)}: cannot be read ({error.strerror or one_line(error)})") from None
+    if not is_there:
         raise UsageError(f"{path}: no such search-space file")
     try:
         with importable(path.resolve().parent):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.files.folder import shorten
-from clops_sweep.errors import UsageError, one_line, shown
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import LIMIT, SEEDS, check_limits
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, SCENARIOS
@@ -23,11 +22,8 @@ from clops_sweep.experiment.spaces.search_space import (
     SearchSpace,
     all_requests,
     load_file,
-    names_in,
 )
 from clops_sweep.experiment.spaces.where import Where
-
-_Loaded = TypeVar("_Loaded")
 
 
 @dataclass(frozen=True)
@@ -72,9 +68,9 @@ class Selection:
         """Return a selection from search-space files.
 
         Raises:
-            UsageError: see `load_spaces`.
+            UsageError: see `load_file`.
         """
-        loaded = [_executed(file, load_file) for file in files]
+        loaded = [load_file(file) for file in files]
         spaces = tuple(space for of_file, _ in loaded for space in of_file)
         claims = tuple(claim for _, of_file in loaded for claim in of_file)
         return cls(spaces, files=tuple(files), claims=claims, **options)
@@ -192,26 +188,6 @@ def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:
     settings = [space.search.settings(corner) for corner in space.search.corners()]
     splits = [it for it in space.replicates() if it["seed"] == space.seeds[0]]
     return [space.base.replace(**setting, **split) for setting in settings for split in splits]
-
-
-def load_plugins(file: Path) -> None:
-    """Execute a file that declares data sets and plug-ins; it need not define a search space.
-
-    Raises:
-        UsageError: the file does not exist, or ends in any way other than an interrupt.
-    """
-    _executed(file, names_in)
-
-
-def _executed(file: Path, load: Callable[[Path], _Loaded]) -> _Loaded:
-    try:
-        return load(file)
-    except OSError as error:  # an invalid file name, or a file without read permission
-        raise UsageError(f"{shorten(file)}: cannot be read ({error.strerror or one_line(error)})") from None
-    except (Exception, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # a user-defined exception that is not an Exception
-        raise UsageError(f"{file} raises {type(error).__name__}: {one_line(error)}") from None
 
 
 def file_name(name: str) -> str:
