@@ -36,7 +36,6 @@ from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_all, shown
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.identity import effective, identity_of, in_effect, without_effect
-from clops_sweep.experiment.plugins.declarations import IN_PLACE_OF
 from clops_sweep.experiment.plugins.options import (
     LARGEST,
     NUMBER,
@@ -346,9 +345,8 @@ class RunConfig(BaseModel):
         if self.split is not None:
             fold_of(self.split)
         given = {name: _checked(name, value) for name, value in (self.__pydantic_extra__ or {}).items()}
-        for name, instead_of in IN_PLACE_OF.items():
-            if given.get(name) is not None and instead_of in given:
-                raise ValueError(f"{name} and {instead_of} are both given; expected one of them")
+        if given.get("memory_size") is not None and "memory_fraction" in given:
+            raise ValueError("memory_size and memory_fraction are both given; expected one of them")
         self._set_options(given)
         self._check_combination()
         return self
@@ -436,9 +434,8 @@ class RunConfig(BaseModel):
         """Set the options that the plug-ins use, given or default, and keep the rest aside."""
         fields = self.__dict__
         used = used_options(lambda name: fields[name] if name in fields else given.get(name, OPTIONS[name].default))
-        for name, instead_of in IN_PLACE_OF.items():
-            if given.get(name) is not None:
-                used.pop(instead_of, None)
+        if given.get("memory_size") is not None:
+            used.pop("memory_fraction", None)
         options = self.__pydantic_extra__
         assert options is not None  # extra="allow"
         options.clear()

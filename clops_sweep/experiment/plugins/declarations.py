@@ -188,10 +188,6 @@ SHARED: Mapping[str, Option] = {
 """Options shared by several built-in plug-ins. Defaults are those of the paper (CLOPS)."""
 
 
-IN_PLACE_OF: Mapping[str, str] = {"memory_size": "memory_fraction"}
-"""Options that replace another one if given: a config has a value for only one of them."""
-
-
 def _using(*names: str) -> dict[str, Option]:
     return {name: SHARED[name] for name in names}
 
