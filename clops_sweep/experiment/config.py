@@ -515,17 +515,9 @@ class RunConfig(BaseModel):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy without a cached identity; unlike `replace`, it does not validate the update."""
-        changes = dict(update or {})
-        copied = super().model_copy(
-            update={key: value for key, value in changes.items() if key not in OPTIONS}, deep=deep
-        )
+        copied = super().model_copy(update=update, deep=deep)
         copied.__dict__.pop("identity", None)
-        given = {name: getattr(self, name) for name in self.model_fields_set if name in OPTIONS}
-        given |= {name: value for name, value in changes.items() if name in OPTIONS}
-        object.__setattr__(copied, "__pydantic_fields_set__", self.model_fields_set | changes.keys())
-        object.__setattr__(copied, "__pydantic_extra__", {})
-        object.__setattr__(copied, "__pydantic_private__", dict(self.__pydantic_private__ or {}))
-        copied._set_options(given)
+        copied._set_options({name: getattr(copied, name) for name in copied.model_fields_set if name in OPTIONS})
         return copied
 
     @property
