@@ -11,7 +11,9 @@ from types import SimpleNamespace
 from typing import Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     FiniteFloat,
@@ -95,6 +97,28 @@ _NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_O
 
 _MOST_TASKS = 10_000
 
+
+def _known_dataset(value: str) -> str:
+    if value not in DATASETS:
+        raise ValueError(f"no data set of that name{nearest_or_all(value, DATASETS)}")
+    return value
+
+
+def _order(value: Any) -> Any:
+    """Return a task order by name, seed or positions, before its type is checked."""
+    if isinstance(value, str):
+        if value not in _NAMES_OF_ORDERS:
+            raise ValueError("no name of an order")
+        return NAMED_TASK_ORDERS.get(value, value)
+    if not is_whole(value):
+        if not 0 < (length(value) or 0) <= _MOST_TASKS:
+            raise ValueError("no positions")
+        value = as_list(value)
+        if not all(map(is_whole, value)):
+            raise ValueError("no positions")
+    return value
+
+
 REPLACED = frozenset({"norm", "head", "projection", "uniform", "scales", "encoder"})
 """Entries of `network_options` besides the network's options: replaced layers, and the encoder that is trained too."""
 
@@ -118,10 +142,12 @@ class RunConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", strict=False)
 
     scenario: ScenarioName = Field("class_il", description="rule that divides the data into tasks")
-    dataset: str = Field("synthetic", description="built-in or declared data set")
+    dataset: Annotated[str, AfterValidator(_known_dataset)] = Field(
+        "synthetic", description="built-in or declared data set"
+    )
     strategy: str = Field("clops", description="method")
 
-    task_classes: tuple[tuple[int | str, ...], ...] | None = Field(
+    task_classes: Annotated[tuple[tuple[int | str, ...], ...], BeforeValidator(groups_of_classes)] | None = Field(
         None, description="class_il, class_il_union: the classes of each task, by number or name; by default pairs"
     )
     domain: str = Field(LEAD, description="domain_il: lead, or the column of the data set that defines the tasks")
@@ -133,7 +159,9 @@ class RunConfig(BaseModel):
         None, description="subject_il: seed of a shuffle; by default in order of enrolment"
     )
 
-    task_order: Literal["sequential", "curriculum", "anti_curriculum"] | Seed | tuple[int, ...] = Field(
+    task_order: Annotated[
+        Literal["sequential", "curriculum", "anti_curriculum"] | Seed | tuple[int, ...], BeforeValidator(_order)
+    ] = Field(
         "sequential",
         description="default order, seed of a shuffle, permutation counted from 0, or by difficulty",
     )
@@ -301,13 +329,6 @@ class RunConfig(BaseModel):
                 known_key(name)
         return values
 
-    @field_validator("dataset")
-    @classmethod
-    def _known_dataset(cls, value: str) -> str:
-        if value not in DATASETS:
-            raise ValueError(f"no data set of that name{nearest_or_all(value, DATASETS)}")
-        return value
-
     @field_validator(*USERS)
     @classmethod
     def _known_plugin(cls, value: str | None, info: ValidationInfo) -> str | None:
@@ -319,26 +340,6 @@ class RunConfig(BaseModel):
         if not isinstance(value, str | RunConfig | None):
             raise ValueError("expected the name of an encoder, run:RUN_ID or a RunConfig")
         return _registered("encoder", value) if isinstance(value, str) and not is_stored_run(value) else value
-
-    @field_validator("task_order", mode="before")
-    @classmethod
-    def _named_order(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            if value not in _NAMES_OF_ORDERS:
-                raise ValueError("no name of an order")
-            return NAMED_TASK_ORDERS.get(value, value)
-        if not is_whole(value):
-            if not 0 < (length(value) or 0) <= _MOST_TASKS:
-                raise ValueError("no positions")
-            value = as_list(value)
-            if not all(map(is_whole, value)):
-                raise ValueError("no positions")
-        return value
-
-    @field_validator("task_classes", mode="before")
-    @classmethod
-    def _groups_of_classes(cls, value: Any) -> Any:
-        return None if value is None else groups_of_classes(value)
 
     @model_validator(mode="after")
     def _is_valid(self) -> Self:
