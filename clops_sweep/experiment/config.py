@@ -702,6 +702,5 @@ RunConfig.__signature__ = _signature()
 
 SEED = RunConfig.model_fields["seed"]
 
-OPTIONS.reserve(dir(BaseModel), "kept for what every config has")
 OPTIONS.reserve(dir(RunConfig), "kept for what every config has")
 OPTIONS.reserve(RunConfig.model_fields, "that of a config field")
