@@ -13,7 +13,7 @@ from typing import Any
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.limits import LIMIT, SEEDS, check_limits
+from clops_sweep.experiment.limits import OF_SELECTION, check_limits
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, SCENARIOS
 from clops_sweep.experiment.spaces.claims import Claim
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
@@ -55,7 +55,7 @@ class Selection:
     reported: tuple[SearchSpace, ...] = ()
 
     def __post_init__(self) -> None:
-        check_limits(self, {"seeds": SEEDS, "limit": LIMIT})
+        check_limits(self, OF_SELECTION)
         if not isinstance(self.settings, Mapping) or not all(isinstance(name, str) for name in self.settings):
             raise UsageError(f"settings = {shown(self.settings)}: expected a mapping from field names to values")
         if self.where is not None and not (isinstance(self.where, str) and self.where.strip()):
