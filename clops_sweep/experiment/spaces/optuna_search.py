@@ -19,8 +19,8 @@ from clops_sweep.experiment.spaces.tuning import (
     NOT_COMPARABLE,
     OF_A_PHASE,
     Method,
+    TuneOn,
     TuningSet,
-    check_tune_on,
     methods_of,
     settings_of,
 )
@@ -150,7 +150,8 @@ class OptunaSearch:
     trials_each: int | None = None
 
     def __post_init__(self) -> None:
-        check_tune_on("OptunaSearch", self.tune_on)
+        if self.tune_on not in ("same", OF_A_PHASE) and not isinstance(self.tune_on, TuneOn):
+            raise UsageError(f"OptunaSearch: tune_on = {shown(self.tune_on)}: expected 'same' or TuneOn(...)")
         if self.trials_each is not None and not self.methods:
             raise UsageError(
                 f"OptunaSearch: trials_each = {shown(self.trials_each)} without methods; expected n_trials, or methods"
@@ -167,7 +168,7 @@ class OptunaSearch:
         for name in self.parameters:
             if not name.strip():
                 raise UsageError(f"OptunaSearch: parameter {shown(name)}: expected text")
-        methods = methods_of("OptunaSearch", self.methods, self.parameters)
+        methods = methods_of(self.methods, self.parameters)
         object.__setattr__(self, "parameters", {name: _parameter(name, it) for name, it in self.parameters.items()})
         if self.sampler == "grid":
             self._check_grid(methods)
@@ -220,11 +221,6 @@ class OptunaSearch:
         """The numeric distribution or the choices of each parameter; named variants are represented by their names."""
         found: Mapping[str, Any] = self.parameters
         return {name: tuple(it) if isinstance(it, Mapping) else it for name, it in found.items()}
-
-    @property
-    def fields(self) -> set[str]:
-        """The config fields that trials set."""
-        return {key for name in self.parameters for label in self._labels(name) for key in self.settings({name: label})}
 
     def settings(self, labels: Mapping[str, Any]) -> dict[str, Any]:
         """Convert the labels of a trial to config fields."""

@@ -144,7 +144,7 @@ class SearchSpace:
         if self.is_tuned:
             self._check_tuned()
             return
-        of_search = self.search.fields if self.search is not None else ()
+        of_search = fields_set(self.methods) if self.search is not None else ()
         of_axes = (key for _, settings in self._cells() for key in settings)
         given = self.base.explicit
         of_base = (name for name in given if may_use(name, given))  # others are copied by `replace`
@@ -309,7 +309,7 @@ class SearchSpace:
     def methods(self) -> list[Method]:
         """The tuned methods; a single one without a name if the search has parameters."""
         assert self.search is not None
-        return methods_of("OptunaSearch", self.search.methods, self.search.parameters)
+        return methods_of(self.search.methods, self.search.parameters)
 
     @cached_property
     def phases(self) -> list[SearchSpace]:
@@ -476,10 +476,6 @@ class SearchSpace:
             for axis, values in self.axes.items()
         }
         return replace(self, base=self.base.replace(**settled(self.base.explicit)), axes=axes)
-
-    def with_seeds(self, count: int) -> SearchSpace:
-        """Return the space with seeds 0 .. count - 1."""
-        return replace(self, seeds=range(count))
 
 
 def _plain(where: str, values: Any) -> list[Any]:

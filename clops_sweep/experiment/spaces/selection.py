@@ -107,7 +107,7 @@ class Selection:
         """The search spaces with options applied, not yet divided into phases."""
         kept = [space for space in self.given if space not in self.left_out]
         spaces = [space.overridden(self._settings_of(space, kept)) for space in kept]
-        return [space.with_seeds(self.seeds) for space in spaces] if self.seeds is not None else spaces
+        return [replace(space, seeds=range(self.seeds)) for space in spaces] if self.seeds is not None else spaces
 
     def _settings_of(self, space: SearchSpace, spaces: Sequence[SearchSpace]) -> Mapping[str, Any]:
         """Return the settings for a space, without options that only other spaces use."""

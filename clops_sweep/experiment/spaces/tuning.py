@@ -86,12 +86,6 @@ OF_A_PHASE: Literal["of a phase"] = "of a phase"
 TuningSet = TuneOn | Literal["same", "of a phase"]
 
 
-def check_tune_on(where: str, tune_on: object) -> None:
-    """Raise UsageError for anything that is neither "same" nor a TuneOn."""
-    if tune_on not in ("same", OF_A_PHASE) and not isinstance(tune_on, TuneOn):
-        raise UsageError(f"{where}: tune_on = {shown(tune_on)}: expected 'same' or TuneOn(...)")
-
-
 @dataclass(frozen=True)
 class Method:
     """A method that is tuned.
@@ -109,14 +103,13 @@ class Method:
     like: str = ""
 
 
-def methods_of(where: str, methods: Mapping[str, Mapping[str, Any]], parameters: Mapping[str, Any]) -> list[Method]:
+def methods_of(methods: Mapping[str, Mapping[str, Any]], parameters: Mapping[str, Any]) -> list[Method]:
     """Return the methods of a search; a single unnamed one if the search has `parameters` instead of `methods`.
 
     Settings that are lists, mappings or distributions are tuned; all others are fixed. The name of a method that sets
     neither `strategy` nor `like` is that of its strategy.
 
     Args:
-        where: the search, for messages.
         methods: settings by name of the method.
         parameters: tuned parameters of a search without methods.
 
@@ -125,25 +118,22 @@ def methods_of(where: str, methods: Mapping[str, Mapping[str, Any]], parameters:
     """
     if bool(methods) == bool(parameters):
         what = "has parameters and methods; expected one of them" if methods else "parameters is empty"
-        raise UsageError(f"{where}{' ' if methods else ': '}{what}{'' if methods else '; expected at least one'}")
+        raise UsageError(f"OptunaSearch{' ' if methods else ': '}{what}{'' if methods else '; expected at least one'}")
     if not methods:
         return [Method("", {}, parameters)]
     if not isinstance(methods, Mapping) or not all(isinstance(it, Mapping) for it in methods.values()):
-        raise UsageError(f"{where}: methods = {shown(methods)}: expected a mapping from names to settings")
+        raise UsageError(f"OptunaSearch: methods = {shown(methods)}: expected a mapping from names to settings")
     found: dict[str, Method] = {}
     for name, settings in methods.items():
         if not isinstance(name, str) or not name.strip():
-            raise UsageError(f"{where}: method {shown(name)}: expected text as its name")
-        found[name] = _method(f"{where}: method {name!r}", name, settings, found)
-        check_comparable(f"{where}: method {name!r}", found[name])
+            raise UsageError(f"OptunaSearch: method {shown(name)}: expected text as its name")
+        found[name] = _method(f"OptunaSearch: method {name!r}", name, settings, found)
+        for key in fields_set([found[name]]):
+            if key in NOT_COMPARABLE:
+                raise UsageError(
+                    f"OptunaSearch: method {name!r}: {key!r} cannot be searched over: {NOT_COMPARABLE[key]}"
+                )
     return list(found.values())
-
-
-def check_comparable(where: str, method: Method) -> None:
-    """Raise UsageError if a method sets or tunes a field in `NOT_COMPARABLE`."""
-    for key in fields_set([method]):
-        if key in NOT_COMPARABLE:
-            raise UsageError(f"{where}: {key!r} cannot be searched over: {NOT_COMPARABLE[key]}")
 
 
 def _method(where: str, name: str, settings: Mapping[str, Any], others: Mapping[str, Method]) -> Method:
