@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from clops_sweep.errors import UsageError, nearest, nearest_or_all, shown
+from clops_sweep.errors import UsageError, nearest, nearest_or_all, prefixed, shown
 from clops_sweep.experiment.columns import numeric_columns
 from clops_sweep.experiment.config import RunConfig, kind_of, known_key
 from clops_sweep.experiment.limits import check_limits
@@ -334,11 +334,9 @@ def choices(name: str, values: Any) -> tuple[Any, ...]:
     """Check that the values of a parameter are a list of distinct values, and return them."""
     if (length(values) or 0) > _MOST_CHOICES:
         raise UsageError(f"parameter {name!r}: {shown(values)}: expected {_MOST_CHOICES:,} values at most")
-    try:
+    with prefixed(f"parameter {name!r}: {shown(values)}"):
         choices = as_list(values)
         twice = has_twice(choices)
-    except ValueError as error:
-        raise UsageError(f"parameter {name!r}: {shown(values)}: {error}") from None
     if not choices:
         raise UsageError(f"parameter {name!r}: expected at least one value")
     if twice:

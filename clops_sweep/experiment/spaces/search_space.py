@@ -479,17 +479,13 @@ class SearchSpace:
 
 
 def _plain(where: str, values: Any) -> list[Any]:
-    try:
+    with prefixed(where):
         return as_list(values)
-    except ValueError as error:
-        raise UsageError(f"{where}: {error}") from None
 
 
 def _check_twice(where: str, values: Sequence[Any]) -> None:
-    try:
+    with prefixed(where):
         twice = has_twice(values)
-    except ValueError as error:
-        raise UsageError(f"{where}: {error}") from None
     if twice:
         raise UsageError(f"{where} holds a value twice")
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from clops_sweep.errors import UsageError, listed, nearest, nearest_or_all, shown
+from clops_sweep.errors import UsageError, listed, nearest, nearest_or_all, prefixed, shown
 from clops_sweep.experiment.config import SEED, RunConfig
 from clops_sweep.experiment.limits import check_limits
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption, checked
 from clops_sweep.experiment.plugins.registry import STRATEGIES
-from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, length
+from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice
 
 SPLIT_AXES = ("split_seed", "split")
 """Axes over patient splits."""
@@ -218,10 +218,8 @@ def fields_set(methods: Sequence[Method]) -> Iterator[str]:
 
 
 def _seeds(name: str, values: Any) -> tuple[int, ...]:
-    try:
+    with prefixed(f"TuneOn: {name} = {shown(values)}"):
         found = tuple(checked(SEED, it, "seed = ") for it in as_list(values))
-    except ValueError as error:
-        raise UsageError(f"TuneOn: {name} = {shown(values)}: {error}") from None
-    if not length(found) or has_twice(found):
+    if not found or has_twice(found):
         raise UsageError(f"TuneOn: {name} = {shown(values)}: expected at least one, and none twice")
     return found
