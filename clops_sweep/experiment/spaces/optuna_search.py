@@ -22,7 +22,6 @@ from clops_sweep.experiment.spaces.tuning import (
     TuneOn,
     TuningSet,
     methods_of,
-    settings_of,
 )
 
 if TYPE_CHECKING:
@@ -223,8 +222,12 @@ class OptunaSearch:
         return {name: tuple(it) if isinstance(it, Mapping) else it for name, it in found.items()}
 
     def settings(self, labels: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert the labels of a trial to config fields."""
-        return settings_of(self.parameters, labels)
+        """Convert the labels of a trial to config fields; the label of named variants is the variant's name."""
+        found: dict[str, Any] = {}
+        for name, label in labels.items():
+            of: Any = self.parameters[name]
+            found |= of[label] if isinstance(of, Mapping) else {name: label}
+        return found
 
     def corners(self) -> Iterator[dict[str, Any]]:
         """Yield choices to check: all combinations of categories with numbers at their minimum, and each maximum once.

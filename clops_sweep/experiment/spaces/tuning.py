@@ -195,20 +195,6 @@ def setting_while_tuning(
     return base, splits, tuned_seeds
 
 
-def settings_of(parameters: Mapping[str, Any], labels: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert chosen labels to config fields.
-
-    Args:
-        parameters: the tuned parameters.
-        labels: the chosen value of each parameter; for named variants, the variant's name.
-    """
-    found: dict[str, Any] = {}
-    for name, label in labels.items():
-        of = parameters[name]
-        found |= of[label] if isinstance(of, Mapping) else {name: label}
-    return found
-
-
 def fields_set(methods: Sequence[Method]) -> Iterator[str]:
     """Yield the config fields that methods set or tune."""
     for method in methods:
