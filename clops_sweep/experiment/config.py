@@ -646,12 +646,6 @@ def owners(key: str) -> str:
     return f"{kind} {listed(names)}"
 
 
-def default_plugin(kind: str) -> str:
-    """Return the default plug-in of a field or option."""
-    default: str = OPTIONS[kind].default if kind in OPTIONS else RunConfig.model_fields[kind].default
-    return default
-
-
 def kind_of(name: str) -> Any:
     """Return the declared type of a field or option, such as int, float, bool or str."""
     return (

@@ -15,7 +15,7 @@ from typing import Any
 
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, calling, nearest_or_all, one_line, prefixed, several, shown
-from clops_sweep.experiment.config import SEED, RunConfig, any_combination, default_plugin, known_key, owners
+from clops_sweep.experiment.config import SEED, RunConfig, any_combination, known_key, owners
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS, checked
@@ -287,10 +287,11 @@ class SearchSpace:
             settings = [settings for _, settings in self._cells()]
         else:
             settings = [self.search.settings(corner) for corner in self.search.corners()]
-        kinds = list(REGISTRIES)
+        usual = RunConfig()
+        defaults = {kind: getattr(usual, kind) for kind in REGISTRIES}
         found: set[str] = set()
-        for plugins in {tuple({**base, **it}.get(kind, default_plugin(kind)) for kind in kinds) for it in settings}:
-            found |= used_options(dict(zip(kinds, plugins, strict=True)).__getitem__).keys()
+        for plugins in {tuple({**defaults, **base, **it}[kind] for kind in defaults) for it in settings}:
+            found |= used_options(dict(zip(defaults, plugins, strict=True)).__getitem__).keys()
         return found
 
     @property
