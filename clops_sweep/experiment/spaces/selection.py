@@ -124,8 +124,7 @@ class Selection:
         if not isinstance(dataset, str) or dataset not in DATASETS or "scenario" in self.settings:
             return []
         info = DATASETS[dataset]
-        fits = [info.has(space.base.scenario) or space.base.scenario in SCENARIOS.added for space in self.given]
-        unfit = [space for space, fit in zip(self.given, fits, strict=True) if not fit]
+        unfit = [it for it in self.given if not (info.has(it.base.scenario) or it.base.scenario in SCENARIOS.added)]
         return unfit if len(unfit) < len(self.given) else []
 
     @cached_property
