@@ -94,7 +94,7 @@ class Declaration:
         online: strategies: whether it works without knowing where tasks begin and end.
         own_head: strategies: whether it computes the weights of the network's last linear layer without gradients.
         unused: strategies: config fields that have no effect on it.
-        alone: strategies: whether it is defined by a loss, and computes one run at a time.
+        alone: built-in strategies: whether it is defined by a loss, and computes one run at a time.
         fixed_features: strategies: whether it computes its head from features that no longer change.
         canonical: built-in strategies: maps options to those with an effect. Raises ValueError for values that are
             invalid together.

@@ -113,7 +113,7 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
         raise UsageError(f"{expected}; {described(member)} has no method {lacking[0]!r}")
     if getattr(getattr(member, "loss", None), "__isabstractmethod__", False):
         raise UsageError(f"{expected} with a method loss(batch); {described(member)} has none")
-    if declaration.alone and declaration.lockstep:
+    if lockstep and callable(getattr(member, "loss", None)):
         raise UsageError(f"strategy {name!r}: is written as a loss, and computes one run at a time; leave out lockstep")
     if not isinstance(getattr(member, "joint", None), bool):
         raise UsageError(f"{expected}; {described(member)} has no `joint` that is True or False")
