@@ -54,11 +54,6 @@ class Metric:
     measure: str | None = None
     split: Split | None = "validation"
 
-    @property
-    def lower_is_better(self) -> bool:
-        """Whether lower values are better."""
-        return self.better == "lower"
-
     def text(self, value: float) -> str:
         """Format a value for a figure: 0.796, or with three significant digits 1,240 and 3.58."""
         if self.decimals is not None:
