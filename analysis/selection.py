@@ -58,7 +58,7 @@ def typical_cell(experiment: Experiment, cells: Sequence[int]) -> int | None:
     means the best mean of the first headline metric. None if no run of these cells is finished.
     """
     first = experiment.headline[0]
-    values = experiment.by_split(first) * (-1 if metric_named(first).lower_is_better else 1)
+    values = experiment.by_split(first) * (-1 if metric_named(first).better == "lower" else 1)
     finished = [cell for cell in cells if np.isfinite(values[cell]).any()]
     if not finished:
         return None

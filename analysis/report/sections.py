@@ -265,7 +265,7 @@ def _notices(experiment: Experiment) -> Iterator[str]:
     # A network trained on all tasks together forgets none: its missing BWT needs no warning.
     one_by_one = [cell.config.strategy != "multitask" for cell in experiment.cells]
     for metric in map(metric_named, experiment.headline):
-        cells = one_by_one if metric.signed or metric.lower_is_better else [True] * len(one_by_one)
+        cells = one_by_one if metric.signed or metric.better == "lower" else [True] * len(one_by_one)
         finished = int(experiment.counts("finished")[cells].sum())
         undefined = finished - int(np.isfinite(experiment.by_replicate(metric.column)[cells]).sum())
         if undefined > 0:

@@ -73,7 +73,7 @@ def best_configurations(
     metrics = [name for name in experiment.headline if metric_named(name).better][:MOST_METRICS]
     if not metrics:
         return []
-    values = experiment.by_split(metrics[0]) * (-1 if metric_named(metrics[0]).lower_is_better else 1)
+    values = experiment.by_split(metrics[0]) * (-1 if metric_named(metrics[0]).better == "lower" else 1)
     known = np.isfinite(values).any(axis=1)
     whole = known & (experiment.counts() == experiment.counts("finished"))
     there = np.flatnonzero(whole if whole.any() else known).tolist()

@@ -33,15 +33,7 @@ from clops_sweep.cli.report import render
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.errors import UsageError, masked, several
-from clops_sweep.experiment.limits import (
-    CHECKPOINT_EVERY,
-    EPOCH_TIMEOUT,
-    LOCKSTEP,
-    MAX_RETRIES,
-    NICE,
-    Device,
-    seconds_in,
-)
+from clops_sweep.experiment.limits import OF_RESOURCES, Device, seconds_in
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.search.launch import Outcome
@@ -62,14 +54,14 @@ from clops_sweep.search.launch import launch as launched
 @device_option
 @click.option(
     "--nice",
-    type=Number(NICE),
+    type=Number(OF_RESOURCES["nice"]),
     default=0,
     show_default=True,
     help="Niceness of workers; on a shared machine, 10 gives other processes priority.",
 )
 @click.option(
     "--lockstep",
-    type=Number(LOCKSTEP, auto=True),
+    type=Number(OF_RESOURCES["lockstep"], auto=True),
     default="auto",
     show_default=True,
     metavar="N|auto",
@@ -77,20 +69,23 @@ from clops_sweep.search.launch import launch as launched
 )
 @click.option(
     "--max-retries",
-    type=Number(MAX_RETRIES),
+    type=Number(OF_RESOURCES["max_retries"]),
     default=2,
     show_default=True,
     help="Retries of a run that raised an error or whose worker died.",
 )
 @click.option(
     "--checkpoint-every",
-    type=Number(CHECKPOINT_EVERY),
+    type=Number(OF_RESOURCES["checkpoint_every"]),
     default=0,
     metavar="EPOCHS",
     help="Also checkpoint after this many epochs, not only after each task.",
 )
 @click.option(
-    "--epoch-timeout", type=Number(EPOCH_TIMEOUT), metavar="SECONDS", help="Fail a run if an epoch takes longer."
+    "--epoch-timeout",
+    type=Number(OF_RESOURCES["epoch_timeout"]),
+    metavar="SECONDS",
+    help="Fail a run if an epoch takes longer.",
 )
 @click.option("--retry", type=click.Choice(["failed"]), help="Run failed runs again.")
 @click.option(

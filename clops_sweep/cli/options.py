@@ -11,7 +11,7 @@ from typing import Any, get_args
 import click
 
 from clops_sweep.errors import shown
-from clops_sweep.experiment.limits import CPUS_PER_TRIAL, GPUS_PER_TRIAL, Device
+from clops_sweep.experiment.limits import OF_RESOURCES, Device
 from clops_sweep.experiment.plugins.options import Option, checked, scalar
 
 EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
@@ -134,22 +134,22 @@ def _load_plugins(context: click.Context, parameter: click.Parameter, files: tup
     """Execute the files, which declare plug-ins."""
     del context, parameter
     if files:
-        from clops_sweep.experiment.spaces.selection import load_plugins
+        from clops_sweep.experiment.spaces.search_space import names_in
 
         for file in files:
-            load_plugins(file)
+            names_in(file)
 
 
 cpus_option = click.option(
     "--cpus-per-trial",
-    type=Number(CPUS_PER_TRIAL),
+    type=Number(OF_RESOURCES["cpus_per_trial"]),
     default=1,
     show_default=True,
     help="CPUs that Ray reserves for a trial, which computes on one.",
 )
 gpus_option = click.option(
     "--gpus-per-trial",
-    type=Number(GPUS_PER_TRIAL),
+    type=Number(OF_RESOURCES["gpus_per_trial"]),
     default=0,
     metavar="SHARE",
     help="GPUs per trial, such as 0.25; chosen automatically, except on a cluster that starts GPU machines later.",

@@ -21,7 +21,7 @@ from clops_sweep.cli.options import (
     results_option,
 )
 from clops_sweep.errors import UsageError, shown
-from clops_sweep.experiment.limits import LIMIT, SEEDS, Keep
+from clops_sweep.experiment.limits import OF_SELECTION, Keep
 from clops_sweep.planning.shard import Shard
 
 
@@ -50,8 +50,12 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
             metavar="NAME=VALUE",
             help="Override a field of the base config. Repeatable.",
         ),
-        click.option("--seeds", type=Number(SEEDS), help="Number of seeds, from 0, instead of the file's."),
-        click.option("--limit", type=Number(LIMIT), help="At most this many runs, or trials of a search."),
+        click.option(
+            "--seeds", type=Number(OF_SELECTION["seeds"]), help="Number of seeds, from 0, instead of the file's."
+        ),
+        click.option(
+            "--limit", type=Number(OF_SELECTION["limit"]), help="At most this many runs, or trials of a search."
+        ),
         click.option(
             "--where",
             type=NotEmpty(),

@@ -20,7 +20,7 @@ from clops_sweep.experiment.columns import (
     RESULTS,
     config_from_row,
 )
-from clops_sweep.experiment.config import default_plugin
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.identity import unused_by_stream, without_effect
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS
@@ -167,7 +167,7 @@ def _that_matter(row: Mapping[str, Any]) -> set[str] | None:
     named = {kind: row.get(kind) for kind in REGISTRIES if kind != "strategy"}
     unknown = [kind for kind, name in named.items() if name is not None and name not in REGISTRIES[kind]]
     try:
-        config = config_from_row({**row, **{kind: default_plugin(kind) for kind in unknown}})
+        config = config_from_row({**row, **{kind: getattr(RunConfig(), kind) for kind in unknown}})
     except (UsageError, KeyError):  # an unregistered plug-in, or a column of an earlier version
         return None
     of_scenario = set(SCENARIOS.declaration(row["scenario"]).fields) if row["scenario"] in SCENARIOS else OF_SCENARIOS

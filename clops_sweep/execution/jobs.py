@@ -13,17 +13,7 @@ from clops_sweep.data.origins import Origin
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.execution.observers.requested import check_observers
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.limits import (
-    CHECKPOINT_EVERY,
-    CPUS_PER_TRIAL,
-    EPOCH_TIMEOUT,
-    GPUS_PER_TRIAL,
-    LOCKSTEP,
-    MAX_RETRIES,
-    NICE,
-    Device,
-    check_limits,
-)
+from clops_sweep.experiment.limits import OF_RESOURCES, Device, check_limits
 from clops_sweep.experiment.plugins.declarations import Plugin
 from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.machine import available_cores, check_gpu
@@ -98,16 +88,6 @@ class Job:
         return Job(configs, run_ids, self.until, tuple(self.names[run] for run in kept if self.names))
 
 
-_LIMITS = {
-    "cpus_per_trial": CPUS_PER_TRIAL,
-    "gpus_per_trial": GPUS_PER_TRIAL,
-    "lockstep": LOCKSTEP,
-    "max_retries": MAX_RETRIES,
-    "checkpoint_every": CHECKPOINT_EVERY,
-    "epoch_timeout": EPOCH_TIMEOUT,
-    "nice": NICE,
-}
-
 RUNS_ON_A_GPU = 40  # larger locksteps gain no speed, and more is lost when a worker dies
 
 
@@ -147,7 +127,7 @@ class Resources:
     nice: int = 0
 
     def __post_init__(self) -> None:
-        check_limits(self, _LIMITS)
+        check_limits(self, OF_RESOURCES)
         if self.address is not None and not (isinstance(self.address, str) and self.address.strip()):
             raise UsageError(f"address = {shown(self.address)}: expected auto or HOST:PORT")
         check_observers(self.observe)

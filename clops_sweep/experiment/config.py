@@ -11,7 +11,9 @@ from types import SimpleNamespace
 from typing import Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     FiniteFloat,
@@ -36,7 +38,6 @@ from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_all, shown
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.identity import effective, identity_of, in_effect, without_effect
-from clops_sweep.experiment.plugins.declarations import IN_PLACE_OF
 from clops_sweep.experiment.plugins.options import (
     LARGEST,
     NUMBER,
@@ -96,6 +97,28 @@ _NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_O
 
 _MOST_TASKS = 10_000
 
+
+def _known_dataset(value: str) -> str:
+    if value not in DATASETS:
+        raise ValueError(f"no data set of that name{nearest_or_all(value, DATASETS)}")
+    return value
+
+
+def _order(value: Any) -> Any:
+    """Return a task order by name, seed or positions, before its type is checked."""
+    if isinstance(value, str):
+        if value not in _NAMES_OF_ORDERS:
+            raise ValueError("no name of an order")
+        return NAMED_TASK_ORDERS.get(value, value)
+    if not is_whole(value):
+        if not 0 < (length(value) or 0) <= _MOST_TASKS:
+            raise ValueError("no positions")
+        value = as_list(value)
+        if not all(map(is_whole, value)):
+            raise ValueError("no positions")
+    return value
+
+
 REPLACED = frozenset({"norm", "head", "projection", "uniform", "scales", "encoder"})
 """Entries of `network_options` besides the network's options: replaced layers, and the encoder that is trained too."""
 
@@ -119,10 +142,12 @@ class RunConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", strict=False)
 
     scenario: ScenarioName = Field("class_il", description="rule that divides the data into tasks")
-    dataset: str = Field("synthetic", description="built-in or declared data set")
+    dataset: Annotated[str, AfterValidator(_known_dataset)] = Field(
+        "synthetic", description="built-in or declared data set"
+    )
     strategy: str = Field("clops", description="method")
 
-    task_classes: tuple[tuple[int | str, ...], ...] | None = Field(
+    task_classes: Annotated[tuple[tuple[int | str, ...], ...], BeforeValidator(groups_of_classes)] | None = Field(
         None, description="class_il, class_il_union: the classes of each task, by number or name; by default pairs"
     )
     domain: str = Field(LEAD, description="domain_il: lead, or the column of the data set that defines the tasks")
@@ -134,7 +159,9 @@ class RunConfig(BaseModel):
         None, description="subject_il: seed of a shuffle; by default in order of enrolment"
     )
 
-    task_order: Literal["sequential", "curriculum", "anti_curriculum"] | Seed | tuple[int, ...] = Field(
+    task_order: Annotated[
+        Literal["sequential", "curriculum", "anti_curriculum"] | Seed | tuple[int, ...], BeforeValidator(_order)
+    ] = Field(
         "sequential",
         description="default order, seed of a shuffle, permutation counted from 0, or by difficulty",
     )
@@ -302,13 +329,6 @@ class RunConfig(BaseModel):
                 known_key(name)
         return values
 
-    @field_validator("dataset")
-    @classmethod
-    def _known_dataset(cls, value: str) -> str:
-        if value not in DATASETS:
-            raise ValueError(f"no data set of that name{nearest_or_all(value, DATASETS)}")
-        return value
-
     @field_validator(*USERS)
     @classmethod
     def _known_plugin(cls, value: str | None, info: ValidationInfo) -> str | None:
@@ -321,34 +341,13 @@ class RunConfig(BaseModel):
             raise ValueError("expected the name of an encoder, run:RUN_ID or a RunConfig")
         return _registered("encoder", value) if isinstance(value, str) and not is_stored_run(value) else value
 
-    @field_validator("task_order", mode="before")
-    @classmethod
-    def _named_order(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            if value not in _NAMES_OF_ORDERS:
-                raise ValueError("no name of an order")
-            return NAMED_TASK_ORDERS.get(value, value)
-        if not is_whole(value):
-            if not 0 < (length(value) or 0) <= _MOST_TASKS:
-                raise ValueError("no positions")
-            value = as_list(value)
-            if not all(map(is_whole, value)):
-                raise ValueError("no positions")
-        return value
-
-    @field_validator("task_classes", mode="before")
-    @classmethod
-    def _groups_of_classes(cls, value: Any) -> Any:
-        return None if value is None else groups_of_classes(value)
-
     @model_validator(mode="after")
     def _is_valid(self) -> Self:
         if self.split is not None:
             fold_of(self.split)
         given = {name: _checked(name, value) for name, value in (self.__pydantic_extra__ or {}).items()}
-        for name, instead_of in IN_PLACE_OF.items():
-            if given.get(name) is not None and instead_of in given:
-                raise ValueError(f"{name} and {instead_of} are both given; expected one of them")
+        if given.get("memory_size") is not None and "memory_fraction" in given:
+            raise ValueError("memory_size and memory_fraction are both given; expected one of them")
         self._set_options(given)
         self._check_combination()
         return self
@@ -436,9 +435,8 @@ class RunConfig(BaseModel):
         """Set the options that the plug-ins use, given or default, and keep the rest aside."""
         fields = self.__dict__
         used = used_options(lambda name: fields[name] if name in fields else given.get(name, OPTIONS[name].default))
-        for name, instead_of in IN_PLACE_OF.items():
-            if given.get(name) is not None:
-                used.pop(instead_of, None)
+        if given.get("memory_size") is not None:
+            used.pop("memory_fraction", None)
         options = self.__pydantic_extra__
         assert options is not None  # extra="allow"
         options.clear()
@@ -518,17 +516,9 @@ class RunConfig(BaseModel):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy without a cached identity; unlike `replace`, it does not validate the update."""
-        changes = dict(update or {})
-        copied = super().model_copy(
-            update={key: value for key, value in changes.items() if key not in OPTIONS}, deep=deep
-        )
+        copied = super().model_copy(update=update, deep=deep)
         copied.__dict__.pop("identity", None)
-        given = {name: getattr(self, name) for name in self.model_fields_set if name in OPTIONS}
-        given |= {name: value for name, value in changes.items() if name in OPTIONS}
-        object.__setattr__(copied, "__pydantic_fields_set__", self.model_fields_set | changes.keys())
-        object.__setattr__(copied, "__pydantic_extra__", {})
-        object.__setattr__(copied, "__pydantic_private__", dict(self.__pydantic_private__ or {}))
-        copied._set_options(given)
+        copied._set_options({name: getattr(copied, name) for name in copied.model_fields_set if name in OPTIONS})
         return copied
 
     @property
@@ -550,17 +540,17 @@ class RunConfig(BaseModel):
         fields = self.model_dump(mode="json", exclude={*self.options, *text}) | text
         return identity_of(fields, self.options)
 
-    def with_seed(self, seed: int, identity: str | None = None) -> Self:
-        """Return the config with another seed, without validation, and with its identity if known.
+    def with_seed(self, seed: int) -> Self:
+        """Return the config with another seed, without validation.
 
         Configs are immutable, so both share all other values: a plan may have 100,000 of them.
         """
         copied = type(self).__new__(type(self))
         values = {**self.__dict__, "seed": seed}
-        if identity is not None:
-            values["identity"] = identity
-        else:
-            values.pop("identity", None)
+        values.pop("identity", None)
+        if self.weight_seed is None:  # which is left out of the identity where it equals the seed
+            # Within a text, the quotes are escaped.
+            values["identity"] = self.identity.replace(f',"seed":{self.seed},', f',"seed":{seed},')
         given = self.__pydantic_fields_set__
         object.__setattr__(copied, "__dict__", values)
         object.__setattr__(copied, "__pydantic_fields_set__", given if "seed" in given else given | {"seed"})
@@ -656,12 +646,6 @@ def owners(key: str) -> str:
     return f"{kind} {listed(names)}"
 
 
-def default_plugin(kind: str) -> str:
-    """Return the default plug-in of a field or option."""
-    default: str = OPTIONS[kind].default if kind in OPTIONS else RunConfig.model_fields[kind].default
-    return default
-
-
 def kind_of(name: str) -> Any:
     """Return the declared type of a field or option, such as int, float, bool or str."""
     return (
@@ -712,6 +696,5 @@ RunConfig.__signature__ = _signature()
 
 SEED = RunConfig.model_fields["seed"]
 
-OPTIONS.reserve(dir(BaseModel), "kept for what every config has")
 OPTIONS.reserve(dir(RunConfig), "kept for what every config has")
 OPTIONS.reserve(RunConfig.model_fields, "that of a config field")

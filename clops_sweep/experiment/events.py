@@ -34,7 +34,14 @@ class Place:
 
 
 @dataclass(frozen=True)
-class EpochEnd:
+class _Progress:
+    run_id: str
+    config: RunConfig
+    place: Place
+    metrics: Mapping[str, float]
+
+
+class EpochEnd(_Progress):
     """An epoch has ended.
 
     Attributes:
@@ -46,14 +53,8 @@ class EpochEnd:
             validation set: metrics of the test set with `curves="test"`, else empty.
     """
 
-    run_id: str
-    config: RunConfig
-    place: Place
-    metrics: Mapping[str, float]
 
-
-@dataclass(frozen=True)
-class TaskEnd:
+class TaskEnd(_Progress):
     """A task has ended; follows the `EpochEnd` of its last epoch.
 
     Attributes:
@@ -63,11 +64,6 @@ class TaskEnd:
         metrics: metrics as in the columns of `runs` (`auc`, `bwt`, `test_auc`, ...), over the tasks seen so far.
             Undefined metrics, such as BWT after one task, are left out.
     """
-
-    run_id: str
-    config: RunConfig
-    place: Place
-    metrics: Mapping[str, float]
 
 
 @dataclass(frozen=True)

@@ -126,14 +126,3 @@ def effective(strategy: str, options: Mapping[str, Any], plugins: list[Any]) -> 
             if (registry := registry_of(option)) and name in own:
                 found |= {other: options[other] for other in REGISTRIES[registry].options(own[name])}
     return found
-
-
-def around_seed(identity: str, seed: int, weight_seed: int | None) -> tuple[str, str] | None:
-    """Return the identity's text before and after the seed, for configs that differ in the seed alone.
-
-    None if `weight_seed` is set, since it is left out when it equals the seed.
-    """
-    if weight_seed is not None:
-        return None
-    before, after = identity.split(f',"seed":{seed},')  # within a text the quotes would be escaped
-    return f'{before},"seed":', f",{after}"

@@ -27,17 +27,22 @@ Keep = Literal["predictions", "models", "models:all"]
 Device = Literal["auto", "cpu", "gpu"]
 """Devices that a launch may use."""
 
-SEEDS = IntOption(5, ge=1, le=100_000)
-LIMIT = IntOption(1, ge=1)
-LOCKSTEP = IntOption(1, ge=1)
-CPUS_PER_TRIAL = FloatOption(1, ge=_SMALLEST_SHARE)
-GPUS_PER_TRIAL = FloatOption(0)
-GPUS_PER_TRIAL.metadata.append(AfterValidator(_gpus))
-MAX_RETRIES = IntOption(2, ge=0)
-CHECKPOINT_EVERY = IntOption(0, ge=0)
-EPOCH_TIMEOUT = FloatOption(60, gt=0)
-NICE = IntOption(0, ge=0, le=19)
+_GPUS_PER_TRIAL = FloatOption(0)
+_GPUS_PER_TRIAL.metadata.append(AfterValidator(_gpus))
 
+OF_SELECTION: Mapping[str, Option] = {"seeds": IntOption(5, ge=1, le=100_000), "limit": IntOption(1, ge=1)}
+"""Bounds of a selection of runs, by argument of `sweep()`."""
+
+OF_RESOURCES: Mapping[str, Option] = {
+    "cpus_per_trial": FloatOption(1, ge=_SMALLEST_SHARE),
+    "gpus_per_trial": _GPUS_PER_TRIAL,
+    "lockstep": IntOption(1, ge=1),
+    "max_retries": IntOption(2, ge=0),
+    "checkpoint_every": IntOption(0, ge=0),
+    "epoch_timeout": FloatOption(60, gt=0),
+    "nice": IntOption(0, ge=0, le=19),
+}
+"""Bounds of the resources of a launch, by argument of `sweep()`."""
 
 _UNITS = {"d": 86_400, "h": 3600, "m": 60, "min": 60, "s": 1}
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:d|h|min|m|s))+", re.ASCII)

@@ -54,11 +54,6 @@ class Metric:
     measure: str | None = None
     split: Split | None = "validation"
 
-    @property
-    def lower_is_better(self) -> bool:
-        """Whether lower values are better."""
-        return self.better == "lower"
-
     def text(self, value: float) -> str:
         """Format a value for a figure: 0.796, or with three significant digits 1,240 and 3.58."""
         if self.decimals is not None:
@@ -70,38 +65,32 @@ class Metric:
         return self.text(mean) + (f" ± {self.text(sd)}" if math.isfinite(sd) else "")
 
 
-@dataclass(frozen=True)
-class _Transfer:
-    """A metric of the change of a measure while other tasks are learned."""
-
-    name: str
-    plain: str
-    latex: str
-    formula: str
-    lower_is_better: bool = False
-
-
 _TRANSFERS: Final = (
-    _Transfer("bwt", "BWT", r"$\mathrm{BWT}$", "mean over j < N of R[N][j] - R[j][j]"),
-    _Transfer("bwt_t", "BWT_t", r"$\mathrm{BWT}_{t}$", "mean over j < N of R[j+1][j] - R[j][j]"),
-    _Transfer(
+    Metric("bwt", "BWT", r"$\mathrm{BWT}$", True, "mean over j < N of R[N][j] - R[j][j]"),
+    Metric("bwt_t", "BWT_t", r"$\mathrm{BWT}_{t}$", True, "mean over j < N of R[j+1][j] - R[j][j]"),
+    Metric(
         "bwt_lambda",
         "BWT_lambda",
         r"$\mathrm{BWT}_{\lambda}$",
+        True,
         "mean over j < N of the mean over t of R[j+t][j] - R[j][j]",
     ),
-    _Transfer("fwt", "FWT", r"$\mathrm{FWT}$", "mean over j > 1 of R[j-1][j] less the chance level"),
-    _Transfer(
+    Metric("fwt", "FWT", r"$\mathrm{FWT}$", True, "mean over j > 1 of R[j-1][j] less the chance level"),
+    Metric(
         "forgetting",
         "Forgetting",
         r"$\mathrm{Forgetting}$",
+        False,
         "mean over j < N of max over i < N of R[i][j], less R[N][j]",
-        lower_is_better=True,
+        better="lower",
     ),
 )
-"""Metrics in the order of the columns. R[i][j]: a measure on task j after training on task i of N."""
+"""Changes of a measure while other tasks are learned, in the order of the columns.
 
-_BY_NAME: Final = {it.name: it for it in _TRANSFERS}
+R[i][j]: a measure on task j after training on task i of N.
+"""
+
+_BY_NAME: Final = {it.column: it for it in _TRANSFERS}
 _OF_A_MEASURE: Final = re.compile(rf"(?:(.+)_)?({'|'.join(sorted(_BY_NAME, key=len, reverse=True))})")
 _ALL_STAGES: Final = "average_incremental_"
 _SCORES: Final = re.compile(r"(^|_)(auc|accuracy|f1|precision|recall|sensitivity|specificity)(_|$)")
@@ -117,7 +106,7 @@ def metrics_of(measure: str) -> tuple[str, ...]:
     These are its average, BWT, BWT_t, BWT_lambda, FWT, forgetting and the average incremental measure; for AUC without
     a prefix.
     """
-    transfers = (of_measure(it.name, measure) for it in _TRANSFERS)
+    transfers = (of_measure(it.column, measure) for it in _TRANSFERS)
     return (measure, *transfers, f"{_ALL_STAGES}{measure}")
 
 
@@ -158,16 +147,14 @@ def metric_named(column: str) -> Metric:
     )
 
 
-def _transfer(column: str, it: _Transfer, measure: str) -> Metric:
+def _transfer(column: str, it: Metric, measure: str) -> Metric:
     # The paper has BWT of AUC only, and no forgetting: "Forgetting" alone would be read as that of accuracy.
-    of = "" if measure == "auc" and it.name != "forgetting" else f" of {words(measure)}"
-    return Metric(
-        column,
-        f"{it.plain}{of}",
-        f"{it.latex}{_in_latex(of)}",
-        signed=not it.lower_is_better,
-        formula=it.formula,
-        better="lower" if it.lower_is_better else "higher",
+    of = "" if measure == "auc" and it.column != "forgetting" else f" of {words(measure)}"
+    return replace(
+        it,
+        column=column,
+        plain=f"{it.plain}{of}",
+        latex=f"{it.latex}{_in_latex(of)}",
         measure=measure if measure in MEASURES else None,
     )
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.files.wfdb_records import load_wfdb
-from clops_sweep.experiment.spaces.selection import load_plugins
+from clops_sweep.experiment.spaces.search_space import names_in
 
 
 def forget(*names: str) -> None:
@@ -29,7 +29,7 @@ def declare(path: Path, body: str) -> Path:
         "import numpy as np, pandas as pd\nfrom clops_sweep import Recording, Recordings, dataset\n"
         + textwrap.dedent(body)
     )
-    load_plugins(path)
+    names_in(path)
     return path
 
 

@@ -26,7 +26,7 @@ def test_every_metric_is_a_column_of_runs_and_has_a_name_of_its_own() -> None:
     assert {*METRICS, *of_test} <= set(RESULTS)
     assert len({metric_named(name).plain for name in (*METRICS, *of_test)}) == 2 * len(METRICS)
     assert {it.measure for it in METRICS.values()} == set(MEASURES)
-    lower = {name for name, it in METRICS.items() if it.lower_is_better}
+    lower = {name for name, it in METRICS.items() if it.better == "lower"}
     assert lower == {name for name in METRICS if name.endswith("forgetting")}
 
 

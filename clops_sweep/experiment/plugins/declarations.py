@@ -94,7 +94,7 @@ class Declaration:
         online: strategies: whether it works without knowing where tasks begin and end.
         own_head: strategies: whether it computes the weights of the network's last linear layer without gradients.
         unused: strategies: config fields that have no effect on it.
-        alone: strategies: whether it is defined by a loss, and computes one run at a time.
+        alone: built-in strategies: whether it is defined by a loss, and computes one run at a time.
         fixed_features: strategies: whether it computes its head from features that no longer change.
         canonical: built-in strategies: maps options to those with an effect. Raises ValueError for values that are
             invalid together.
@@ -186,10 +186,6 @@ SHARED: Mapping[str, Option] = {
     ),
 }
 """Options shared by several built-in plug-ins. Defaults are those of the paper (CLOPS)."""
-
-
-IN_PLACE_OF: Mapping[str, str] = {"memory_size": "memory_fraction"}
-"""Options that replace another one if given: a config has a value for only one of them."""
 
 
 def _using(*names: str) -> dict[str, Option]:

@@ -113,7 +113,7 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
         raise UsageError(f"{expected}; {described(member)} has no method {lacking[0]!r}")
     if getattr(getattr(member, "loss", None), "__isabstractmethod__", False):
         raise UsageError(f"{expected} with a method loss(batch); {described(member)} has none")
-    if declaration.alone and declaration.lockstep:
+    if lockstep and callable(getattr(member, "loss", None)):
         raise UsageError(f"strategy {name!r}: is written as a loss, and computes one run at a time; leave out lockstep")
     if not isinstance(getattr(member, "joint", None), bool):
         raise UsageError(f"{expected}; {described(member)} has no `joint` that is True or False")
@@ -147,13 +147,22 @@ def storage_function(name: str, *, options: Listed = ()) -> Callable[[Member], M
     return STORAGE_FUNCTIONS.decorator(name, options, _called_with("storage_function", ["trajectories"]))
 
 
-def _called_with(kind: str, arguments: Sequence[str]) -> Callable[[str, Any, Declaration], None]:
-    """Return a check that a function takes these arguments, and its options and fields as keyword arguments."""
+def _called_with(kind: str, arguments: Sequence[str], makes: str = "") -> Callable[[str, Any, Declaration], None]:
+    """Return a check that a function takes these arguments, and its options and fields as keyword arguments.
+
+    Args:
+        kind: kind of the plug-in.
+        arguments: names of the positional arguments.
+        makes: ends the description of a function that makes a module. Before a worker starts, it is called.
+    """
 
     def check(name: str, member: Any, declaration: Declaration) -> None:
         keywords = [*declaration.fields, *declaration.options]
         written = ", ".join([*arguments, *(["*", *keywords] if keywords else [])])
-        _must_take(f"{kind} {name!r}: expected a function ({written})", member, *arguments, **dict.fromkeys(keywords))
+        expected = f"{kind} {name!r}: expected a function ({written}){makes}"
+        if makes and not isinstance(member, type) and callable(getattr(member, "forward", None)):
+            raise UsageError(f"{expected}, a new one for each run; this is a module itself")
+        _must_take(expected, member, *arguments, **dict.fromkeys(keywords))
 
     return check
 
@@ -220,21 +229,8 @@ def network(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
         UsageError: the name is in use or not an identifier, an option is invalid, or the function does not accept
             channels, samples, outputs and the options.
     """
-    return NETWORKS.decorator(name, options, _check_network)
-
-
-def _check_network(name: str, member: Any, declaration: Declaration) -> None:
-    """Check that a function can be called for a module. Before a worker starts, it is called and the module checked.
-
-    Raises:
-        UsageError: it cannot.
-    """
-    options = declaration.options
-    arguments = ", ".join(["channels", "samples", "outputs", *(["*", *options] if options else [])])
-    expected = f"network {name!r}: expected a function ({arguments}) that makes a torch.nn.Module"
-    if not isinstance(member, type) and callable(getattr(member, "forward", None)):
-        raise UsageError(f"{expected}, a new one for each run; this is a module itself")
-    _must_take(expected, member, 1, 1, 1, **options)
+    takes = ["channels", "samples", "outputs"]
+    return NETWORKS.decorator(name, options, _called_with("network", takes, " that makes a torch.nn.Module"))
 
 
 def encoder(
@@ -293,20 +289,18 @@ def encoder(
         UsageError: the name is in use or not an identifier, an argument is invalid, or the function does not accept the
             path of weights.
     """
-    what = f"encoder {shown(name)}"
-    takes = EncoderInput(
-        _channels(what, channels),
-        checked(FloatOption(None, gt=0, le=1e9), sampling_rate, f"{what}: sampling_rate = "),
-        checked(IntOption(None, ge=1, le=2**26), samples, f"{what}: samples = "),
-        frozenset(_names(what, "adapt", adapt, get_args(AdaptRule))),
-        filters=_filters(what, bandpass, notch, scale, clip),
-        normalizes=None
-        if normalize is None
-        else _names(what, "normalize", [normalize], get_args(Normalization)[1:])[0],
-    )
-    if not isinstance(weights, str | PathLike | None) or weights == "":
-        raise UsageError(f"{what}: weights = {shown(weights)}: expected a path")
-    seen = tuple(_names(what, "trained_on", trained_on))
+    with prefixed(f"encoder {shown(name)}"):
+        takes = EncoderInput(
+            _channels(channels),
+            checked(FloatOption(None, gt=0, le=1e9), sampling_rate, "sampling_rate = "),
+            checked(IntOption(None, ge=1, le=2**26), samples, "samples = "),
+            frozenset(_names("adapt", adapt, get_args(AdaptRule))),
+            filters=Filters.given(bandpass, notch, scale, clip),
+            normalizes=None if normalize is None else _names("normalize", [normalize], get_args(Normalization)[1:])[0],
+        )
+        if not isinstance(weights, str | PathLike | None) or weights == "":
+            raise UsageError(f"weights = {shown(weights)}: expected a path")
+        seen = tuple(_names("trained_on", trained_on))
     path = None if weights is None else fspath(weights)
 
     def decorate(member: Member) -> Member:
@@ -317,35 +311,30 @@ def encoder(
     return decorate
 
 
-def _filters(what: str, *given: Any) -> Filters | None:
-    with prefixed(what):
-        return Filters.given(*given)
-
-
 def _check_encoder(name: str, member: Any, declaration: Declaration) -> None:
     fitted = {"signals": None} if declaration.encoder is not None and declaration.encoder.fit else {}
     expected = f"encoder {name!r}: expected a function ({', '.join(['weights', *fitted])}) that makes a torch.nn.Module"
     _must_take(expected, member, None, **fitted)
 
 
-def _channels(what: str, value: Any) -> int | tuple[str, ...] | None:
+def _channels(value: Any) -> int | tuple[str, ...] | None:
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, Sequence):
-        count: int = checked(IntOption(1, ge=1, le=100_000), value, f"{what}: channels = ")
+        count: int = checked(IntOption(1, ge=1, le=100_000), value, "channels = ")
         return count
-    names = tuple(_names(what, "channels", value))
+    names = tuple(_names("channels", value))
     if not names or len(set(names)) < len(names):
-        raise UsageError(f"{what}: channels = {shown(value)}: expected a number, or names that differ")
+        raise UsageError(f"channels = {shown(value)}: expected a number, or names that differ")
     return names
 
 
-def _names(what: str, argument: str, value: Any, known: Sequence[str] | None = None) -> list[str]:
+def _names(argument: str, value: Any, known: Sequence[str] | None = None) -> list[str]:
     if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
-        raise UsageError(f"{what}: {argument} = {shown(value)}: expected a list of names")
+        raise UsageError(f"{argument} = {shown(value)}: expected a list of names")
     for name in value:
         if known is not None and name not in known:
-            raise UsageError(f"{what}: {argument}: {shown(name)}: expected some of {listed(known)}")
+            raise UsageError(f"{argument}: {shown(name)}: expected some of {listed(known)}")
     return list(value)
 
 

@@ -75,7 +75,9 @@ class Registry(Mapping[str, Any]):
             UsageError: the name belongs to a built-in member or is not an identifier, or the member is not callable.
         """
         self._check(name, member)
-        self._add(name, Plugin(member, declaration))
+        self._plugins[name] = Plugin(member, declaration)
+        OPTIONS.declare(self._owner(name), declaration.options)
+        remember_origin(self.kind, name, member)
 
     def _check(self, name: str, member: Any) -> None:
         if not isinstance(name, str):
@@ -89,11 +91,6 @@ class Registry(Mapping[str, Any]):
             raise UsageError(f"{self.kind} {name!r}: expected a name of letters, digits and underscores")
         if not callable(member):
             raise UsageError(f"{self.kind} {name!r}: expected {self._expected}, not {described(member)}")
-
-    def _add(self, name: str, plugin: Plugin) -> None:
-        self._plugins[name] = plugin
-        OPTIONS.declare(self._owner(name), plugin.declaration.options)
-        remember_origin(self.kind, name, plugin.member)
 
     def _owner(self, name: str) -> str:
         return f"{self.kind} {name!r}"
@@ -115,8 +112,7 @@ class Registry(Mapping[str, Any]):
         """
         if name in self:
             raise UsageError(f"{self.kind} {name!r} is taken")
-        self._check(name, member)
-        self._add(name, Plugin(member, declaration or self.declaration_of(member)))
+        self.register(name, member, declaration or self.declaration_of(member))
         try:
             yield
         finally:
@@ -153,10 +149,9 @@ class Registry(Mapping[str, Any]):
             self._check(name, member)
             fields = OF_SCENARIOS if self.kind == "scenario" else frozenset[str]()
             used, taken = OPTIONS.resolved(self._owner(name), options, fields)
-            alone = callable(getattr(member, "loss", None))
-            declaration = Declaration(used, tuple(taken), alone=alone, **declared)
+            declaration = Declaration(used, tuple(taken), **declared)
             check(name, member, declaration)
-            self._add(name, Plugin(member, declaration))
+            self.register(name, member, declaration)
             return member
 
         return decorate

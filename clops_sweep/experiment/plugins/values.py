@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from clops_sweep.errors import shown
+from clops_sweep.errors import UsageError, shown
 
 
 def is_number(value: Any) -> bool:
@@ -82,11 +82,11 @@ def as_list(values: Any) -> list[Any]:
     """Convert a list, tuple, range, array or series to a list of Python values.
 
     Raises:
-        ValueError: another type, such as text, a mapping, a set or an iterator.
+        UsageError: another type, such as text, a mapping, a set or an iterator.
     """
     values = as_python(values)
     if not isinstance(values, Sequence) or isinstance(values, str | bytes | bytearray):
-        raise ValueError(f"expected a list of values, not {kind_in_words(values)}")
+        raise UsageError(f"expected a list of values, not {kind_in_words(values)}")
     return [as_python(value) for value in values]
 
 
@@ -94,12 +94,12 @@ def has_twice(values: Sequence[Any]) -> bool:
     """Return whether a value occurs twice; 1, 1.0 and True are equal.
 
     Raises:
-        ValueError: a value is of a type that cannot be compared.
+        UsageError: a value is of a type that cannot be compared.
     """
     try:
         return len({_hashable(value) for value in values}) < len(values)
     except TypeError:
-        raise ValueError("expected numbers, text or lists of them") from None
+        raise UsageError("expected numbers, text or lists of them") from None
 
 
 def _hashable(value: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from clops_sweep.errors import UsageError, nearest, nearest_or_all, shown
+from clops_sweep.errors import UsageError, nearest, nearest_or_all, prefixed, shown
 from clops_sweep.experiment.columns import numeric_columns
 from clops_sweep.experiment.config import RunConfig, kind_of, known_key
 from clops_sweep.experiment.limits import check_limits
@@ -19,10 +19,9 @@ from clops_sweep.experiment.spaces.tuning import (
     NOT_COMPARABLE,
     OF_A_PHASE,
     Method,
+    TuneOn,
     TuningSet,
-    check_tune_on,
     methods_of,
-    settings_of,
 )
 
 if TYPE_CHECKING:
@@ -150,7 +149,8 @@ class OptunaSearch:
     trials_each: int | None = None
 
     def __post_init__(self) -> None:
-        check_tune_on("OptunaSearch", self.tune_on)
+        if self.tune_on not in ("same", OF_A_PHASE) and not isinstance(self.tune_on, TuneOn):
+            raise UsageError(f"OptunaSearch: tune_on = {shown(self.tune_on)}: expected 'same' or TuneOn(...)")
         if self.trials_each is not None and not self.methods:
             raise UsageError(
                 f"OptunaSearch: trials_each = {shown(self.trials_each)} without methods; expected n_trials, or methods"
@@ -167,7 +167,7 @@ class OptunaSearch:
         for name in self.parameters:
             if not name.strip():
                 raise UsageError(f"OptunaSearch: parameter {shown(name)}: expected text")
-        methods = methods_of("OptunaSearch", self.methods, self.parameters)
+        methods = methods_of(self.methods, self.parameters)
         object.__setattr__(self, "parameters", {name: _parameter(name, it) for name, it in self.parameters.items()})
         if self.sampler == "grid":
             self._check_grid(methods)
@@ -221,14 +221,13 @@ class OptunaSearch:
         found: Mapping[str, Any] = self.parameters
         return {name: tuple(it) if isinstance(it, Mapping) else it for name, it in found.items()}
 
-    @property
-    def fields(self) -> set[str]:
-        """The config fields that trials set."""
-        return {key for name in self.parameters for label in self._labels(name) for key in self.settings({name: label})}
-
     def settings(self, labels: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert the labels of a trial to config fields."""
-        return settings_of(self.parameters, labels)
+        """Convert the labels of a trial to config fields; the label of named variants is the variant's name."""
+        found: dict[str, Any] = {}
+        for name, label in labels.items():
+            of: Any = self.parameters[name]
+            found |= of[label] if isinstance(of, Mapping) else {name: label}
+        return found
 
     def corners(self) -> Iterator[dict[str, Any]]:
         """Yield choices to check: all combinations of categories with numbers at their minimum, and each maximum once.
@@ -338,11 +337,9 @@ def choices(name: str, values: Any) -> tuple[Any, ...]:
     """Check that the values of a parameter are a list of distinct values, and return them."""
     if (length(values) or 0) > _MOST_CHOICES:
         raise UsageError(f"parameter {name!r}: {shown(values)}: expected {_MOST_CHOICES:,} values at most")
-    try:
+    with prefixed(f"parameter {name!r}: {shown(values)}"):
         choices = as_list(values)
         twice = has_twice(choices)
-    except ValueError as error:
-        raise UsageError(f"parameter {name!r}: {shown(values)}: {error}") from None
     if not choices:
         raise UsageError(f"parameter {name!r}: expected at least one value")
     if twice:

@@ -13,8 +13,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, calling, nearest_or_all, one_line, prefixed, several, shown
-from clops_sweep.experiment.config import SEED, RunConfig, any_combination, default_plugin, known_key, owners
+from clops_sweep.experiment.config import SEED, RunConfig, any_combination, known_key, owners
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS, checked
@@ -22,7 +23,6 @@ from clops_sweep.experiment.plugins.registry import REGISTRIES, has_metric, head
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, is_whole, kind_in_words, length
 from clops_sweep.experiment.spaces.claims import Claim, check_claims
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
-from clops_sweep.experiment.spaces.grid import OfAnySeed
 from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.spaces.tuning import (
@@ -144,7 +144,7 @@ class SearchSpace:
         if self.is_tuned:
             self._check_tuned()
             return
-        of_search = self.search.fields if self.search is not None else ()
+        of_search = fields_set(self.methods) if self.search is not None else ()
         of_axes = (key for _, settings in self._cells() for key in settings)
         given = self.base.explicit
         of_base = (name for name in given if may_use(name, given))  # others are copied by `replace`
@@ -287,10 +287,11 @@ class SearchSpace:
             settings = [settings for _, settings in self._cells()]
         else:
             settings = [self.search.settings(corner) for corner in self.search.corners()]
-        kinds = list(REGISTRIES)
+        usual = RunConfig()
+        defaults = {kind: getattr(usual, kind) for kind in REGISTRIES}
         found: set[str] = set()
-        for plugins in {tuple({**base, **it}.get(kind, default_plugin(kind)) for kind in kinds) for it in settings}:
-            found |= used_options(dict(zip(kinds, plugins, strict=True)).__getitem__).keys()
+        for plugins in {tuple({**defaults, **base, **it}[kind] for kind in defaults) for it in settings}:
+            found |= used_options(dict(zip(defaults, plugins, strict=True)).__getitem__).keys()
         return found
 
     @property
@@ -309,7 +310,7 @@ class SearchSpace:
     def methods(self) -> list[Method]:
         """The tuned methods; a single one without a name if the search has parameters."""
         assert self.search is not None
-        return methods_of("OptunaSearch", self.search.methods, self.search.parameters)
+        return methods_of(self.search.methods, self.search.parameters)
 
     @cached_property
     def phases(self) -> list[SearchSpace]:
@@ -376,12 +377,12 @@ class SearchSpace:
     def _requests(self) -> Iterator[RunRequest]:
         if self.search is not None:
             return
-        checked: dict[int, OfAnySeed] = {}  # by cell: no check of several fields depends on the seed
+        checked: dict[int, RunConfig] = {}  # by cell: no check of several fields depends on the seed
         for seed, (place, (labels, settings)) in itertools.product(self.seeds, enumerate(self._cells())):
             if place in checked:
                 config: RunConfig | None = checked[place].with_seed(seed)
             elif (config := self._config(labels, {**settings, "seed": seed})) is not None:
-                checked[place] = OfAnySeed(config)
+                checked[place] = config
             if config is not None and (self.where is None or self._keeps(self.where, config)):
                 yield RunRequest(self._resolved(config), self.name, labels, config)
 
@@ -477,23 +478,15 @@ class SearchSpace:
         }
         return replace(self, base=self.base.replace(**settled(self.base.explicit)), axes=axes)
 
-    def with_seeds(self, count: int) -> SearchSpace:
-        """Return the space with seeds 0 .. count - 1."""
-        return replace(self, seeds=range(count))
-
 
 def _plain(where: str, values: Any) -> list[Any]:
-    try:
+    with prefixed(where):
         return as_list(values)
-    except ValueError as error:
-        raise UsageError(f"{where}: {error}") from None
 
 
 def _check_twice(where: str, values: Sequence[Any]) -> None:
-    try:
+    with prefixed(where):
         twice = has_twice(values)
-    except ValueError as error:
-        raise UsageError(f"{where}: {error}") from None
     if twice:
         raise UsageError(f"{where} holds a value twice")
 
@@ -540,12 +533,16 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
 
 
 def names_in(path: Path) -> dict[str, Any]:
-    """Execute a search-space file, with modules in its folder importable, and return its names.
+    """Execute a file of search spaces or plug-ins, with modules in its folder importable, and return its names.
 
     Raises:
         UsageError: the file does not exist, raises, or imports a compiled module in its folder.
     """
-    if not path.is_file():
+    try:
+        is_there = path.is_file()
+    except OSError as error:  # an invalid file name, or a folder without read permission
+        raise UsageError(f"{shorten(path)}: cannot be read ({error.strerror or one_line(error)})") from None
+    if not is_there:
         raise UsageError(f"{path}: no such search-space file")
     try:
         with importable(path.resolve().parent):

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.files.folder import shorten
-from clops_sweep.errors import UsageError, one_line, shown
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.limits import LIMIT, SEEDS, check_limits
+from clops_sweep.experiment.limits import OF_SELECTION, check_limits
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, SCENARIOS
 from clops_sweep.experiment.spaces.claims import Claim
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
@@ -23,11 +22,8 @@ from clops_sweep.experiment.spaces.search_space import (
     SearchSpace,
     all_requests,
     load_file,
-    names_in,
 )
 from clops_sweep.experiment.spaces.where import Where
-
-_Loaded = TypeVar("_Loaded")
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ class Selection:
     reported: tuple[SearchSpace, ...] = ()
 
     def __post_init__(self) -> None:
-        check_limits(self, {"seeds": SEEDS, "limit": LIMIT})
+        check_limits(self, OF_SELECTION)
         if not isinstance(self.settings, Mapping) or not all(isinstance(name, str) for name in self.settings):
             raise UsageError(f"settings = {shown(self.settings)}: expected a mapping from field names to values")
         if self.where is not None and not (isinstance(self.where, str) and self.where.strip()):
@@ -72,9 +68,9 @@ class Selection:
         """Return a selection from search-space files.
 
         Raises:
-            UsageError: see `load_spaces`.
+            UsageError: see `load_file`.
         """
-        loaded = [_executed(file, load_file) for file in files]
+        loaded = [load_file(file) for file in files]
         spaces = tuple(space for of_file, _ in loaded for space in of_file)
         claims = tuple(claim for _, of_file in loaded for claim in of_file)
         return cls(spaces, files=tuple(files), claims=claims, **options)
@@ -111,7 +107,7 @@ class Selection:
         """The search spaces with options applied, not yet divided into phases."""
         kept = [space for space in self.given if space not in self.left_out]
         spaces = [space.overridden(self._settings_of(space, kept)) for space in kept]
-        return [space.with_seeds(self.seeds) for space in spaces] if self.seeds is not None else spaces
+        return [replace(space, seeds=range(self.seeds)) for space in spaces] if self.seeds is not None else spaces
 
     def _settings_of(self, space: SearchSpace, spaces: Sequence[SearchSpace]) -> Mapping[str, Any]:
         """Return the settings for a space, without options that only other spaces use."""
@@ -128,8 +124,7 @@ class Selection:
         if not isinstance(dataset, str) or dataset not in DATASETS or "scenario" in self.settings:
             return []
         info = DATASETS[dataset]
-        fits = [info.has(space.base.scenario) or space.base.scenario in SCENARIOS.added for space in self.given]
-        unfit = [space for space, fit in zip(self.given, fits, strict=True) if not fit]
+        unfit = [it for it in self.given if not (info.has(it.base.scenario) or it.base.scenario in SCENARIOS.added)]
         return unfit if len(unfit) < len(self.given) else []
 
     @cached_property
@@ -192,26 +187,6 @@ def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:
     settings = [space.search.settings(corner) for corner in space.search.corners()]
     splits = [it for it in space.replicates() if it["seed"] == space.seeds[0]]
     return [space.base.replace(**setting, **split) for setting in settings for split in splits]
-
-
-def load_plugins(file: Path) -> None:
-    """Execute a file that declares data sets and plug-ins; it need not define a search space.
-
-    Raises:
-        UsageError: the file does not exist, or ends in any way other than an interrupt.
-    """
-    _executed(file, names_in)
-
-
-def _executed(file: Path, load: Callable[[Path], _Loaded]) -> _Loaded:
-    try:
-        return load(file)
-    except OSError as error:  # an invalid file name, or a file without read permission
-        raise UsageError(f"{shorten(file)}: cannot be read ({error.strerror or one_line(error)})") from None
-    except (Exception, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # a user-defined exception that is not an Exception
-        raise UsageError(f"{file} raises {type(error).__name__}: {one_line(error)}") from None
 
 
 def file_name(name: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from clops_sweep.errors import UsageError, listed, nearest, nearest_or_all, shown
+from clops_sweep.errors import UsageError, listed, nearest, nearest_or_all, prefixed, shown
 from clops_sweep.experiment.config import SEED, RunConfig
 from clops_sweep.experiment.limits import check_limits
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption, checked
 from clops_sweep.experiment.plugins.registry import STRATEGIES
-from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, length
+from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice
 
 SPLIT_AXES = ("split_seed", "split")
 """Axes over patient splits."""
@@ -86,12 +86,6 @@ OF_A_PHASE: Literal["of a phase"] = "of a phase"
 TuningSet = TuneOn | Literal["same", "of a phase"]
 
 
-def check_tune_on(where: str, tune_on: object) -> None:
-    """Raise UsageError for anything that is neither "same" nor a TuneOn."""
-    if tune_on not in ("same", OF_A_PHASE) and not isinstance(tune_on, TuneOn):
-        raise UsageError(f"{where}: tune_on = {shown(tune_on)}: expected 'same' or TuneOn(...)")
-
-
 @dataclass(frozen=True)
 class Method:
     """A method that is tuned.
@@ -109,14 +103,13 @@ class Method:
     like: str = ""
 
 
-def methods_of(where: str, methods: Mapping[str, Mapping[str, Any]], parameters: Mapping[str, Any]) -> list[Method]:
+def methods_of(methods: Mapping[str, Mapping[str, Any]], parameters: Mapping[str, Any]) -> list[Method]:
     """Return the methods of a search; a single unnamed one if the search has `parameters` instead of `methods`.
 
     Settings that are lists, mappings or distributions are tuned; all others are fixed. The name of a method that sets
     neither `strategy` nor `like` is that of its strategy.
 
     Args:
-        where: the search, for messages.
         methods: settings by name of the method.
         parameters: tuned parameters of a search without methods.
 
@@ -125,25 +118,22 @@ def methods_of(where: str, methods: Mapping[str, Mapping[str, Any]], parameters:
     """
     if bool(methods) == bool(parameters):
         what = "has parameters and methods; expected one of them" if methods else "parameters is empty"
-        raise UsageError(f"{where}{' ' if methods else ': '}{what}{'' if methods else '; expected at least one'}")
+        raise UsageError(f"OptunaSearch{' ' if methods else ': '}{what}{'' if methods else '; expected at least one'}")
     if not methods:
         return [Method("", {}, parameters)]
     if not isinstance(methods, Mapping) or not all(isinstance(it, Mapping) for it in methods.values()):
-        raise UsageError(f"{where}: methods = {shown(methods)}: expected a mapping from names to settings")
+        raise UsageError(f"OptunaSearch: methods = {shown(methods)}: expected a mapping from names to settings")
     found: dict[str, Method] = {}
     for name, settings in methods.items():
         if not isinstance(name, str) or not name.strip():
-            raise UsageError(f"{where}: method {shown(name)}: expected text as its name")
-        found[name] = _method(f"{where}: method {name!r}", name, settings, found)
-        check_comparable(f"{where}: method {name!r}", found[name])
+            raise UsageError(f"OptunaSearch: method {shown(name)}: expected text as its name")
+        found[name] = _method(f"OptunaSearch: method {name!r}", name, settings, found)
+        for key in fields_set([found[name]]):
+            if key in NOT_COMPARABLE:
+                raise UsageError(
+                    f"OptunaSearch: method {name!r}: {key!r} cannot be searched over: {NOT_COMPARABLE[key]}"
+                )
     return list(found.values())
-
-
-def check_comparable(where: str, method: Method) -> None:
-    """Raise UsageError if a method sets or tunes a field in `NOT_COMPARABLE`."""
-    for key in fields_set([method]):
-        if key in NOT_COMPARABLE:
-            raise UsageError(f"{where}: {key!r} cannot be searched over: {NOT_COMPARABLE[key]}")
 
 
 def _method(where: str, name: str, settings: Mapping[str, Any], others: Mapping[str, Method]) -> Method:
@@ -205,20 +195,6 @@ def setting_while_tuning(
     return base, splits, tuned_seeds
 
 
-def settings_of(parameters: Mapping[str, Any], labels: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert chosen labels to config fields.
-
-    Args:
-        parameters: the tuned parameters.
-        labels: the chosen value of each parameter; for named variants, the variant's name.
-    """
-    found: dict[str, Any] = {}
-    for name, label in labels.items():
-        of = parameters[name]
-        found |= of[label] if isinstance(of, Mapping) else {name: label}
-    return found
-
-
 def fields_set(methods: Sequence[Method]) -> Iterator[str]:
     """Yield the config fields that methods set or tune."""
     for method in methods:
@@ -228,10 +204,8 @@ def fields_set(methods: Sequence[Method]) -> Iterator[str]:
 
 
 def _seeds(name: str, values: Any) -> tuple[int, ...]:
-    try:
+    with prefixed(f"TuneOn: {name} = {shown(values)}"):
         found = tuple(checked(SEED, it, "seed = ") for it in as_list(values))
-    except ValueError as error:
-        raise UsageError(f"TuneOn: {name} = {shown(values)}: {error}") from None
-    if not length(found) or has_twice(found):
+    if not found or has_twice(found):
         raise UsageError(f"TuneOn: {name} = {shown(values)}: expected at least one, and none twice")
     return found

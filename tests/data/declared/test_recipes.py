@@ -16,7 +16,7 @@ from scipy.signal import resample
 
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.experiment.spaces.selection import load_plugins
+from clops_sweep.experiment.spaces.search_space import names_in
 from tests.helpers.documentation import DOCS, examples
 
 STAGES = ("Sleep stage W", "Sleep stage 2", "Sleep stage 3", "Sleep stage R")
@@ -114,7 +114,7 @@ def test_the_files_for_wearables_prepare_what_these_devices_write(tmp_path: Path
     _wesad(tmp_path)
     _e4(tmp_path)
     for name in ("wesad", "e4"):
-        load_plugins(DOCS / "data" / f"{name}.py")
+        names_in(DOCS / "data" / f"{name}.py")
         prepare(name, prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1)
     chest, wrist = (open_frames(name, prepared_root=tmp_path / "prepared", leads="all") for name in ("wesad", "e4"))
     assert chest.labels.tolist() == [0, 1, 3, 2, 3] * 4

@@ -138,8 +138,8 @@ def test_a_choice_becomes_config_fields() -> None:
         },
         n_trials=1,
     )
-    assert search.fields == {"learning_rate", "task_order", "storage_order", "acquisition"}
     choice = {"learning_rate": 0.01, "task_order": [1, 0, 2], "storage": "random"}
+    assert search.settings(choice).keys() == {"learning_rate", "task_order", "storage_order", "acquisition"}
     config = RunConfig().replace(**search.settings(choice))
     assert (config.learning_rate, config.task_order) == (0.01, (1, 0, 2))
     assert (config.storage_order, config.acquisition) == ("random", "random")

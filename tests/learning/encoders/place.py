@@ -13,7 +13,7 @@ from torch import nn
 
 from clops_sweep import FrameSet, RunConfig
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.experiment.spaces.selection import load_plugins
+from clops_sweep.experiment.spaces.search_space import names_in
 from clops_sweep.learning.encoders.encoders import Encoders
 from clops_sweep.store.run_store import RunStore
 
@@ -102,7 +102,7 @@ class Place:
     def declare(self, text: str) -> None:
         """Write the file and execute it."""
         self.file.write_text(text)
-        load_plugins(self.file)
+        names_in(self.file)
 
     def data(self, read_model: Callable[[str], bytes] | None = None) -> PreparedData:
         """Return the data as a new process sees it."""

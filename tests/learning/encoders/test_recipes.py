@@ -14,7 +14,7 @@ import torch
 
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import ENCODERS
-from clops_sweep.experiment.spaces.selection import load_plugins
+from clops_sweep.experiment.spaces.search_space import names_in
 from clops_sweep.learning.encoders.adapting import Signals, adapter
 from clops_sweep.learning.encoders.encoders import Encoders
 from tests.learning.encoders.place import Place, config
@@ -26,7 +26,7 @@ LEADS = ["I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V
 @pytest.mark.skipif(find_spec("openecg") is None, reason="openecg is not installed")
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor:UserWarning")
 def test_the_published_weights_of_openecg_give_features(place: Place) -> None:
-    load_plugins(FOLDER / "openecg_encoder.py")
+    names_in(FOLDER / "openecg_encoder.py")
     signals = place.frames(config(None, leads="single"))
     rows = np.random.default_rng(0).standard_normal((len(signals), 5000)).cumsum(1).astype(np.float32)
     encoders, frames = Encoders(place.store.models.read), replace(signals, frames=rows, frame_seconds=10.0)
@@ -52,7 +52,7 @@ def test_recipes_adapt_frames_of_ptbxl(
         module = types.ModuleType(library)
         module.__dict__.update(Net1D=torch.nn.Module, HuBERTECG=None)
         monkeypatch.setitem(sys.modules, library, module)
-    load_plugins(FOLDER / f"{name}.py")
+    names_in(FOLDER / f"{name}.py")
     declared = ENCODERS.declaration(name.replace("encoder", "ecg")).encoder
     adapt = adapter(name, declared.takes, Signals("ptbxl", LEADS[::-1], 5000, 500.0, "none", "mV"))
     assert adapt(np.random.default_rng(0).standard_normal((2, 12, 5000)).astype(np.float32)).shape[1:] == shape
