@@ -375,11 +375,9 @@ def _plan_without_damage(request: Request, warn: Callable[[str], None]) -> Plan:
     except DamagedStore:  # a part of unknown content, or one that a task order depends on
         without_damage(request.store, None, warn)
         plan = request.plan()
-    return (
-        request.plan()
-        if without_damage(request.store, finished_runs(request, plan, standings(request)), warn)
-        else plan
-    )
+    # A run whose part lacks a file of another table is pending, too.
+    stored = finished_runs(request, plan, standings(request)) | {str(run.run_id) for run in plan.of("pending")}
+    return request.plan() if without_damage(request.store, stored, warn) else plan
 
 
 def _to_do(plan: Plan, retry_failed: bool) -> list[PlannedRun]:

@@ -93,6 +93,11 @@ def test_a_launch_of_runs_that_another_one_computes_is_refused_until_that_is_kil
     third = alone_in(*command)
     assert third.wait() == 0
     assert "1 run asked for, 1 finished" in third.output
+    for file in (tmp_path / "results" / "curves").iterdir():  # a file beside the table of runs is lost
+        file.unlink()
+    fourth = alone_in(*command)
+    assert fourth.wait() == 0
+    assert "1 run asked for, 1 finished" in fourth.output
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
