@@ -102,11 +102,17 @@ def _made(function: ScenarioFunction, name: str, frames: FrameSet, options: Mapp
             f"scenario {name!r} raises {type(error).__name__} for {frames.name!r}: {one_line(error)}"
         )
     ):
-        made = function(frames, **options)
-    wrong = _wrong(made, len(frames))
+        made, again = function(frames, **options), function(frames, **options)
+    wrong = _wrong(made, len(frames)) or _wrong(again, len(frames))
+    if not wrong and not all(map(_same, made.tasks, again.tasks)):
+        wrong = "the tasks differ when it is called again; draw random numbers from numpy.random.default_rng(0)"
     if wrong:
         raise UsageError(f"scenario {name!r} on {frames.name!r}: {wrong}")
     return made
+
+
+def _same(one: TaskInstances, other: TaskInstances) -> bool:
+    return np.array_equal(one.instances, other.instances) and np.array_equal(one.targets, other.targets)
 
 
 def _wrong(made: object, count: int) -> str | None:

@@ -153,6 +153,19 @@ def test_a_leak_from_one_task_to_another_is_found() -> None:
         build_scenario(replace(frames, patients=patients), "class_il")
 
 
+def test_a_scenario_of_other_tasks_at_each_call_is_refused() -> None:
+    generator = np.random.default_rng()
+
+    def drawn(frames: FrameSet) -> ScenarioTasks:
+        (task,) = recurring(frames).tasks
+        return ScenarioTasks(
+            "softmax", [replace(task, instances=generator.random(len(frames)) < 0.9)], people_recur=True
+        )
+
+    with pytest.raises(UsageError, match="the tasks differ when it is called again; draw random numbers from numpy"):
+        build_scenario(tiny_frames("class_il", tasks=2), "drawn", function=drawn)
+
+
 @pytest.mark.parametrize("channels", [1, 2])
 def test_where_people_recur_no_sample_does(channels: int) -> None:
     frames = tiny_frames("class_il", tasks=2, channels=channels)
