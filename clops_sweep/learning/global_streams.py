@@ -6,6 +6,7 @@ run's seed and the position in the run. Afterwards the generators are restored.
 
 from __future__ import annotations
 
+import pickle
 import random
 import threading
 from collections.abc import Iterator
@@ -61,6 +62,12 @@ class GlobalStreams:
                 self._kept = False
                 np.random.set_state(numpys)  # noqa: NPY002
                 random.setstate(pythons)
+
+    def state(self) -> bytes:
+        """Return the state of all generators, for comparisons."""
+        of_gpus = [torch.cuda.get_rng_state(gpu).numpy() for gpu in self._gpus]
+        of_torch = [torch.get_rng_state().numpy(), *of_gpus]
+        return pickle.dumps((random.getstate(), np.random.get_state(), of_torch))  # noqa: NPY002
 
     def seed(self, seed: int) -> None:
         """Seed all generators; only within `kept`."""

@@ -16,19 +16,20 @@ from numpy.typing import NDArray
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario, Subset
 from clops_sweep.data.scenarios.leaks import Seen
-from clops_sweep.errors import Diverged, UsageError
+from clops_sweep.errors import Diverged, UsageError, listed
 from clops_sweep.experiment.columns import PHASES
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.network_input import check_frames, is_tried
-from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
+from clops_sweep.experiment.plugins.registry import NETWORKS, REGISTRIES, STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
-from clops_sweep.learning import result
+from clops_sweep.learning import result, streams
 from clops_sweep.learning.augmentation.augmenter import Augmenter
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.class_weights import balanced
 from clops_sweep.learning.early_stopping import EarlyStopping
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.global_streams import GlobalStreams, seed_of
 from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.optimizers import scheduled
@@ -129,8 +130,10 @@ class ContinualRun:
         ]
         self._stages = [Instances.union(tasks)] if strategy.joint else tasks
         self._training = Training(self.configs, learner, self._stages, self.scenario.by_position)
-        self._stream = OnlineStream(strategy, self._training) if online else None
-        self._strategy: LockstepStrategy = self._stream or strategy(self._training)
+        self._generators = GlobalStreams(self.device)
+        with self._seeded("setup"):
+            self._stream = OnlineStream(strategy, self._training) if online else None
+            self._strategy: LockstepStrategy = self._stream or strategy(self._training)
         self._evaluators = {
             split: Evaluator(self.scenario, split, learner, runs, joint=strategy.joint)
             for split in result.EVALUATED_SPLITS
@@ -217,7 +220,7 @@ class ContinualRun:
             Diverged: some of the runs diverged; the progress of the others is lost.
         """
         task, epoch = self._task, self._epoch
-        with self._timed("seconds"), one_thread():
+        with self._timed("seconds"), one_thread(), self._seeded("hooks", task, epoch):
             if epoch == 0:
                 self._strategy.come_to(task, end=False)
                 self._strategy.begin_task(task)
@@ -254,6 +257,30 @@ class ContinualRun:
                     learner = self._training.learner
                     self._models.append([learner.weights(run) for run in range(len(self.configs))])
         return Progress(task + 1, len(self._stages), epoch + 1, self._epochs)
+
+    @contextmanager
+    def _seeded(self, name: str, *counters: int) -> Iterator[None]:
+        """Seed the global generators by a stream of the run, and restore them after the block.
+
+        Methods that are defined by a loss may draw from them. Other plug-ins compute several runs at once, so that
+        such draws would depend on the runs beside.
+
+        Raises:
+            ValueError: another plug-in drew from them.
+        """
+        config, generators = self.configs[0], self._generators
+        with generators.kept():
+            first, second = streams.key(config.seed, name, *counters).tolist()
+            generators.seed(seed_of((first, second), 0))
+            before = generators.state()
+            yield
+            if not computed_alone(config.strategy) and generators.state() != before:
+                plugins = {kind: getattr(config, kind) for kind, registry in REGISTRIES.items() if registry.added}
+                own = [f"{kind} {name!r}" for kind, name in plugins.items() if name in REGISTRIES[kind].added]
+                raise ValueError(
+                    f"draws from the global random generators, in {listed(own)}: expected draws from "
+                    "clops_sweep.streams, such as streams.generator(seed, name, task, epoch)"
+                )
 
     def _end_training(self, task: int) -> None:
         with self._timed("seconds_train"):

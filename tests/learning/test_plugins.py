@@ -44,6 +44,15 @@ def test_an_acquisition_function_that_returns_no_scores_is_named(
             run.run()
 
 
+def test_an_acquisition_function_that_draws_from_a_global_generator_is_refused(frames: FrameSet) -> None:
+    with ACQUISITION_FUNCTIONS.temporarily("mine", lambda context, rows: torch.rand(rows.shape)):
+        run = ContinualRun(tiny_config("class_il", acquisition="mine"), frames)
+        with pytest.raises(
+            ValueError, match="global random generators, in acquisition 'mine': expected draws from clops"
+        ):
+            run.run()
+
+
 def _spoils(*arguments: object) -> None:
     torch.set_default_dtype(torch.float64)
     torch.set_grad_enabled(False)

@@ -237,20 +237,22 @@ def test_losses_that_are_refused(name: str, own: Any) -> None:
 
 def test_random_numbers_are_those_of_the_run_s_streams(own: Any) -> None:
     drawn: list[tuple[float, float]] = []
-    ended: list[float] = []
+    ended: list[tuple[float, float]] = []
 
     def loss(self: Any, batch: Any) -> torch.Tensor:
         drawn.append((self.rng.random(), random.random()))
         return self.model(batch.x).mean()
 
-    run = own(loss, end=lambda self, task: ended.append(self.rng.random()), batch_size=64)
+    run = own(loss, end=lambda self, task: ended.append((self.rng.random(), random.random())), batch_size=64)
     run.run()
     (seed,) = run._training.seeds
     epochs = [(task, epoch) for task in range(3) for epoch in range(run.configs[0].epochs_per_task)]
     assert [each for each, _ in drawn] == [streams.generator(seed, "loss", task, 2, it).random() for task, it in epochs]
-    assert ended == [streams.generator(seed, "loss", task, 1).random() for task in range(3)]
-    keys = [streams.key(seed, "global generators", *it).tolist() for it in epochs]
-    assert [each for _, each in drawn] == [random.Random(seed_of((one, two), 0)).random() for one, two in keys]
+    assert [each for each, _ in ended] == [streams.generator(seed, "loss", task, 1).random() for task in range(3)]
+    last = [(task, run.configs[0].epochs_per_task - 1) for task in range(3)]
+    for name, found, places in (("global generators", drawn, epochs), ("hooks", ended, last)):
+        keys = [streams.key(seed, name, *it).tolist() for it in places]
+        assert [each for _, each in found] == [random.Random(seed_of((one, two), 0)).random() for one, two in keys]
 
 
 def test_a_pass_of_an_earlier_step_is_refused(own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
