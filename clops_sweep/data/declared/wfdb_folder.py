@@ -65,7 +65,7 @@ class WfdbRecord(Portion):
         if not self.integers:
             found = read_in_units(path, positions(f"{shorten(path)}: ", leads_of(path)[0], self.channels))
             values = found.values * self._factors(found.units)[:, None]
-            ones, stretches = np.ones(len(values)), self._stretches(values.shape[1], found.per_frame)
+            ones, stretches = np.ones(len(values)), self._stretches(values.shape[1], found.rate, found.per_frame)
             return Signal(values[None], found.rate, ones, 0 * ones, stretches, notes=found.notes)
         header = read_header(path, lenient=True)
         leads = positions(f"{shorten(path)}: ", numbered(header.leads), self.channels)
@@ -79,26 +79,21 @@ class WfdbRecord(Portion):
             header.rate,
             1 / gain,
             -baseline / gain,
-            self._stretches(header.samples),
+            self._stretches(header.samples, header.rate),
             missing.T[None] if missing.any() else None,
             header.notes,
         )
 
-    def _stretches(self, length: int, per_frame: int = 1) -> list[Stretch] | None:
-        """Return the segments of used labels: a label lasts until the next annotation.
-
-        Annotations count frames, which have `per_frame` samples each.
-        """
+    def _stretches(self, length: int, rate: float, per_frame: int = 1) -> list[Stretch] | None:
+        """Return the segments of used labels: a label lasts until the next annotation."""
         if self.notes is None:
             return None
         ending, places = self.notes
-        samples, symbols, notes = read_annotations(self.files[0].with_suffix(ending))
+        samples, symbols, notes = read_annotations(self.files[0].with_suffix(ending), rate, per_frame)
         if self.around_beats:
-            at = [
-                (int(sample) * per_frame, places.get(symbol)) for sample, symbol in zip(samples, symbols, strict=True)
-            ]
+            at = [(int(sample), places.get(symbol)) for sample, symbol in zip(samples, symbols, strict=True)]
             return [Stretch(sample, sample + 1, code) for sample, code in at if code is not None]
-        found = labelled_segments(samples * per_frame, symbols, notes, length, places)
+        found = labelled_segments(samples, symbols, notes, length, places)
         return [Stretch(each.begin, each.end, places[each.rhythm]) for each in found if each.rhythm in places]
 
     def _factors(self, units: Sequence[str]) -> NDArray[np.float64]:

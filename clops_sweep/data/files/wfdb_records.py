@@ -296,8 +296,11 @@ def physical(stored: NDArray[Any], header: Header, lead: int, column: int | None
     return np.asarray((values - header.baseline[lead]) / header.gain[lead])
 
 
-def read_annotations(path: Path) -> tuple[NDArray[np.int64], list[str], list[str]]:
-    """Return samples, symbols and notes (without trailing NULs) of an annotation file such as 100.atr.
+def read_annotations(path: Path, rate: float, per_frame: int = 1) -> tuple[NDArray[np.int64], list[str], list[str]]:
+    """Return samples, symbols and notes (without trailing NULs) of an annotation file such as 100.atr, in order of time.
+
+    Samples are at `rate`, that of a signal with `per_frame` samples per frame: the file counts frames, unless it says
+    another time resolution.
 
     Raises:
         UsageError: the file is missing, truncated or cannot be decoded.
@@ -305,9 +308,16 @@ def read_annotations(path: Path) -> tuple[NDArray[np.int64], list[str], list[str
     if not path.is_file():
         raise UsageError(f"{shorten(path)}: the annotation file is missing; download the record again")
     require_end(path)
-    annotation = _quietly(path, "annotation file", lambda wfdb: wfdb.rdann(str(path.with_suffix("")), path.suffix[1:]))
-    notes = [note.rstrip("\0").strip() for note in annotation.aux_note]
-    return np.asarray(annotation.sample, np.int64), list(annotation.symbol), notes
+    with tempfile.TemporaryDirectory() as folder:  # without the header, whose rate rdann takes for a resolution
+        stem, ending = str(Path(folder) / path.stem), path.suffix[1:]
+        Path(f"{stem}.{ending}").symlink_to(path.resolve())
+        annotation = _quietly(path, "annotation file", lambda wfdb: wfdb.rdann(stem, ending))
+    if annotation.fs == 0:
+        raise UsageError(f"{shorten(path)}: its time resolution is 0; download the record again")
+    at = np.rint(np.asarray(annotation.sample) * (rate / annotation.fs if annotation.fs else per_frame))
+    order = np.argsort(at, kind="stable")
+    notes = [annotation.aux_note[place].rstrip("\0").strip() for place in order]
+    return at[order].astype(np.int64), [annotation.symbol[place] for place in order], notes
 
 
 def require_rate(header: Header, rate: float) -> None:
