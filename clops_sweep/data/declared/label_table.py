@@ -171,16 +171,16 @@ class Labels:
         if classes is None:
             found = sorted({each for text in written for each in self._parted(text) if each})
             if not found:
-                raise UsageError("classes: expected the labels to use, because no table lists them")
+                raise UsageError("classes: expected the labels to use, because no table or header lists them")
             classes = found
         if isinstance(classes, Mapping):
             labels = checks.names("classes", list(classes))
             named = [checks.text("classes", name) for name in classes.values()]
             self.classes = checks.names("classes", list(dict.fromkeys(named)), least=2)
-            self._place = {label: self.classes.index(name) for label, name in zip(labels, named, strict=True)}
+            self.used = {label: self.classes.index(name) for label, name in zip(labels, named, strict=True)}
         else:
             self.classes = checks.names("classes", classes, least=2)
-            self._place = {name: place for place, name in enumerate(self.classes)}
+            self.used = {name: place for place, name in enumerate(self.classes)}
         self.left_out: Counter[str] = Counter()
 
     @property
@@ -204,7 +204,7 @@ class Labels:
 
     def of(self, text: str, what: str = "recordings") -> int | NDArray[np.uint8] | None:
         """Return the class index or indices of a recording; None, and counted as `what`, if no label is used."""
-        places = [self._place[part] for part in self._parted(text) if part in self._place]
+        places = [self.used[part] for part in self._parted(text) if part in self.used]
         if not places:
             self.left_out[f"{what} labelled {shorten(text, 40)}" if text else f"{what} without a label"] += 1
             return None
@@ -215,22 +215,29 @@ class Labels:
         return found
 
 
-def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels: Sequence[Any] | None) -> Columns:
-    """Return facts about recordings from rows of a table or headers; without labels if the files contain them."""
+def columns_of(rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequence[Any] | None) -> Columns:
+    """Return facts about recordings from rows of a table or headers; without codes if the files contain their labels.
+
+    Raises:
+        UsageError: there is no recording, because none has a label that is used, or one has no patient.
+    """
+    if not rows:
+        there = ", ".join(f"{count:,} {reason}" for reason, count in labels.left_out.items())
+        raise UsageError(f"classes: no recording is labelled {shorten(', '.join(labels.used))}; there are {there}")
 
     def column(argument: str) -> list[str] | None:
-        return [row[argument] for row in rows] if rows and argument in rows[0] else None
+        return [row[argument] for row in rows] if argument in rows[0] else None
 
     names = [row["name"] for row in rows]
     if (alone := next((row["name"] for row in rows if not row.get("patient", "-")), None)) is not None:
         raise UsageError(f"patient: recording {shown(alone)} has none; expected one for each recording")
 
     def listed(kind: str) -> dict[str, list[str] | None]:
-        there = [argument for argument in (rows[0] if rows else ()) if argument.startswith(f"{kind}[")]
+        there = [argument for argument in rows[0] if argument.startswith(f"{kind}[")]
         return {argument[len(kind) + 2 : -2]: column(argument) for argument in there}
 
     return checks.columns(
-        names, classes, labels, column("patient") or names, column("time"), listed("domains"),
+        names, labels.classes, codes, column("patient") or names, column("time"), listed("domains"),
         column("split"), listed("groups"), one=True,
     )  # fmt: skip
 

@@ -157,9 +157,7 @@ def wfdb_files(
         notes = (str(fields.label), {note: labels.classes.index(name) for note, name in mapping.items()})
     labelled = [(row, header, None if from_notes else labels.of(row["label"])) for row, header in rows]
     used = [each for each in labelled if from_notes or each[2] is not None]
-    known = columns_of(
-        [row for row, _, _ in used], labels.classes, None if from_notes else [label for _, _, label in used]
-    )
+    known = columns_of([row for row, _, _ in used], labels, None if from_notes else [label for _, _, label in used])
     recordings = []
     for n, (row, header, _) in enumerate(used):
         files = (header, *_files(header, summaries), *([] if notes is None else [header.with_suffix(notes[0])]))

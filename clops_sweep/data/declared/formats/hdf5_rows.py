@@ -132,7 +132,7 @@ def hdf5_rows(
         raise UsageError(
             f"{shorten(files[0])}: no recording has a row with a label in the table, such as {there[0].name}"
         )
-    facts = columns_of([known[row.name] for row, _ in used], labels.classes, [code for _, code in used])
+    facts = columns_of([known[row.name] for row, _ in used], labels, [code for _, code in used])
     many = 1 if one_by_one else max(1, STACK_BYTES // layouts[0][2])
     starts = [
         n
