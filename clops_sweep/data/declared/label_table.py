@@ -222,8 +222,10 @@ def columns_of(rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequenc
         UsageError: there is no recording, because none has a label that is used, or one has no patient.
     """
     if not rows:
-        there = ", ".join(f"{count:,} {reason}" for reason, count in labels.left_out.items())
-        raise UsageError(f"classes: no recording is labelled {shorten(', '.join(labels.used))}; there are {there}")
+        raise UsageError(
+            f"classes: no recording is labelled {shorten(', '.join(labels.used))}; there are "
+            + ", ".join(f"{count:,} {reason}" for reason, count in labels.left_out.items())
+        )
 
     def column(argument: str) -> list[str] | None:
         return [row[argument] for row in rows] if argument in rows[0] else None
@@ -248,11 +250,15 @@ def located(
     """Return each row with the file of its name, which may not exist.
 
     Raises:
-        UsageError: two names are one file.
+        UsageError: two names are one file, or one name may be several.
     """
-    found, names = [], dict[Path, str]()
+    found, names, stems = [], dict[Path, str](), Counter(file.stem for file in set(files.values()))
     for row in rows:
         file = by_any_name(files, row["name"]) or folder / f"{row['name']}{ending}"
+        stem = _ENDING.sub("", row["name"])
+        if stems[stem] > 1 and file not in files.values():
+            twins = sorted({str(each.relative_to(folder)) for each in files.values() if each.stem == stem})
+            raise UsageError(f"name: {shown(row['name'])} may be {shorten(', '.join(twins))}; give one of these paths")
         if names.setdefault(file, row["name"]) != row["name"]:
             both = f"{shown(names[file])} and {shown(row['name'])}"
             raise UsageError(f"name: {both} are one file, {shorten(file)}; keep one of the rows")

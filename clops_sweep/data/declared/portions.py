@@ -117,7 +117,13 @@ class Portion(Source):
         pieces = _pieces(signal) if common.gaps == "split" else None
         begins, width, noted = common.windows(samples, signal.rate, stretches, pieces)
         labels = noted if known.labels is None else np.repeat(known.labels, len(begins), axis=0)
-        reason = "no label that is used" if stretches is not None and not stretches else SHORT
+        reason = (
+            SHORT
+            if stretches is None
+            else "labelled intervals too short for a frame"
+            if stretches
+            else "no label that is used"
+        )
         dropped = {} if len(begins) else {reason: many}
         if common.rule == "beat" and stretches:
             dropped = {"beat at the edge of a recording": len(stretches) - len(begins)}
