@@ -162,12 +162,18 @@ class Labels:
         classes: the labels to use, or label to class; None for all labels.
         separator: separator of several labels of a recording; None for single labels.
         written: the labels of all recordings, if known in advance.
+
+    Attributes:
+        classes: names of the classes.
+        used: the index of the class of each label that is used.
+        multi_label: whether a recording may have several labels.
+        left_out: the number of recordings that are left out, by reason.
     """
 
     def __init__(self, classes: Any, separator: str | None, written: Sequence[str]) -> None:
         if separator is not None and not (isinstance(separator, str) and separator):
             raise checks.refused("separator", 'text such as ","', separator)
-        self._separator = separator
+        self._separator, self.multi_label = separator, separator is not None
         if classes is None:
             found = sorted({each for text in written for each in self._parted(text) if each})
             if not found:
@@ -182,11 +188,6 @@ class Labels:
             self.classes = checks.names("classes", classes, least=2)
             self.used = {name: place for place, name in enumerate(self.classes)}
         self.left_out: Counter[str] = Counter()
-
-    @property
-    def multi_label(self) -> bool:
-        """Whether a recording may have several labels."""
-        return self._separator is not None
 
     def _parted(self, text: str) -> list[str]:
         return (

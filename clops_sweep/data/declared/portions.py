@@ -237,9 +237,9 @@ def _joined(each: Sequence[InMemory]) -> InMemory:
 
 def _alike(one: InMemory, other: InMemory) -> bool:
     same_form = one.array.shape == other.array.shape and one.array.dtype == other.array.dtype and one.rate == other.rate
-    if not one.intervals is other.intervals is None:
-        return False
-    same_columns = (one.columns.parts is None) == (other.columns.parts is None)
+    same_columns = (one.columns.parts is None) == (
+        other.columns.parts is None
+    ) and one.intervals is other.intervals is None
     return same_form and same_columns and np.array_equal(one.gain, other.gain)
 
 

@@ -150,9 +150,8 @@ def wfdb_files(
             f"{tabled[0]}: {shown(dict(columns)[tabled[0]])} is a column, which needs a table; expected table=..., a "
             'comment of the header such as "#Dx", or, for label, the extension of annotation files such as ".atr"'
         )
-    rows, empty = _rows(place, headers, fields, table, separator, from_notes), by_name(without, place)
-    listed = [(row, header) for row, header in rows if table is None or not by_any_name(empty, row["name"])]
-    rows, many = listed, len(without) if table is None else len(rows) - len(listed)
+    listed, empty = _rows(place, headers, fields, table, separator, from_notes), by_name(without, place)
+    rows = [(row, header) for row, header in listed if table is None or not by_any_name(empty, row["name"])]
     if not rows:
         raise UsageError(f"{shorten(place)}: no record of the table has signals; look at the table")
     written = [] if from_notes else [row["label"] for row, _ in rows]
@@ -161,33 +160,28 @@ def wfdb_files(
     names, units = first_readable((header for _, header in rows), lambda header: _first(header, wanted))
     # a record with other signals, or of several segments, makes all of them float32
     integers = windowing[2] is None and all(header not in summaries or summaries[header].narrow for _, header in rows)
-    notes = None
-    if from_notes:
-        mapping = classes if isinstance(classes, Mapping) else {name: name for name in labels.classes}
-        notes = (str(fields.label), {note: labels.classes.index(name) for note, name in mapping.items()})
+    notes = (str(fields.label), labels.used) if from_notes else None
     labelled = [(row, header, None if from_notes else labels.of(row["label"])) for row, header in rows]
     used = [each for each in labelled if from_notes or each[2] is not None]
     known = columns_of([row for row, _, _ in used], labels, None if from_notes else [label for _, _, label in used])
-    recordings = []
-    for n, (row, header, _) in enumerate(used):
-        files = (header, *_files(header, summaries), *([] if notes is None else [header.with_suffix(notes[0])]))
-        recordings.append(
-            WfdbRecord(
-                (row["name"],),
-                files,
-                columns=known.rows(n, n + 1),
-                channels=wanted or names,
-                units=units,
-                integers=integers,
-                notes=notes,
-                around_beats=around_beats,
-            )
+    recordings = [
+        WfdbRecord(
+            (row["name"],),
+            (header, *_files(header, summaries), *([] if notes is None else [header.with_suffix(notes[0])])),
+            columns=known.rows(n, n + 1),
+            channels=wanted or names,
+            units=units,
+            integers=integers,
+            notes=notes,
+            around_beats=around_beats,
         )
+        for n, (row, header, _) in enumerate(used)
+    ]
     recordings += [  # reading them fails, whatever their facts
         replace(recordings[0], names=(file.stem,), files=(file,), columns=replace(known.rows(0, 1), names=(file.stem,)))
         for file in broken
     ]
-    labels.left_out.update(["records without signals"] * many)
+    labels.left_out.update(["records without signals"] * (len(without) if table is None else len(listed) - len(rows)))
     labels.left_out.update(["links to folders, which are not followed"] * len(linked))
     labels.left_out.update([UNLISTED] * len(set(headers.values()).difference(header for _, header in rows)))
     common = Common(

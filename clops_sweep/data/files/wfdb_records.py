@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import tempfile
 import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -135,7 +134,9 @@ def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
         (signal.file, signal.form, signal.offset, signal.per_frame, signal.skewed) for signal in header.lines.signals
     }
     plain = packing == {(first.file, first.form, first.offset, 1, False)} and first.form in ("16", "212")
-    stored = _unpacked(header) if plain and not wide else _by_the_package(header, wide)
+    stored: NDArray[Any] = (
+        _unpacked(header) if plain and not wide else _package(header, return_res=64 if wide else 16).d_signal
+    )
     for lead, file, expected, found in zip(
         header.leads, header.files, header.checksums, stored.sum(0, dtype=np.int64), strict=True
     ):
@@ -160,12 +161,6 @@ def _unpacked(header: Header) -> NDArray[np.int16]:
     low, high, second = np.append(packed, np.zeros(-len(packed) % 3, np.uint8)).reshape(-1, 3).T.astype(np.int16)
     pairs = np.stack([low | (high << 8), second | (high << 4 & 0xF00)], axis=1).reshape(-1)[:count]
     return ((pairs << 4) >> 4).reshape(shape)  # the sign is the twelfth bit
-
-
-def _by_the_package(header: Header, wide: bool) -> NDArray[Any]:
-    """Read any other record by the wfdb package."""
-    stored: NDArray[Any] = _package(header, return_res=64 if wide else 16).d_signal
-    return stored
 
 
 def _package(header: Header, **options: Any) -> Any:
@@ -208,12 +203,8 @@ def leads_of(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:
     """Return names of channels, with duplicates numbered."""
-    counts: Counter[str] = Counter()
-    found = []
-    for name in names:
-        counts[name] += 1
-        found.append(name if counts[name] == 1 else f"{name} {counts[name]}")
-    return tuple(found)
+    counts = [names[: place + 1].count(name) for place, name in enumerate(names)]
+    return tuple(name if count == 1 else f"{name} {count}" for name, count in zip(names, counts, strict=True))
 
 
 def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
