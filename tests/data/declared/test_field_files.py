@@ -248,8 +248,8 @@ def test_records_that_are_left_out_are_named(tmp_path: Path) -> None:
         np.delete(X, 4, 0), atol=1e-6,
     )  # fmt: skip
     manifest = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path).manifest
-    assert manifest.dropped == {"links to folders, which are not followed": 1}
-    assert [name for name, reason in manifest.skipped if "the header is missing" in reason] == ["r4"]
+    missing = [name for name, reason in manifest.skipped if "the header is missing" in reason]
+    assert (manifest.dropped, missing) == ({"links to folders, which are not followed": 1}, ["r4"])
     says = "no recording is labelled a, b; there are 5 recordings labelled p, 6 recordings labelled q"
     with pytest.raises(UsageError, match=f"classes: {says}"):
         Recordings.from_wfdb(tmp_path / "wfdb", "#Dx", classes=("a", "b"))

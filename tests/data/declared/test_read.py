@@ -319,17 +319,14 @@ MAT, NPZ = (FOLDER.replace("READ", f"read=lambda it: from_{each}(it, 'x'), ") fo
 )  # fmt: skip
 def test_damaged_files_are_named(ending: str, kept: int | None, call: str, sentence: str, tmp_path: Path) -> None:
     path, x = tmp_path / f"r00{ending}", np.sin(np.arange(1000.0))[None]
-    if ending == ".edf":
-        edfio.Edf([edfio.EdfSignal(x[0], 100, label="EEG")]).write(path)
-    elif ending == ".mat":
-        savemat(path, {"x": x})
-    elif ending == ".npz":
-        np.savez(path, x=x)
-    elif ending == ".hdf5":
-        with h5py.File(path, "w") as file:
-            file["x"] = x
-    else:
-        path.write_text("I,II\n1,2\n3,4\n5,6\n")
+    write: dict[str, Callable[[], object]] = {
+        ".edf": lambda: edfio.Edf([edfio.EdfSignal(x[0], 100, label="EEG")]).write(path),
+        ".mat": lambda: savemat(path, {"x": x}),
+        ".npz": lambda: np.savez(path, x=x),
+        ".hdf5": lambda: h5py.File(path, "w").create_dataset("x", data=x).file.close(),
+        ".csv": lambda: path.write_text("I,II\n1,2\n3,4\n5,6\n"),
+    }
+    write[ending]()
     if kept is not None:
         path.write_bytes(path.read_bytes()[:kept])
     for file in tmp_path.glob("r00.*"):

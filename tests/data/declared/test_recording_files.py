@@ -84,13 +84,10 @@ def test_a_folder_of_files(ending: str, tmp_path: Path) -> None:
     for number, signal in enumerate(x):
         path = tmp_path / "files" / f"r{number}.{ending}"
         frame = pd.DataFrame({"b": signal[1], "a": signal[0]})
-        match ending:
-            case "csv":
-                frame.to_csv(path, index=False)
-            case "npy":
-                np.save(path, signal)
-            case "parquet":
-                frame.to_parquet(path)
+        if ending == "npy":
+            np.save(path, signal)
+        else:
+            frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
     rows = [f"r{number},{'pq'[number % 2]},{number // 2}" for number in range(12)]
     (tmp_path / "labels.tsv").write_text("\n".join(rows).replace(",", "\t") + "\n")
     frames = _frames(
