@@ -69,13 +69,16 @@ def write_wfdb(
         )
 
 
-def write_notes(folder: Path, name: str, places: Sequence[int], notes: Sequence[str]) -> None:
+def write_notes(
+    folder: Path, name: str, places: Sequence[int], notes: Sequence[str], resolution: float | None = None
+) -> None:
     """Write rhythm annotations of a record to an .atr file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         load_wfdb().wrann(
-            name, "atr", np.array(places), symbol=["+"] * len(places), aux_note=list(notes), write_dir=str(folder)
-        )
+            name, "atr", np.array(places), symbol=["+"] * len(places), aux_note=list(notes), fs=resolution,
+            write_dir=str(folder),
+        )  # fmt: skip
 
 
 def write_hospital(folder: Path, people: int = 16, rate: float = 300.0) -> None:

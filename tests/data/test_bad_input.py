@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,30 +92,32 @@ def test_chapman_tables_and_numbers(tmp_path: Path) -> None:
     chapman_csv(tmp_path / "data")
     csv = sorted((folder / "ECGDataDenoised").glob("*.csv"))[1]
     whole = csv.read_text()
-    csv.write_text(whole.replace("\n", "\nx,", 1))
-    _fails("chapman", tmp_path, f"{csv.name}: line 2 has 13 cells; expected 12")
     lines = whole.split("\n")
-    for line, cells, says in ((100, "x", "100, column .*: 'x' is not a number"), (101, "1,2", "101 has 13 cells")):
-        damaged = [*lines[: line - 1], lines[line - 1].replace(lines[line - 1].split(",")[4], cells, 1), *lines[line:]]
-        csv.write_text("\n".join(damaged))
-        _fails("chapman", tmp_path, f"{csv.name}: line {says}")
-    csv.write_bytes(whole.encode().replace(b",", b",\xff", 1))
-    _fails("chapman", tmp_path, rf"{csv.name}: holds 4999 rows of 12 numbers, expected 5000")
-    csv.write_text(whole.split("\n", 1)[1])
-    _fails("chapman", tmp_path, rf"{csv.name}: holds 4999 rows of 12 numbers, expected 5000")
-    csv.write_text("")
-    _fails("chapman", tmp_path, f"{csv.name}: not a readable table of numbers")
+    for content, says in (
+        (whole.replace("\n", "\nx,", 1), "line 2 has 13 cells; expected 12"),
+        (
+            "\n".join([*lines[:99], "x" + lines[99][lines[99].index(",") :], *lines[100:]]),
+            "line 100, column .*: 'x' is",
+        ),
+        ("\n".join([*lines[:100], f"1,{lines[100]}", *lines[101:]]), "line 101 has 13 cells"),
+        (whole.replace(",", ",\udcff", 1), "holds 4999 rows of 12 numbers, expected 5000"),
+        (whole.split("\n", 1)[1], "holds 4999 rows of 12 numbers, expected 5000"),
+        ("", "not a readable table of numbers"),
+    ):
+        csv.write_text(content, errors="surrogateescape")
+        _fails("chapman", tmp_path, f"{csv.name}: {says}")
     csv.unlink()
     _fails("chapman", tmp_path, rf"{csv.name}: the recording is missing, and Diagnostics\.xlsx lists it")
     csv.write_text("I,II,III,aVR,aVL,aVF,V1,V2,V3,V4,V5,V6\n" + whole)
     names = [path.stem for path in csv.parent.glob("*.csv")]
     rows = [(name, "SB") for name in names]
-    write_diagnostics(folder, [*rows, rows[0]])
-    _fails("chapman", tmp_path, "is listed twice")
-    write_diagnostics(folder, [(name, "SI" if name == csv.stem else "SB") for name in names])
-    _fails("chapman", tmp_path, rf"{csv.name}: rhythm 'SI' is unknown")
-    write_diagnostics(folder, rows[1:])
-    _fails("chapman", tmp_path, "no rhythm is given for this recording")
+    for table, says in (
+        ([*rows, rows[0]], "is listed twice"),
+        ([(name, "SI" if name == csv.stem else "SB") for name in names], rf"{csv.name}: rhythm 'SI' is unknown"),
+        (rows[1:], "no rhythm is given for this recording"),
+    ):
+        write_diagnostics(folder, table)
+        _fails("chapman", tmp_path, says)
     (folder / "Diagnostics.xlsx").write_text("no zip file")
     _fails("chapman", tmp_path, r"Diagnostics\.xlsx: not a readable xlsx table")
     (folder / "Diagnostics.xlsx").unlink()
@@ -124,24 +127,19 @@ def test_chapman_tables_and_numbers(tmp_path: Path) -> None:
 def test_physionet2020_records(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "cpsc2018"
     signal = noise(1, shape=(12, 5000))
-    write_challenge_record(folder, "A0001", "AF,XX", signal)
-    _fails("physionet2020", tmp_path, r"A0001\.hea: label 'XX' is unknown")
-    write_challenge_record(folder, "A0001", "", signal)
-    _fails("physionet2020", tmp_path, r"A0001\.hea: no '#Dx:' line with a diagnosis")
-    write_challenge_record(folder, "A0001", "AF", signal, rate=257)
-    _fails("physionet2020", tmp_path, r"A0001\.hea: sampled at 257 Hz instead of 500 Hz")
-    write_challenge_record(
-        folder, "A0001", "AF", signal[:11], leads=("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5")
-    )
-    _fails("physionet2020", tmp_path, r"A0001\.hea: lead V6 is missing")
-    write_challenge_record(folder, "A0001", "AF", signal[:, :0])
-    _fails("physionet2020", tmp_path, r"A0001\.hea: .*(no samples|not a readable header)")
-    write_challenge_record(
-        folder, "A0001", "AF", np.where(np.arange(12)[:, None] == 4, -32768, signal).astype(np.int16)
-    )
-    _fails("physionet2020", tmp_path, r"A0001\.mat: lead aVL is nothing but missing samples")
-    write_challenge_record(folder, "A0001", "AF", np.where(np.arange(12)[:, None] == 4, 5, signal).astype(np.int16))
-    _fails("physionet2020", tmp_path, r"A0001\.mat: lead aVL is nothing but flat line")
+    leads, avl = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5"), np.arange(12)[:, None] == 4
+    cases: list[tuple[str, np.ndarray, dict[str, Any], str]] = [
+        ("AF,XX", signal, {}, r"A0001\.hea: label 'XX' is unknown"),
+        ("", signal, {}, r"A0001\.hea: no '#Dx:' line with a diagnosis"),
+        ("AF", signal, {"rate": 257}, r"A0001\.hea: sampled at 257 Hz instead of 500 Hz"),
+        ("AF", signal[:11], {"leads": leads}, r"A0001\.hea: lead V6 is missing"),
+        ("AF", signal[:, :0], {}, r"A0001\.hea: .*(no samples|not a readable header)"),
+        ("AF", np.where(avl, -32768, signal), {}, r"A0001\.mat: lead aVL is nothing but missing samples"),
+        ("AF", np.where(avl, 5, signal), {}, r"A0001\.mat: lead aVL is nothing but flat line"),
+    ]
+    for label, samples, options, says in cases:
+        write_challenge_record(folder, "A0001", label, samples.astype(np.int16), **options)
+        _fails("physionet2020", tmp_path, says)
     physionet2020(tmp_path / "data")
     write_challenge_record(folder / "g2", "A0001", "AF", signal)
     _fails("physionet2020", tmp_path, "record 'A0001' is there twice")

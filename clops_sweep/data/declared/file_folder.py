@@ -184,9 +184,7 @@ def _listed(
     labels.left_out.update([UNLISTED] * len(set(files).difference(file for _, file in listed)))
     codes = [None if intervals else labels.of(row["label"]) for row, _ in listed]
     used = [(*each, code) for each, code in zip(listed, codes, strict=True) if intervals or code is not None]
-    facts = columns_of(
-        [row for row, _, _ in used], labels.classes, None if intervals else [code for _, _, code in used]
-    )
+    facts = columns_of([row for row, _, _ in used], labels, None if intervals else [code for _, _, code in used])
     return (
         [
             (row["name"], file, facts.rows(n, n + 1), intervals[row["name"]] if intervals else None)

@@ -162,31 +162,32 @@ class Labels:
         classes: the labels to use, or label to class; None for all labels.
         separator: separator of several labels of a recording; None for single labels.
         written: the labels of all recordings, if known in advance.
+
+    Attributes:
+        classes: names of the classes.
+        used: the index of the class of each label that is used.
+        multi_label: whether a recording may have several labels.
+        left_out: the number of recordings that are left out, by reason.
     """
 
     def __init__(self, classes: Any, separator: str | None, written: Sequence[str]) -> None:
         if separator is not None and not (isinstance(separator, str) and separator):
             raise checks.refused("separator", 'text such as ","', separator)
-        self._separator = separator
+        self._separator, self.multi_label = separator, separator is not None
         if classes is None:
             found = sorted({each for text in written for each in self._parted(text) if each})
             if not found:
-                raise UsageError("classes: expected the labels to use, because no table lists them")
+                raise UsageError("classes: expected the labels to use, because no table or header lists them")
             classes = found
         if isinstance(classes, Mapping):
             labels = checks.names("classes", list(classes))
             named = [checks.text("classes", name) for name in classes.values()]
             self.classes = checks.names("classes", list(dict.fromkeys(named)), least=2)
-            self._place = {label: self.classes.index(name) for label, name in zip(labels, named, strict=True)}
+            self.used = {label: self.classes.index(name) for label, name in zip(labels, named, strict=True)}
         else:
             self.classes = checks.names("classes", classes, least=2)
-            self._place = {name: place for place, name in enumerate(self.classes)}
+            self.used = {name: place for place, name in enumerate(self.classes)}
         self.left_out: Counter[str] = Counter()
-
-    @property
-    def multi_label(self) -> bool:
-        """Whether a recording may have several labels."""
-        return self._separator is not None
 
     def _parted(self, text: str) -> list[str]:
         return (
@@ -204,7 +205,7 @@ class Labels:
 
     def of(self, text: str, what: str = "recordings") -> int | NDArray[np.uint8] | None:
         """Return the class index or indices of a recording; None, and counted as `what`, if no label is used."""
-        places = [self._place[part] for part in self._parted(text) if part in self._place]
+        places = [self.used[part] for part in self._parted(text) if part in self.used]
         if not places:
             self.left_out[f"{what} labelled {shorten(text, 40)}" if text else f"{what} without a label"] += 1
             return None
@@ -215,22 +216,31 @@ class Labels:
         return found
 
 
-def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels: Sequence[Any] | None) -> Columns:
-    """Return facts about recordings from rows of a table or headers; without labels if the files contain them."""
+def columns_of(rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequence[Any] | None) -> Columns:
+    """Return facts about recordings from rows of a table or headers; without codes if the files contain their labels.
+
+    Raises:
+        UsageError: there is no recording, because none has a label that is used, or one has no patient.
+    """
+    if not rows:
+        raise UsageError(
+            f"classes: no recording is labelled {shorten(', '.join(labels.used))}; there are "
+            + ", ".join(f"{count:,} {reason}" for reason, count in labels.left_out.items())
+        )
 
     def column(argument: str) -> list[str] | None:
-        return [row[argument] for row in rows] if rows and argument in rows[0] else None
+        return [row[argument] for row in rows] if argument in rows[0] else None
 
     names = [row["name"] for row in rows]
     if (alone := next((row["name"] for row in rows if not row.get("patient", "-")), None)) is not None:
         raise UsageError(f"patient: recording {shown(alone)} has none; expected one for each recording")
 
     def listed(kind: str) -> dict[str, list[str] | None]:
-        there = [argument for argument in (rows[0] if rows else ()) if argument.startswith(f"{kind}[")]
+        there = [argument for argument in rows[0] if argument.startswith(f"{kind}[")]
         return {argument[len(kind) + 2 : -2]: column(argument) for argument in there}
 
     return checks.columns(
-        names, classes, labels, column("patient") or names, column("time"), listed("domains"),
+        names, labels.classes, codes, column("patient") or names, column("time"), listed("domains"),
         column("split"), listed("groups"), one=True,
     )  # fmt: skip
 
@@ -241,11 +251,15 @@ def located(
     """Return each row with the file of its name, which may not exist.
 
     Raises:
-        UsageError: two names are one file.
+        UsageError: two names are one file, or one name may be several.
     """
-    found, names = [], dict[Path, str]()
+    found, names, stems = [], dict[Path, str](), Counter(file.stem for file in set(files.values()))
     for row in rows:
         file = by_any_name(files, row["name"]) or folder / f"{row['name']}{ending}"
+        stem = _ENDING.sub("", row["name"])
+        if stems[stem] > 1 and file not in files.values():
+            twins = sorted({str(each.relative_to(folder)) for each in files.values() if each.stem == stem})
+            raise UsageError(f"name: {shown(row['name'])} may be {shorten(', '.join(twins))}; give one of these paths")
         if names.setdefault(file, row["name"]) != row["name"]:
             both = f"{shown(names[file])} and {shown(row['name'])}"
             raise UsageError(f"name: {both} are one file, {shorten(file)}; keep one of the rows")

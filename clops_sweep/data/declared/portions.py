@@ -117,7 +117,13 @@ class Portion(Source):
         pieces = _pieces(signal) if common.gaps == "split" else None
         begins, width, noted = common.windows(samples, signal.rate, stretches, pieces)
         labels = noted if known.labels is None else np.repeat(known.labels, len(begins), axis=0)
-        reason = "no label that is used" if stretches is not None and not stretches else SHORT
+        reason = (
+            SHORT
+            if stretches is None
+            else "labelled intervals too short for a frame"
+            if stretches
+            else "no label that is used"
+        )
         dropped = {} if len(begins) else {reason: many}
         if common.rule == "beat" and stretches:
             dropped = {"beat at the edge of a recording": len(stretches) - len(begins)}
@@ -231,9 +237,9 @@ def _joined(each: Sequence[InMemory]) -> InMemory:
 
 def _alike(one: InMemory, other: InMemory) -> bool:
     same_form = one.array.shape == other.array.shape and one.array.dtype == other.array.dtype and one.rate == other.rate
-    if not one.intervals is other.intervals is None:
-        return False
-    same_columns = (one.columns.parts is None) == (other.columns.parts is None)
+    same_columns = (one.columns.parts is None) == (
+        other.columns.parts is None
+    ) and one.intervals is other.intervals is None
     return same_form and same_columns and np.array_equal(one.gain, other.gain)
 
 

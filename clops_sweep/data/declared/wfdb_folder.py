@@ -29,7 +29,7 @@ from clops_sweep.data.declared.label_table import (
 )
 from clops_sweep.data.declared.portions import Columns, Portion, Signal
 from clops_sweep.data.files.folder import natural, one_sentence, shorten, visible
-from clops_sweep.data.files.rhythm_segments import labelled_segments
+from clops_sweep.data.files.rhythm_segments import Segment, labelled_segments
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.files.wfdb_header import HeaderSummary, summarize
 from clops_sweep.data.files.wfdb_records import (
@@ -65,8 +65,9 @@ class WfdbRecord(Portion):
         if not self.integers:
             found = read_in_units(path, positions(f"{shorten(path)}: ", leads_of(path)[0], self.channels))
             values = found.values * self._factors(found.units)[:, None]
-            ones, stretches = np.ones(len(values)), self._stretches(values.shape[1], found.per_frame)
-            return Signal(values[None], found.rate, ones, 0 * ones, stretches, notes=found.notes)
+            ones = np.ones(len(values))
+            stretches, unused = self._stretches(values.shape[1], found.rate, found.per_frame)
+            return Signal(values[None], found.rate, ones, 0 * ones, stretches, notes=(*found.notes, *unused))
         header = read_header(path, lenient=True)
         leads = positions(f"{shorten(path)}: ", numbered(header.leads), self.channels)
         factors = self._factors([header.units[lead] for lead in leads])
@@ -74,32 +75,29 @@ class WfdbRecord(Portion):
         missing = stored == header.missing[leads]
         sign = np.sign(header.gain[leads]).astype(np.int16)
         gain, baseline = np.abs(header.gain[leads]) / factors, header.baseline[leads] * sign
+        stretches, unused = self._stretches(header.samples, header.rate)
         return Signal(
             (stored * sign).T[None],
             header.rate,
             1 / gain,
             -baseline / gain,
-            self._stretches(header.samples),
+            stretches,
             missing.T[None] if missing.any() else None,
-            header.notes,
+            (*header.notes, *unused),
         )
 
-    def _stretches(self, length: int, per_frame: int = 1) -> list[Stretch] | None:
-        """Return the segments of used labels: a label lasts until the next annotation.
-
-        Annotations count frames, which have `per_frame` samples each.
-        """
+    def _stretches(self, length: int, rate: float, per_frame: int = 1) -> tuple[list[Stretch] | None, list[str]]:
+        """Return the segments of used labels: a label lasts until the next annotation. Without any, a note says so."""
         if self.notes is None:
-            return None
+            return None, []
         ending, places = self.notes
-        samples, symbols, notes = read_annotations(self.files[0].with_suffix(ending))
-        if self.around_beats:
-            at = [
-                (int(sample) * per_frame, places.get(symbol)) for sample, symbol in zip(samples, symbols, strict=True)
-            ]
-            return [Stretch(sample, sample + 1, code) for sample, code in at if code is not None]
-        found = labelled_segments(samples * per_frame, symbols, notes, length, places)
-        return [Stretch(each.begin, each.end, places[each.rhythm]) for each in found if each.rhythm in places]
+        samples, symbols, notes = read_annotations(self.files[0].with_suffix(ending), rate, per_frame)
+        found = [Segment(at, at + 1, symbol) for at, symbol in zip(samples.tolist(), symbols, strict=True)]
+        if not self.around_beats:
+            found = labelled_segments(samples, symbols, notes, length, places)
+        used = [Stretch(each.begin, each.end, places[each.rhythm]) for each in found if each.rhythm in places]
+        there = ", ".join(sorted({*symbols, *notes} - {"", "+"})) or "none"
+        return used, [] if used else [f"has no annotation that is in classes, but {shorten(there)}"]
 
     def _factors(self, units: Sequence[str]) -> NDArray[np.float64]:
         """Return the factor of each channel from its unit to that of the first record."""
@@ -126,13 +124,20 @@ def wfdb_files(
     """Return values common to the records, and the records; see `Recordings.from_wfdb`."""
     place = Path(folder)
     with one_sentence(place):
-        found = sorted(visible(place.rglob("*.hea"), place), key=lambda file: natural(str(file)))
-        summaries = {file: summarize(read_text(file)) for file in found}
+        below = visible(place.rglob("*"), place)
+        found = sorted((file for file in below if file.suffix.lower() == ".hea"), key=lambda file: natural(str(file)))
+        summaries = {file: summarize(read_text(file)) for file in found if file.is_file()}
+        linked = [folder for folder in below if folder.is_symlink() and folder.is_dir()]
     segments = {file.parent / f"{name}.hea" for file, it in summaries.items() for name, _ in it.segments}
     without = [file for file, summary in summaries.items() if summary.signals == 0]
-    headers = by_name([file for file in found if file not in segments and file not in without], place)
+    broken = [file for file in found if table is None and file not in summaries and file not in segments]
+    unused = segments.union(without, broken)
+    headers = by_name([file for file in found if file not in unused], place)
     if not headers:
-        raise UsageError(f"{shorten(place)}: the folder has no WFDB record (*.hea) with signals; look at the path")
+        raise UsageError(
+            f"{shorten(place)}: the folder has no WFDB record (*.hea) with signals"
+            f"{' (links to folders are not followed)' if linked else ''}; look at the path"
+        )
     from_notes = isinstance(fields.label, str) and fields.label.startswith(".") and fields.label[1:].isalnum()
     if from_notes and windowing[0] is None:
         raise UsageError(
@@ -145,9 +150,8 @@ def wfdb_files(
             f"{tabled[0]}: {shown(dict(columns)[tabled[0]])} is a column, which needs a table; expected table=..., a "
             'comment of the header such as "#Dx", or, for label, the extension of annotation files such as ".atr"'
         )
-    rows, empty = _rows(place, headers, fields, table, separator, from_notes), by_name(without, place)
-    listed = [(row, header) for row, header in rows if table is None or not by_any_name(empty, row["name"])]
-    rows, many = listed, len(without) if table is None else len(rows) - len(listed)
+    listed, empty = _rows(place, headers, fields, table, separator, from_notes), by_name(without, place)
+    rows = [(row, header) for row, header in listed if table is None or not by_any_name(empty, row["name"])]
     if not rows:
         raise UsageError(f"{shorten(place)}: no record of the table has signals; look at the table")
     written = [] if from_notes else [row["label"] for row, _ in rows]
@@ -156,31 +160,29 @@ def wfdb_files(
     names, units = first_readable((header for _, header in rows), lambda header: _first(header, wanted))
     # a record with other signals, or of several segments, makes all of them float32
     integers = windowing[2] is None and all(header not in summaries or summaries[header].narrow for _, header in rows)
-    notes = None
-    if from_notes:
-        mapping = classes if isinstance(classes, Mapping) else {name: name for name in labels.classes}
-        notes = (str(fields.label), {note: labels.classes.index(name) for note, name in mapping.items()})
+    notes = (str(fields.label), labels.used) if from_notes else None
     labelled = [(row, header, None if from_notes else labels.of(row["label"])) for row, header in rows]
     used = [each for each in labelled if from_notes or each[2] is not None]
-    known = columns_of(
-        [row for row, _, _ in used], labels.classes, None if from_notes else [label for _, _, label in used]
-    )
-    recordings = []
-    for n, (row, header, _) in enumerate(used):
-        files = (header, *_files(header, summaries), *([] if notes is None else [header.with_suffix(notes[0])]))
-        recordings.append(
-            WfdbRecord(
-                (row["name"],),
-                files,
-                columns=known.rows(n, n + 1),
-                channels=wanted or names,
-                units=units,
-                integers=integers,
-                notes=notes,
-                around_beats=around_beats,
-            )
+    known = columns_of([row for row, _, _ in used], labels, None if from_notes else [label for _, _, label in used])
+    recordings = [
+        WfdbRecord(
+            (row["name"],),
+            (header, *_files(header, summaries), *([] if notes is None else [header.with_suffix(notes[0])])),
+            columns=known.rows(n, n + 1),
+            channels=wanted or names,
+            units=units,
+            integers=integers,
+            notes=notes,
+            around_beats=around_beats,
         )
-    labels.left_out.update(["records without signals"] * many)
+        for n, (row, header, _) in enumerate(used)
+    ]
+    recordings += [  # reading them fails, whatever their facts
+        replace(recordings[0], names=(file.stem,), files=(file,), columns=replace(known.rows(0, 1), names=(file.stem,)))
+        for file in broken
+    ]
+    labels.left_out.update(["records without signals"] * (len(without) if table is None else len(listed) - len(rows)))
+    labels.left_out.update(["links to folders, which are not followed"] * len(linked))
     labels.left_out.update([UNLISTED] * len(set(headers.values()).difference(header for _, header in rows)))
     common = Common(
         labels.classes, names, ", ".join(dict.fromkeys(units)), labels.multi_label,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +33,14 @@ def rhythm_segments(
     samples: NDArray[np.int64], symbols: Sequence[str], notes: Sequence[str], length: int
 ) -> list[Segment]:
     """Return the segments between rhythm annotations: a rhythm lasts until the next one or the end of the record."""
-    changes = [
-        (int(sample), note) for sample, symbol, note in zip(samples, symbols, notes, strict=True) if symbol == "+"
-    ]
-    ends = [*(begin for begin, _ in changes), length][1:]
-    return [Segment(begin, end, note) for (begin, note), end in zip(changes, ends, strict=True) if begin < end]
+    found = zip(samples, symbols, notes, strict=True)
+    return _between([(sample, note) for sample, symbol, note in found if symbol == "+"], length)
+
+
+def _between(changes: Sequence[tuple[np.int64, str]], length: int) -> list[Segment]:
+    """Return the segments from each change to the next one, or to the end of the record."""
+    ends = [*(int(begin) for begin, _ in changes), length][1:]
+    return [Segment(int(begin), end, label) for (begin, label), end in zip(changes, ends, strict=True) if begin < end]
 
 
 def labelled_segments(
@@ -48,12 +52,9 @@ def labelled_segments(
     symbol of any other annotation; successive annotations of one label are one segment.
     """
     rhythms = rhythm_segments(samples, symbols, notes, length)
-    events: list[tuple[int, str]] = []
-    for sample, symbol, note in zip(samples, symbols, notes, strict=True):
-        label = note if symbol == '"' and note else symbol
-        if symbol != "+" and (not events or events[-1][1] != label):
-            events.append((int(sample), label))
+    found = zip(samples, symbols, notes, strict=True)
+    others = [(at, note if symbol == '"' and note else symbol) for at, symbol, note in found if symbol != "+"]
+    events = [next(equal) for _, equal in groupby(others, lambda other: other[1])]
     if any(each.rhythm in used for each in rhythms) or not any(label in used for _, label in events):
         return rhythms
-    ends = [*(begin for begin, _ in events), length][1:]
-    return [Segment(begin, end, label) for (begin, label), end in zip(events, ends, strict=True) if begin < end]
+    return _between(events, length)

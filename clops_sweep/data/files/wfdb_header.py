@@ -25,8 +25,8 @@ DEFAULT_RATE: Final = 250.0
 """Sampling rate of a header without one, in Hz."""
 
 _REMEDY: Final = "correct the header, or download the record again"
-BITS: Final = {"8": 8, "80": 8, "508": 8, "310": 10, "311": 10, "212": 12, "24": 24, "524": 24, "32": 32}
-"""Bits per sample, by format; 16 in the others."""
+BITS: Final = {"8": 64, "80": 8, "508": 8, "310": 10, "311": 10, "212": 12, "24": 24, "524": 24, "32": 32}
+"""Bits of the lowest sample, which means a missing one, by format; 16 in the others. 8 has no missing samples."""
 WIDE: Final = ("8", "24", "32", "524")
 """Formats whose samples may not fit into 16 bits; 8 holds differences."""
 
@@ -66,7 +66,7 @@ class SignalLine(NamedTuple):
 
 @dataclass(frozen=True)
 class HeaderLines:
-    """A header: sampling rate in Hz, samples per signal (0 if not given), signals, and comments without the #."""
+    """A header: sampling rate in Hz and samples per signal (0 if not given), signals, and comments without the #."""
 
     rate: float
     samples: int
@@ -79,23 +79,26 @@ class HeaderLines:
 class HeaderSummary(NamedTuple):
     """What a header refers to: its signal files and number of signals, or the segments of a multi-segment record.
 
-    `segments` have a name and a number of samples. `narrow` says whether all signals are of one rate and 16 bits.
+    `segments` have a name and a number of samples; `promised` says how many there are, with how many samples. `narrow`
+    says whether all signals are of one rate and 16 bits.
     """
 
     files: tuple[str, ...]
     signals: int | None
     segments: tuple[tuple[str, str], ...]
     narrow: bool
+    promised: tuple[str, str] = ("", "")
 
 
 def summarize(text: str) -> HeaderSummary:
     """Return what a header refers to, without validating it; `signals` is None if it cannot be parsed."""
     (record, *lines) = [line for line in text.splitlines() if line.strip() and not line.startswith("#")] or [""]
-    name, count = [*record.split()[:2], "", ""][:2]
+    name, count, _, length = [*record.split()[:4], "", "", "", ""][:4]
     signals = int(count) if _COUNT.fullmatch(count) else None
     fields = [[*line.split()[:2], ""][:2] for line in lines]
     if "/" in name:
-        return HeaderSummary((), signals, tuple((segment, samples) for segment, samples in fields), False)
+        promised = (name.partition("/")[2], length)
+        return HeaderSummary((), signals, tuple((segment, samples) for segment, samples in fields), False, promised)
     packed = [_FORMAT.fullmatch(form) for _, form in fields]
     narrow = all(it is None or (int(it["per"] or 1) == 1 and it["form"] not in WIDE) for it in packed)
     return HeaderSummary(tuple(dict.fromkeys(file for file, _ in fields)), signals, (), narrow)
@@ -133,7 +136,7 @@ def header_lines(path: Path, text: str, any_unit: bool) -> HeaderLines:
     if not int(count) or not (any_unit or int(samples or 0)):
         raise UsageError(f"{shorten(path)}: the header promises no samples; download the record again")
     return HeaderLines(
-        DEFAULT_RATE if match is None else float(match[1]),
+        0.0 if match is None else float(match[1]),
         int(samples or 0),
         tuple(_signal(path, number, line.split(None, 8), any_unit) for number, line in signals),
         tuple(line.strip(" \t#") for _, line in lines if line.startswith("#")),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import tempfile
 import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,16 @@ from numpy.typing import NDArray
 from clops_sweep.data.files.annotation_end import require_end
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
 from clops_sweep.data.files.units import factor
-from clops_sweep.data.files.wfdb_header import BITS, DEFAULT_GAIN, WIDE, HeaderLines, header_lines, summarize
+from clops_sweep.data.files.wfdb_header import (
+    BITS,
+    DEFAULT_GAIN,
+    DEFAULT_RATE,
+    WIDE,
+    HeaderLines,
+    HeaderSummary,
+    header_lines,
+    summarize,
+)
 from clops_sweep.errors import UsageError
 
 _BYTES_PER_SAMPLE = {
@@ -46,7 +54,7 @@ class Header:
     @property
     def rate(self) -> float:
         """Sampling rate in Hz."""
-        return self.lines.rate
+        return self.lines.rate or DEFAULT_RATE
 
     @property
     def samples(self) -> int:
@@ -55,10 +63,11 @@ class Header:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A note about signals without a gain."""
+        """Notes about signals without a gain, and about a header without a rate."""
         without = [name for name, signal in zip(self.leads, self.lines.signals, strict=True) if not signal.calibrated]
         said = f"{', '.join(without)} without a gain in the header: {DEFAULT_GAIN:g} steps per unit, as WFDB assumes"
-        return (said,) if without else ()
+        rate = [] if self.lines.rate else [f"no sampling rate in the header: {DEFAULT_RATE:g} Hz, as WFDB assumes"]
+        return (said, *rate) if without else tuple(rate)
 
 
 def read_header(path: Path, lenient: bool = False) -> Header:
@@ -125,7 +134,9 @@ def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
         (signal.file, signal.form, signal.offset, signal.per_frame, signal.skewed) for signal in header.lines.signals
     }
     plain = packing == {(first.file, first.form, first.offset, 1, False)} and first.form in ("16", "212")
-    stored = _unpacked(header) if plain and not wide else _by_the_package(header, wide)
+    stored: NDArray[Any] = (
+        _unpacked(header) if plain and not wide else _package(header, return_res=64 if wide else 16).d_signal
+    )
     for lead, file, expected, found in zip(
         header.leads, header.files, header.checksums, stored.sum(0, dtype=np.int64), strict=True
     ):
@@ -152,16 +163,10 @@ def _unpacked(header: Header) -> NDArray[np.int16]:
     return ((pairs << 4) >> 4).reshape(shape)  # the sign is the twelfth bit
 
 
-def _by_the_package(header: Header, wide: bool) -> NDArray[Any]:
-    """Read any other record by the wfdb package."""
-    stored: NDArray[Any] = _package(header, return_res=64 if wide else 16).d_signal
-    return stored
-
-
 def _package(header: Header, **options: Any) -> Any:
     """Return the record as the wfdb package reads it, with a copy of its header without dates, which it may refuse."""
     with tempfile.TemporaryDirectory() as folder:
-        copied = Path(folder) / header.path.name
+        copied = Path(folder) / f"{header.path.stem}.hea"
         copied.write_text(header.lines.undated.replace("{samples}", str(header.samples)), encoding="utf-8")
         for file in dict.fromkeys(header.files):
             (Path(folder) / file.name).symlink_to(file.resolve())
@@ -198,12 +203,8 @@ def leads_of(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:
     """Return names of channels, with duplicates numbered."""
-    counts: Counter[str] = Counter()
-    found = []
-    for name in names:
-        counts[name] += 1
-        found.append(name if counts[name] == 1 else f"{name} {counts[name]}")
-    return tuple(found)
+    counts = [names[: place + 1].count(name) for place, name in enumerate(names)]
+    return tuple(name if count == 1 else f"{name} {count}" for name, count in zip(names, counts, strict=True))
 
 
 def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
@@ -214,8 +215,8 @@ def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
     Raises:
         UsageError: the record or a segment is invalid.
     """
-    if segments := summarize(read_text(path)).segments:
-        return _joined(path, segments, leads)
+    if (summary := summarize(read_text(path))).segments:
+        return _joined(path, summary, leads)
     header = read_header(path, lenient=True)
     units, signals = tuple(header.units[lead] for lead in leads), [header.lines.signals[lead] for lead in leads]
     highest = max(signal.per_frame for signal in signals)
@@ -237,12 +238,12 @@ def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
     return InUnits(np.stack([each[:shortest] for each in found]), units, header.rate * highest, highest, notes)
 
 
-def _joined(path: Path, segments: Sequence[tuple[str, str]], leads: Sequence[int]) -> InUnits:
+def _joined(path: Path, summary: HeaderSummary, leads: Sequence[int]) -> InUnits:
     """Return a record of several segments, with NaN where a segment is a gap or lacks a channel."""
     names, units = leads_of(path)
     wanted, first, notes = [names[lead] for lead in leads], None, dict[str, None]()
     pieces: list[InUnits | int] = []
-    for name, count in segments:
+    for name, count in summary.segments:
         file = path.parent / f"{name}.hea"
         if not count.isdigit():
             raise UsageError(f"{shorten(path)}: segment {name[:40]!r} has no number of samples; correct the header")
@@ -265,6 +266,12 @@ def _joined(path: Path, segments: Sequence[tuple[str, str]], leads: Sequence[int
         values[there] = piece.values * np.array(factors, np.float64)[:, None]
         notes |= dict.fromkeys(piece.notes)
         pieces.append(piece._replace(values=values))
+    listed, total = str(len(summary.segments)), str(sum(int(count) for _, count in summary.segments))
+    if summary.promised not in ((listed, total), (listed, "0"), (listed, "")):
+        raise UsageError(
+            f"{shorten(path)}: promises {' segments of '.join(summary.promised)} samples where it lists {listed} of "
+            f"{total}; download it again"
+        )
     if first is None:
         raise UsageError(f"{shorten(path)}: no segment has samples of {', '.join(wanted)}; leave it out")
     values = np.hstack([
@@ -280,7 +287,7 @@ def read_text(path: Path) -> str:
         raise UsageError(f"{shorten(path)}: the header is missing; download the record again")
     content = path.read_bytes()
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return content.decode("latin-1")
 
@@ -296,8 +303,11 @@ def physical(stored: NDArray[Any], header: Header, lead: int, column: int | None
     return np.asarray((values - header.baseline[lead]) / header.gain[lead])
 
 
-def read_annotations(path: Path) -> tuple[NDArray[np.int64], list[str], list[str]]:
+def read_annotations(path: Path, rate: float, per_frame: int = 1) -> tuple[NDArray[np.int64], list[str], list[str]]:
     """Return samples, symbols and notes (without trailing NULs) of an annotation file such as 100.atr.
+
+    They are in order of time. Samples are at `rate`, that of a signal with `per_frame` samples per frame: the file
+    counts frames, unless it says another time resolution.
 
     Raises:
         UsageError: the file is missing, truncated or cannot be decoded.
@@ -305,9 +315,14 @@ def read_annotations(path: Path) -> tuple[NDArray[np.int64], list[str], list[str
     if not path.is_file():
         raise UsageError(f"{shorten(path)}: the annotation file is missing; download the record again")
     require_end(path)
-    annotation = _quietly(path, "annotation file", lambda wfdb: wfdb.rdann(str(path.with_suffix("")), path.suffix[1:]))
-    notes = [note.rstrip("\0").strip() for note in annotation.aux_note]
-    return np.asarray(annotation.sample, np.int64), list(annotation.symbol), notes
+    with tempfile.TemporaryDirectory() as folder:  # without the header, whose rate rdann takes for a resolution
+        stem, ending = str(Path(folder) / path.stem), path.suffix[1:]
+        Path(f"{stem}.{ending}").symlink_to(path.resolve())
+        annotation = _quietly(path, "annotation file", lambda wfdb: wfdb.rdann(stem, ending))
+    at = np.rint(np.asarray(annotation.sample) * (rate / annotation.fs if annotation.fs else per_frame))
+    order = np.argsort(at, kind="stable")
+    notes = [annotation.aux_note[place].rstrip("\0").strip() for place in order]
+    return at[order].astype(np.int64), [annotation.symbol[place] for place in order], notes
 
 
 def require_rate(header: Header, rate: float) -> None:

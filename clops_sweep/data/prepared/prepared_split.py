@@ -77,7 +77,7 @@ def split_of(
     key = (prepared.manifest.content_hash, seed)
     if found is None:
         index = frame_index(prepared)
-        found = _SOLVED[key] = _of_frames(balanced_split(_counts(prepared, index), seed), index)
+        found = _SOLVED[key] = _of_frames(balanced_split(_data_set(prepared).counts(index), seed), index)
     if found is _SOLVED.get(key):  # not cached yet
         _keep(_path(prepared, seed), found)
     return found
@@ -135,7 +135,7 @@ def _fold(prepared: PreparedSet, seed: int, split: str) -> NDArray[np.int8]:
             f"split = {split!r}"
         )
     index = frame_index(prepared)
-    counts = _counts(prepared, index)
+    counts = _data_set(prepared).counts(index)
     people = (counts > 0).sum(0)
     fewest = int(np.argmin(np.where(people > 0, people, len(counts) + 1)))
     if people[fewest] < k:
@@ -156,7 +156,7 @@ def _with_validation(prepared: PreparedSet, seed: int, share: float) -> NDArray[
         )
     index = frame_index(prepared)
     trained_on = np.unique(index.patients[split == TRAINING])
-    chosen = trained_on[validation_share(_counts(prepared, index)[trained_on], share, seed)]
+    chosen = trained_on[validation_share(_data_set(prepared).counts(index)[trained_on], share, seed)]
     if not 0 < len(chosen) < len(trained_on):
         left = "validation" if not len(chosen) else "training"
         raise UsageError(
@@ -170,11 +170,6 @@ def _with_validation(prepared: PreparedSet, seed: int, share: float) -> NDArray[
 
 def _data_set(prepared: PreparedSet) -> DataSet:
     return DataSet(prepared.manifest.name, prepared.manifest.options)
-
-
-def _counts(prepared: PreparedSet, index: Index) -> NDArray[np.int64]:
-    """Return the number of frames of each patient and class, [patients, classes]."""
-    return _data_set(prepared).counts(index)
 
 
 def _of_frames(per_patient: NDArray[np.int8], index: Index) -> NDArray[np.int8]:

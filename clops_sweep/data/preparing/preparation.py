@@ -107,7 +107,6 @@ def _write_frames(
         frames = read.frames
         made.hashes |= read.hashes
         made.dropped.update(frames.windows.dropped)
-        noted.update(frames.notes)
         made.missing.update(data.common.channels[lead] for lead in frames.windows.leads[read.missing])
         bad = np.zeros(len(frames), bool)
         for reason, of_reason in unusable.items():
@@ -115,7 +114,9 @@ def _write_frames(
                 made.dropped[reason] += int(of_reason.sum())
                 bad |= of_reason
         if bad.all():
+            made.notes = [f"{source.place} {note}" for note in frames.notes] or made.notes
             continue
+        noted.update(frames.notes)
         good = np.flatnonzero(~bad)
         rows = good if bad.any() else slice(None)
         file.write(bytes_of(np.asarray(frames.stored[rows], dtype)))
@@ -128,7 +129,7 @@ def _write_frames(
         first += len(frames)
     made.dropped.update(data.common.left_out)
     if not kept:
-        raise _no_frame(data, made.dropped, problems)
+        raise _no_frame(data, made, problems)
     file.seek(0)
     file.write(npy_header(dtype, made.shape))
     index = Index.of(windows).of_rows(np.concatenate(kept))
@@ -141,11 +142,11 @@ def _write_frames(
     return FrameColumns(index, gain, offset, np.concatenate(statistics), per_patient[index.patients])
 
 
-def _no_frame(data: DataSet, dropped: Counter[str], problems: Problems) -> UsageError:
-    reasons = [f"{count:,} frames dropped for {reason}" for reason, count in sorted(dropped.items())]
+def _no_frame(data: DataSet, made: _Made, problems: Problems) -> UsageError:
+    reasons = [f"{count:,} frames dropped for {reason}" for reason, count in sorted(made.dropped.items())]
     if problems.skipped:
         reasons.append(f"records skipped: {len(problems.skipped):,}, the first one for {problems.skipped[0][1]}")
-    why = ", ".join(reasons) or "the records hold nothing that can be labelled"
+    why = ", ".join([*reasons, *made.notes]) or "the records hold nothing that can be labelled"
     return UsageError(f"{data.name}: no usable frame; {why}")
 
 

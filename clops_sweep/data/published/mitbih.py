@@ -85,7 +85,7 @@ class MitBihRecord(Source):
         """Place non-overlapping windows, each inside one rhythm (or centred on a short one), with their class."""
         header = read_header(self.files[0])
         require_rate(header, self.rate)
-        samples, symbols, notes = read_annotations(self.files[2])
+        samples, symbols, notes = read_annotations(self.files[2], header.rate)
         _refuse_unknown_rhythms(self.files[2], symbols, notes)
         segments = rhythm_segments(samples, symbols, notes, header.samples)
         if not segments:

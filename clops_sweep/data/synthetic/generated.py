@@ -174,11 +174,7 @@ def synthetic_paper(data_root: Path | None) -> list[Source]:
 def _derivation() -> NDArray[np.float64]:
     """Matrix [12, 8] from the independent leads (I, II, V1..V6) to all: Einthoven's and Goldberger's laws."""
     leads = np.zeros((12, 8))
-    leads[0, 0] = leads[1, 1] = 1
-    leads[2, :2] = (-1, 1)
-    leads[3, :2] = (-0.5, -0.5)
-    leads[4, :2] = (1, -0.5)
-    leads[5, :2] = (-0.5, 1)
+    leads[:6, :2] = [(1, 0), (0, 1), (-1, 1), (-0.5, -0.5), (1, -0.5), (-0.5, 1)]
     leads[6:, 2:] = np.eye(6)
     return leads
 
@@ -213,8 +209,7 @@ def _artefacts(stream: np.random.Generator, time: NDArray[np.float64]) -> NDArra
     drift = np.cumsum(stream.standard_normal(shape), axis=1) * stream.uniform(0.002, 0.015)
     steps = np.zeros(shape)
     for _ in range(int(stream.integers(0, 4))):
-        jump = stream.normal(0, 0.4, (8, 1)) * (time > stream.uniform(0, FRAME_SECONDS))
-        steps += jump
+        steps += stream.normal(0, 0.4, (8, 1)) * (time > stream.uniform(0, FRAME_SECONDS))
     return np.asarray(muscle + drift - drift.mean(1, keepdims=True) + steps)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -153,22 +154,13 @@ def second_degree_block(patient: Patient, stream: Stream) -> Strip:
     return strip
 
 
-def bigeminy(patient: Patient, stream: Stream) -> Strip:
-    """BIGEMINY: every second beat is premature and ventricular, followed by a pause."""
-    return _premature(patient, stream, every=2)
-
-
-def trigeminy(patient: Patient, stream: Stream) -> Strip:
-    """TRIGEMINY: every third beat is premature and ventricular, followed by a pause."""
-    return _premature(patient, stream, every=3)
-
-
 def premature_beat(patient: Patient, stream: Stream) -> Beat:
     """Return a beat from a focus in the ventricles: wide, and at least about as tall as sinus beats."""
     return patient.ectopic.scaled(R, stream.uniform(0.8, 1.6))
 
 
-def _premature(patient: Patient, stream: Stream, every: int) -> Strip:
+def premature(patient: Patient, stream: Stream, every: int) -> Strip:
+    """BIGEMINY, TRIGEMINY: every second or third beat is premature and ventricular, followed by a pause."""
     strip, coupling = Strip(), stream.uniform(0.55, 0.75)
     step = int(stream.integers(every))
     early = premature_beat(patient, stream)
@@ -238,14 +230,14 @@ def _only_p(beat: Beat) -> Beat:
 RHYTHMS: Final[Mapping[str, Rhythm]] = {
     "AFIB": atrial_fibrillation,
     "AVB": second_degree_block,
-    "BIGEMINY": bigeminy,
+    "BIGEMINY": partial(premature, every=2),
     "EAR": ectopic_atrial,
     "IVR": idioventricular,
     "JUNCTIONAL": junctional,
     "NOISE": normal_sinus,
     "NSR": normal_sinus,
     "SVT": supraventricular_tachycardia,
-    "TRIGEMINY": trigeminy,
+    "TRIGEMINY": partial(premature, every=3),
     "VT": ventricular_tachycardia,
     "WENCKEBACH": wenckebach,
 }

@@ -237,11 +237,35 @@ def test_labels_in_a_column_each(tmp_path: Path) -> None:
         Recordings.from_wfdb(tmp_path / "wfdb", ["AF", "day"], **given)
 
 
+def test_records_that_are_left_out_are_named(tmp_path: Path) -> None:
+    _records(tmp_path / "wfdb")
+    (tmp_path / "wfdb" / "r3.hea").rename(tmp_path / "wfdb" / "r3.HEA")
+    (tmp_path / "wfdb" / "more").symlink_to(tmp_path)
+    (tmp_path / "wfdb" / "r4.hea").unlink()
+    (tmp_path / "wfdb" / "r4.hea").symlink_to("nowhere")
+    np.testing.assert_allclose(
+        _frames(tmp_path, 'from_wfdb(data_root / "wfdb", "#Dx")', on_error="skip").signal(slice(None)),
+        np.delete(X, 4, 0), atol=1e-6,
+    )  # fmt: skip
+    manifest = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path).manifest
+    missing = [name for name, reason in manifest.skipped if "the header is missing" in reason]
+    assert (manifest.dropped, missing) == ({"links to folders, which are not followed": 1}, ["r4"])
+    says = "no recording is labelled a, b; there are 5 recordings labelled p, 6 recordings labelled q"
+    with pytest.raises(UsageError, match=f"classes: {says}"):
+        Recordings.from_wfdb(tmp_path / "wfdb", "#Dx", classes=("a", "b"))
+    with pytest.raises(UsageError, match=f"classes: {says.replace('5', '6')}"):
+        _folder(tmp_path, lambda path, signal: _text(path, signal), classes=("a", "b"))
+
+
 def test_one_record_under_two_names_is_refused(tmp_path: Path) -> None:
     _records(tmp_path / "wfdb")
     names = [*(f"r{n}" for n in range(12)), "r3.mat"]
     table = pd.DataFrame({"file": names, "label": [*"pq" * 6, "p"]})
     with pytest.raises(UsageError, match=r"name: 'r3' and 'r3.mat' are one file, .*r3\.hea; keep one of the rows"):
         Recordings.from_wfdb(tmp_path / "wfdb", "label", table=table, name="file")
+    for folder in ("a", "b"):
+        _records(tmp_path / "wfdb" / folder, 1, name="s")
+    with pytest.raises(UsageError, match=r"name: 's' may be a/s\.hea, b/s\.hea; give one of these paths"):
+        Recordings.from_wfdb(tmp_path / "wfdb", "label", table=table.replace("r5", "s"), name="file")
     table["file"] = [f"./r{n}.dat" for n in range(12)] + ["r3"]
     assert len(Recordings.from_wfdb(tmp_path / "wfdb", "label", table=table[:12], name="file")) == 12

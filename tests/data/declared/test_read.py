@@ -16,7 +16,7 @@ from pydicom.data import get_testdata_file
 from scipy.io import savemat
 from scipy.signal import resample_poly
 
-from clops_sweep import from_ecg, from_edf, from_npz
+from clops_sweep import Recording, from_ecg, from_edf, from_npz
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -185,6 +185,12 @@ def test_edf_files_with_hypnograms_and_signals_of_two_rates(tmp_path: Path) -> N
     np.testing.assert_allclose(frames.signal(np.array([3]))[0], expected, atol=2e-5)
 
 
+def test_annotations_without_a_duration_hold_no_frame(tmp_path: Path) -> None:
+    stages = [(at, at, "Sleep stage W") for at in (0, 30)]
+    with pytest.raises(UsageError, match="6 frames dropped for labelled intervals too short for a frame"):
+        _nights(tmp_path, SLEEP.replace("GAPS", "None").replace("RULE", "'within'"), stages)
+
+
 @pytest.mark.parametrize(
     ("rule", "labels"), [("within", [0, 1, 1, 0]), ("majority", [0, 1, 1, 1, 0, 0]), ("contains", [0, 0, 1, 1, 0, 0])]
 )
@@ -192,6 +198,23 @@ def test_rules_of_intervals(rule: str, labels: list[int], tmp_path: Path) -> Non
     stages = [(0, 40, "Sleep stage W"), (40, 115, "Sleep stage 2"), (130, 170, "Sleep stage W")]
     body = SLEEP.replace("GAPS", "None").replace("RULE", repr(rule))
     assert _nights(tmp_path, body, stages)[0].labels.tolist() == labels * 6
+
+
+def test_edf_headers_with_equal_names_in_latin_1_and_without_a_scale(tmp_path: Path) -> None:
+    signal = edfio.EdfSignal(X[0, 0].astype(float), 100, label="EEG", physical_dimension="uV", physical_range=(-9, 9))
+    edfio.Edf([signal, signal]).write(tmp_path / "x.edf")
+    content = (tmp_path / "x.edf").read_bytes()
+
+    def read(at: int, field: bytes) -> Recording:
+        (tmp_path / "x.edf").write_bytes(content[:at] + field.ljust(8) + content[at + 8 :])
+        return from_edf(tmp_path / "x.edf", [1, 0])
+
+    for micro in (b"\xb5V", "\u00b5V".encode()):
+        found = read(448, micro)
+        assert (found.channels, found.units) == (["EEG 2", "EEG"], ["uV", "\u00b5V"])
+    for at, field in ((480, b"-9"), (512, b"-32768")):  # the maxima of the first signal
+        with pytest.raises(UsageError, match=r"x\.edf: signal EEG has equal minimum and maximum, so no scale"):
+            read(at, field)
 
 
 HDF5 = """
@@ -296,17 +319,14 @@ MAT, NPZ = (FOLDER.replace("READ", f"read=lambda it: from_{each}(it, 'x'), ") fo
 )  # fmt: skip
 def test_damaged_files_are_named(ending: str, kept: int | None, call: str, sentence: str, tmp_path: Path) -> None:
     path, x = tmp_path / f"r00{ending}", np.sin(np.arange(1000.0))[None]
-    if ending == ".edf":
-        edfio.Edf([edfio.EdfSignal(x[0], 100, label="EEG")]).write(path)
-    elif ending == ".mat":
-        savemat(path, {"x": x})
-    elif ending == ".npz":
-        np.savez(path, x=x)
-    elif ending == ".hdf5":
-        with h5py.File(path, "w") as file:
-            file["x"] = x
-    else:
-        path.write_text("I,II\n1,2\n3,4\n5,6\n")
+    write: dict[str, Callable[[], object]] = {
+        ".edf": lambda: edfio.Edf([edfio.EdfSignal(x[0], 100, label="EEG")]).write(path),
+        ".mat": lambda: savemat(path, {"x": x}),
+        ".npz": lambda: np.savez(path, x=x),
+        ".hdf5": lambda: h5py.File(path, "w").create_dataset("x", data=x).file.close(),
+        ".csv": lambda: path.write_text("I,II\n1,2\n3,4\n5,6\n"),
+    }
+    write[ending]()
     if kept is not None:
         path.write_bytes(path.read_bytes()[:kept])
     for file in tmp_path.glob("r00.*"):

@@ -11,6 +11,7 @@ import pytest
 from clops_sweep.data.files.wfdb_records import load_wfdb
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, waves, write_notes, write_wfdb
 
 
@@ -61,13 +62,16 @@ def test_wfdb_with_a_table(records: Path, tmp_path: Path) -> None:
         assert sites[codes[3 * place]] == f"S{number % 2}"
 
 
-def test_wfdb_with_rhythm_notes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("resolution", [None, 100, 250])
+def test_wfdb_with_rhythm_notes(resolution: int | None, tmp_path: Path) -> None:
     for number in range(6):
         write_wfdb(tmp_path / "wfdb", f"r{number}", np.rint(1000 * waves(1, 1, 1000, seed=number)[0]), 100)
-        write_notes(tmp_path / "wfdb", f"r{number}", [50, 400, 700], ["(N", "(AFIB", "(X"])
-    frames = _frames(
-        tmp_path, 'from_wfdb(data_root / "wfdb", label=".atr", classes={"(N": "N", "(AFIB": "AF"}, window_seconds=1)'
-    )
+        places = [int(seconds * (resolution or 100)) for seconds in (0.5, 4, 7)]
+        write_notes(tmp_path / "wfdb", f"r{number}", places, ["(N", "(AFIB", "(X"], resolution)
+    call = 'from_wfdb(data_root / "wfdb", label=".atr", classes={"(N": "N", "(AFIB": "AF"}, window_seconds=1)'
+    with pytest.raises(UsageError, match=r"r5\.hea has no annotation that is in classes, but \(AFIB, \(N, \(X$"):
+        _frames(tmp_path, call.replace('"(', '"'))
+    frames = _frames(tmp_path, call)
     index = pd.read_parquet(tmp_path / "prepared" / "own" / "index.parquet")
     assert list(index["start"][:6]) == [0.5, 1.5, 2.5, 4.0, 5.0, 6.0]
     assert frames.labels.tolist() == 6 * [0, 0, 0, 1, 1, 1]
@@ -80,13 +84,10 @@ def test_a_folder_of_files(ending: str, tmp_path: Path) -> None:
     for number, signal in enumerate(x):
         path = tmp_path / "files" / f"r{number}.{ending}"
         frame = pd.DataFrame({"b": signal[1], "a": signal[0]})
-        match ending:
-            case "csv":
-                frame.to_csv(path, index=False)
-            case "npy":
-                np.save(path, signal)
-            case "parquet":
-                frame.to_parquet(path)
+        if ending == "npy":
+            np.save(path, signal)
+        else:
+            frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
     rows = [f"r{number},{'pq'[number % 2]},{number // 2}" for number in range(12)]
     (tmp_path / "labels.tsv").write_text("\n".join(rows).replace(",", "\t") + "\n")
     frames = _frames(

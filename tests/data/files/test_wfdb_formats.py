@@ -53,12 +53,13 @@ def test_missing_samples_are_nan(form: str, channels: int, tmp_path: Path) -> No
     path = _write(tmp_path, form, values)
     _same_as_package(path)
     assert np.isnan(read_in_units(path, [channels - 1]).values).sum() == 50
-    assert summarize(path.read_text()) == (("r.dat",), channels, (), BITS.get(form, 16) <= 16)
+    assert summarize(path.read_text()) == (("r.dat",), channels, (), BITS.get(form, 16) <= 16, ("", ""))
 
 
 @pytest.mark.parametrize("form", ["61", "160", "310", "311", "8"])
 def test_formats_that_the_package_only_reads(form: str, tmp_path: Path) -> None:
-    (tmp_path / "r.dat").write_bytes(np.random.default_rng(1).integers(0, 256, 240, np.uint8).tobytes())
+    content = np.random.default_rng(1).integers(0, 256, 238, np.uint8).tobytes()
+    (tmp_path / "r.dat").write_bytes(b"\xc0\xc0" + content)  # two differences of -64 lead to -128, which is a sample
     samples = int(240 / {"61": 2, "160": 2, "310": 4 / 3, "311": 4 / 3, "8": 1}[form])
     (tmp_path / "r.hea").write_text(f"r 1 100 {samples}\nr.dat {form} 50(3)/mV\n")
     expected = _package(tmp_path / "r.hea")
@@ -66,7 +67,7 @@ def test_formats_that_the_package_only_reads(form: str, tmp_path: Path) -> None:
     low = -(2 ** (BITS.get(form, 16) - 1))
     found = read_in_units(tmp_path / "r.hea", [0]).values
     stored = _package(tmp_path / "r.hea", physical=False).d_signal[:, 0]
-    np.testing.assert_array_equal(found[0], np.where(stored == low, np.nan, (stored - 3) / 50))
+    np.testing.assert_array_equal(found[0], np.where((stored == low) & (form != "8"), np.nan, (stored - 3) / 50))
     np.testing.assert_array_equal(found, expected.p_signal.T)
     (tmp_path / "r.hea").write_text(f"r 1 100\nr.dat {form} 50(3)/mV\n")
     np.testing.assert_array_equal(read_in_units(tmp_path / "r.hea", [0]).values, found)
@@ -79,6 +80,8 @@ def test_gains(gain: str, tmp_path: Path) -> None:
     found, package = read_in_units(tmp_path / "r.hea", [0]), _package(tmp_path / "r.hea")
     np.testing.assert_array_equal(found.values, package.p_signal.T)
     assert bool(found.notes) == (gain in ("0", "0(3)/mV", ""))
+    (tmp_path / "r.hea").write_text("# c\nr 1\nr.dat 16 200\n", "utf-8-sig")
+    assert read_in_units(tmp_path / "r.hea", [0]).notes == ("no sampling rate in the header: 250 Hz, as WFDB assumes",)
 
 
 @pytest.mark.parametrize("form", ["16", "212", "24"])
@@ -110,12 +113,18 @@ def test_segments_of_a_fixed_layout(tmp_path: Path) -> None:
     _write(tmp_path, "212", values[200:], "two")
     (tmp_path / "r.hea").write_text("r/3 2 100 350\none 200\n~ 50\ntwo 100\n")
     segments = (("one", "200"), ("~", "50"), ("two", "100"))
-    assert summarize((tmp_path / "r.hea").read_text()) == ((), 2, segments, False)
-    assert summarize("# a comment\n\nr 2 100\n\na.dat 16\n# another\nb.dat what\n") == (("a.dat", "b.dat"), 2, (), True)
+    assert summarize((tmp_path / "r.hea").read_text()) == ((), 2, segments, False, ("3", "350"))
+    assert summarize("# a comment\n\nr 2 100\n\na.dat 16\n# another\nb.dat what\n")[:3] == (("a.dat", "b.dat"), 2, ())
     expected = np.concatenate([values[:200], np.full((50, 2), np.nan), values[200:]])
     np.testing.assert_array_equal(read_in_units(tmp_path / "r.hea", [0, 1]).values, expected.T)
     (tmp_path / "r.hea").write_text("r/2 2 100 300\none 200\ntwo 100\n")
     _same_as_package(tmp_path / "r.hea")
+    for cut in ("r/2 2 100 300\none 200\n", "r/2 2 100\none 200\n", "r/2 2 100 350\none 200\ntwo 100\n"):
+        (tmp_path / "r.hea").write_text(cut)
+        with pytest.raises(
+            UsageError, match=r"r\.hea: promises 2 segments of (\d+)? samples where it lists [12] of [23]00"
+        ):
+            read_in_units(tmp_path / "r.hea", [0])
     (tmp_path / "r.hea").write_text("r/2 2 100 300\none 200\ntwo 90\n")
     with pytest.raises(UsageError, match=r"two\.hea: has another length, rate or unit than r\.hea promises"):
         read_in_units(tmp_path / "r.hea", [0])

@@ -128,11 +128,9 @@ def hdf5_rows(
     used = [
         (row, code) for row in there if row.name in known and (code := labels.of(known[row.name]["label"])) is not None
     ]
-    if not used:
-        raise UsageError(
-            f"{shorten(files[0])}: no recording has a row with a label in the table, such as {there[0].name}"
-        )
-    facts = columns_of([known[row.name] for row, _ in used], labels.classes, [code for _, code in used])
+    labels.left_out.update(UNLISTED for row in there if row.name not in known)
+    labels.left_out.update(["rows of the table without a recording"] * len(known.keys() - {row.name for row in there}))
+    facts = columns_of([known[row.name] for row, _ in used], labels, [code for _, code in used])
     many = 1 if one_by_one else max(1, STACK_BYTES // layouts[0][2])
     starts = [
         n
@@ -147,8 +145,6 @@ def hdf5_rows(
         is_first = not recordings or recordings[-1].rows[0].file != rows[0].file  # its SHA-256 is computed once
         files = [rows[0].file] if is_first else []
         recordings.append(Hdf5Rows(columns.names, tuple(files), columns=columns, rows=rows, rate=rate, gain=gains))
-    labels.left_out.update(UNLISTED for row in there if row.name not in known)
-    labels.left_out.update(["rows of the table without a recording"] * len(known.keys() - {row.name for row in there}))
     kind = np.int16 if all(stored_as(kind, windowing[2]) is np.int16 for _, kind, _ in layouts) else np.float32
     return Common(
         labels.classes, names, units, labels.multi_label, kind, *windowing,

@@ -15,6 +15,7 @@ from clops_sweep.data.declared.label_table import positions
 from clops_sweep.data.declared.one_by_one import Recording
 from clops_sweep.data.files.csv_table import csv_lines
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
+from clops_sweep.data.files.wfdb_records import numbered
 from clops_sweep.errors import UsageError, one_line, shown
 from clops_sweep.regular_files import open_regular
 
@@ -44,7 +45,7 @@ def opened(path: Path, what: str, library: str, extra: str, read: Callable[[Any]
 
 def from_edf(
     path: str | PathLike[str],
-    channels: Sequence[str] | None = None,
+    channels: Sequence[str] | Sequence[int] | None = None,
     *,
     annotations: bool | str | PathLike[str] = False,
 ) -> Recording:
@@ -52,7 +53,7 @@ def from_edf(
 
     Args:
         path: the file.
-        channels: the signals to read; by default all.
+        channels: names or positions (from 0) of the signals to read; by default all. Equal names are numbered.
         annotations: True for labelled intervals from its own annotations; a path for those of another EDF+ file, such
             as a hypnogram, or of a BIDS table `*_events.tsv` (columns onset, duration and trial_type).
 
@@ -61,15 +62,25 @@ def from_edf(
     """
     path = Path(path)
     file = _edf(path)
-    names = list(file.labels)
+    names = numbered(file.labels)
     if not names:
         raise UsageError(f"{shorten(path)}: has no signals, only annotations; leave it out of pattern")
-    chosen = [file.signals[place] for place in positions(f"{shorten(path)}: ", names, channels or names)]
+    places = positions(f"{shorten(path)}: ", names, channels or names)
+    chosen = [file.signals[place] for place in places]
+    ranges = opened(
+        path, "EDF file", "edfio", "edf",
+        lambda _: [(each.physical_max - each.physical_min) * (each.digital_max - each.digital_min) for each in chosen],
+    )  # fmt: skip
+    if 0 in ranges:
+        raise UsageError(
+            f"{shorten(path)}: signal {names[places[ranges.index(0)]]} has equal minimum and maximum, so no scale; "
+            "give from_edf the channels to read"
+        )
     return Recording(
         signal=opened(path, "EDF file", "edfio", "edf", lambda _: [each.data for each in chosen]),
         sampling_rate=[each.sampling_frequency for each in chosen],
-        channels=[each.label for each in chosen],
-        units=[each.physical_dimension for each in chosen],
+        channels=[names[place] for place in places],
+        units=[each.physical_dimension.replace("\u00c2", "") for each in chosen],  # the first of two bytes in UTF-8
         intervals=None if annotations is False else _events(path if annotations is True else Path(annotations)),
     )
 
@@ -80,7 +91,10 @@ def _edf(path: Path) -> Any:
     is_bdf, promised = start[:1] == b"\xff", start[236:244].strip()
     if start[:8] not in (b"0       ", b"\xffBIOSEMI"):
         raise UsageError(f"{shorten(path)}: not a readable EDF file: it begins with {shown(start[:8])}")
-    file = opened(path, "EDF file", "edfio", "edf", lambda edfio: (edfio.read_bdf if is_bdf else edfio.read_edf)(path))
+    file = opened(
+        path, "EDF file", "edfio", "edf",
+        lambda edfio: (edfio.read_bdf if is_bdf else edfio.read_edf)(path, header_encoding="latin-1"),
+    )  # fmt: skip
     if not opened(path, "EDF file", "edfio", "edf", lambda _: file.is_continuous):
         raise UsageError(f"{shorten(path)}: is interrupted (EDF+D); write each piece as an EDF file")
     if promised not in (b"-1", str(file.num_data_records).encode()):  # -1 while the file was written
