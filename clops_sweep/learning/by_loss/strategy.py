@@ -256,6 +256,8 @@ class Strategy(LockstepStrategy):
     def restore(self, state: dict[str, Any], task: int) -> None:
         """As `LockstepStrategy.restore`."""
         del task
+        for name in vars(self).keys() - set(self.not_state):
+            del vars(self)[name]  # what the run had deleted stays so
         for name, value in restored(self._steps, state["own"]).items():
             setattr(self, name, value)
         self._steps.ledger.restore(state["ledger"])

@@ -19,7 +19,7 @@ from clops_sweep.learning.global_streams import seed_of
 from clops_sweep.learning.networks.dropout import PaperDropout
 from clops_sweep.learning.networks.network import PaperNetwork
 from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
-from clops_sweep.testing.watch import result_difference
+from clops_sweep.testing.watch import result_difference, saved_and_loaded
 from tests.learning.kernels import KERNELS
 
 VARIANTS = [*KERNELS, "off"]
@@ -189,6 +189,27 @@ def test_shared_state_stays_shared() -> None:
     assert strategy.same is strategy.memories["a"]
     assert (strategy.count, type(strategy.table), strategy.note[0]) == (run._strategy.count, np.ndarray, "text")  # type: ignore[attr-defined]
     assert torch.equal(strategy.same.index, run._strategy.same.index)  # type: ignore[attr-defined]
+
+
+RESUMED: dict[str, tuple[Any, Any, Any]] = {
+    "deleted": (lambda: 1, lambda self: vars(self).pop("kept", None), lambda self: hasattr(self, "kept")),
+}
+"""An attribute, what a step does with it, and what must be equal in a resumed run."""
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_attributes_come_back_as_they_were(name: str, own: Any) -> None:
+    make, change, fact = RESUMED[name]
+
+    def loss(self: Any, batch: Any) -> torch.Tensor:
+        change(self)
+        return self.model(batch.x).mean()
+
+    run = own(loss, setup=lambda self: setattr(self, "kept", make()))
+    resumed = own()
+    run.advance()
+    resumed.restore(saved_and_loaded(run.state()))
+    assert fact(resumed._strategy) == fact(run._strategy)
 
 
 def offered(policy: Any = "ring", **columns: Any) -> Any:
