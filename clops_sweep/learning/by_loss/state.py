@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.lib.array_utils import byte_bounds
+from numpy.typing import NDArray
 
 from clops_sweep.learning.by_loss.batch import Steps
 from clops_sweep.learning.by_loss.frozen import Frozen
@@ -33,10 +37,11 @@ class Attributes:
     def __init__(self, steps: Steps, values: Mapping[str, object]) -> None:
         self.objects: list[Memory | Frozen] = []
         self._steps = steps
-        self._live = _memory_of(steps.passes.parameters)
+        self._memory = [("the network's parameters, which change", _laid_out(steps.passes.parameters))]
         self._kept: list[tuple[str, Any]] = []
         self._places: dict[int, int] = {}
         self.values = {name: self._stored(f"self.{name}", value) for name, value in values.items()}
+        self._check_memory()
 
     def state(self) -> dict[str, Any]:
         """Return tensors, numbers, text and containers of them; each value comes after those that it contains."""
@@ -59,6 +64,7 @@ class Attributes:
             return "leaf" if value.requires_grad else "tensor", self._tensor(where, value)
         if isinstance(value, np.generic) or type(value) is np.ndarray:
             if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
+                self._memory.append((where, np.asarray(value)))
                 array = np.array(value, dtype=value.dtype.newbyteorder("="))
                 return "number" if isinstance(value, np.generic) else "array", torch.from_numpy(array)
         elif type(value) in (list, tuple):
@@ -68,6 +74,8 @@ class Attributes:
         for kind, of in _OBJECTS.items():
             if type(value) is of:
                 self.objects.append(value)
+                own = value.columns if isinstance(value, Memory) else {}  # a frozen network does not change
+                self._memory += [(f"{where}.columns[{name!r}]", _laid_out(it)) for name, it in own.items()]
                 return kind, value
         own = " (a subclass of Memory)" if isinstance(value, Memory) else ""
         raise self._steps.error(
@@ -78,19 +86,35 @@ class Attributes:
     def _tensor(self, where: str, value: torch.Tensor) -> torch.Tensor:
         if value.grad_fn is not None:
             raise self._steps.error(f"{where} depends on a pass; detach what is kept")
-        if self._live is not None and _memory_of(value) == self._live:
-            raise self._steps.error(f"{where} is the network's own memory, which changes; keep a clone() of it")
+        self._memory.append((where, _laid_out(value)))
         return value.detach()
 
+    def _check_memory(self) -> None:
+        """Check that no two values have an element in common: they would be apart in a resumed run."""
+        before: list[tuple[int, int]] = []
+        for low, high, place in sorted((*byte_bounds(it), place) for place, (_, it) in enumerate(self._memory)):
+            before = [it for it in before if it[0] > low]
+            for _, other in before:
+                (first, one), (second, two) = (self._memory[it] for it in sorted((place, other)))
+                if np.shares_memory(one, two):
+                    raise self._steps.error(f"{second} shares memory with {first}; keep a clone() or copy() of it")
+            before.append((high, place))
 
-def _memory_of(value: torch.Tensor) -> int | None:
-    """Return the address of a tensor's storage; None on devices without addresses."""
-    return value.untyped_storage().data_ptr() if value.device.type in ("cpu", "cuda") else None
+
+def _laid_out(value: torch.Tensor) -> NDArray[Any]:
+    """Return an array at the addresses of a tensor, not to be read; an empty one on devices without addresses."""
+    if value.device.type not in ("cpu", "cuda"):
+        return np.empty(0)
+    size = value.element_size()
+    facts = {"data": (value.data_ptr(), True), "typestr": f"|V{size}", "version": 3}
+    facts |= {"shape": tuple(value.shape), "strides": tuple(size * step for step in value.stride())}
+    return np.asarray(SimpleNamespace(__array_interface__=facts))
 
 
 def restored(steps: Steps, state: Mapping[str, Any]) -> dict[str, Any]:
     """Restore attributes from `Attributes.state`."""
     found: list[Any] = []
+    storages: dict[int, Any] = {}
 
     def value_of(stored: Any) -> Any:
         return found[stored[_PLACE]] if isinstance(stored, dict) else stored
@@ -99,7 +123,7 @@ def restored(steps: Steps, state: Mapping[str, Any]) -> dict[str, Any]:
         if kind in _OBJECTS:
             found.append(_OBJECTS[kind].restored(kept, steps))
         elif kind in ("tensor", "leaf"):
-            found.append(kept.clone().requires_grad_(kind == "leaf"))
+            found.append(deepcopy(kept, storages).requires_grad_(kind == "leaf"))  # with its strides
         elif kind in ("array", "number"):
             array = kept.cpu().numpy().copy()
             found.append(array[()] if kind == "number" else array)

@@ -193,6 +193,7 @@ def test_shared_state_stays_shared() -> None:
 
 RESUMED: dict[str, tuple[Any, Any, Any]] = {
     "deleted": (lambda: 1, lambda self: vars(self).pop("kept", None), lambda self: hasattr(self, "kept")),
+    "expanded": (lambda: torch.ones(3, 1).expand(3, 5), id, lambda self: self.kept.stride()),
 }
 """An attribute, what a step does with it, and what must be equal in a resumed run."""
 
@@ -291,12 +292,23 @@ STATES: dict[str, tuple[Any, str]] = {
     "a module": (lambda: torch.nn.Linear(1, 1), "self.kept is Linear"),
     "a memory of another class": (lambda: [OneOf(3)], r"self.kept\[0\] is OneOf \(a subclass of Memory\), which a ch"),
     "a masked array": (lambda: np.ma.zeros(3), "self.kept is MaskedArray"),
+    "a view beside its tensor": (
+        lambda: [it := torch.zeros(4), it[2:]],
+        r"self.kept\[1\] shares memory with self.kept\[0\]; keep a clone\(\)",
+    ),
+    "an array beside its tensor": (lambda: (it := torch.zeros(4), it.numpy()[::-1]), "self.kept.* shares memory with"),
     "complex numbers": (lambda: np.complex64(1), "self.kept is complex64"),
 }
 
 
 class OneOf(Memory):
     """A memory from which one instance is drawn."""
+
+
+def test_memory_that_changes_is_not_kept_but_disjoint_views_are(own: Any) -> None:
+    own(setup=lambda self: setattr(self, "kept", list(torch.zeros(3, 4).T)))
+    with pytest.raises(UsageError, match="self.kept shares memory with the network's parameters, which change; keep"):
+        own(setup=lambda self: setattr(self, "kept", self.parameters.detach().numpy()[:3]))
 
 
 @pytest.mark.parametrize("name", STATES)
