@@ -125,7 +125,7 @@ def restored(steps: Steps, state: Mapping[str, Any]) -> dict[str, Any]:
         elif kind in ("tensor", "leaf"):
             found.append(deepcopy(kept, storages).requires_grad_(kind == "leaf"))  # with its strides
         elif kind in ("array", "number"):
-            array = kept.cpu().numpy().copy()
+            array = kept.cpu().numpy().copy("K")
             found.append(array[()] if kind == "number" else array)
         elif kind == "dict":
             found.append({key: value_of(it) for key, it in kept.items()})

@@ -193,6 +193,7 @@ def test_shared_state_stays_shared() -> None:
 
 RESUMED: dict[str, tuple[Any, Any, Any]] = {
     "deleted": (lambda: 1, lambda self: vars(self).pop("kept", None), lambda self: hasattr(self, "kept")),
+    "in Fortran order": (lambda: np.ones((2, 3), order="F"), id, lambda self: self.kept.strides),
     "expanded": (lambda: torch.ones(3, 1).expand(3, 5), id, lambda self: self.kept.stride()),
 }
 """An attribute, what a step does with it, and what must be equal in a resumed run."""
