@@ -16,7 +16,9 @@ from clops_sweep.learning.by_loss.batch import Steps
 from clops_sweep.learning.by_loss.frozen import Frozen
 from clops_sweep.learning.by_loss.memory import Memory, Reservoir
 
-_PLACE = "place"
+_PLACE, _OPEN = "place", -1
+"""Key of the place of a value, and the place of one whose parts are not stored yet."""
+
 _OBJECTS: Mapping[str, type[Memory | Frozen]] = {"memory": Memory, "reservoir": Reservoir, "frozen": Frozen}
 
 
@@ -53,14 +55,17 @@ class Attributes:
         if value is None or type(value) in (bool, int, float, str):
             return value
         if id(value) not in self._places:
+            self._places[id(value)] = _OPEN
             kept = self._new(where, value)
             self._places[id(value)] = len(self._kept)
             self._kept.append(kept)
+        elif self._places[id(value)] == _OPEN:
+            raise self._steps.error(f"{where} contains itself, which a checkpoint cannot hold; keep a copy of it")
         return {_PLACE: self._places[id(value)]}
 
     def _new(self, where: str, value: Any) -> tuple[str, Any]:
         """Return the kind of a value, and the value as tensors, constants and places."""
-        if isinstance(value, torch.Tensor):
+        if type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided:
             return "leaf" if value.requires_grad else "tensor", self._tensor(where, value)
         if isinstance(value, np.generic) or type(value) is np.ndarray:
             if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
@@ -78,9 +83,11 @@ class Attributes:
                 self._memory += [(f"{where}.columns[{name!r}]", _laid_out(it)) for name, it in own.items()]
                 return kind, value
         own = " (a subclass of Memory)" if isinstance(value, Memory) else ""
+        if isinstance(value, torch.Tensor):
+            own = f" ({value.layout})"
         raise self._steps.error(
-            f"{where} is {type(value).__name__}{own}, which a checkpoint cannot hold; expected tensors, numbers, "
-            "texts, Memory, Reservoir, frozen networks, or lists, tuples and dicts of them"
+            f"{where} is {type(value).__name__}{own}, which a checkpoint cannot hold; expected dense tensors, "
+            "numbers, texts, Memory, Reservoir, frozen networks, or lists, tuples and dicts of them"
         )
 
     def _tensor(self, where: str, value: torch.Tensor) -> torch.Tensor:

@@ -298,6 +298,8 @@ STATES: dict[str, tuple[Any, str]] = {
         r"self.kept\[1\] shares memory with self.kept\[0\]; keep a clone\(\)",
     ),
     "an array beside its tensor": (lambda: (it := torch.zeros(4), it.numpy()[::-1]), "self.kept.* shares memory with"),
+    "a sparse tensor": (lambda: torch.eye(3).to_sparse(), r"self.kept is Tensor \(torch.sparse_coo\), which a checkp"),
+    "a list in itself": (lambda: (it := [1], it.append(it))[0], r"self.kept\[1\] contains itself, which a checkpoint"),
     "complex numbers": (lambda: np.complex64(1), "self.kept is complex64"),
 }
 
