@@ -66,7 +66,11 @@ class Attributes:
     def _new(self, where: str, value: Any) -> tuple[str, Any]:
         """Return the kind of a value, and the value as tensors, constants and places."""
         if type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided:
-            return "leaf" if value.requires_grad else "tensor", self._tensor(where, value)
+            kind = "leaf" if value.requires_grad else "tensor"
+            if isinstance(value, torch.nn.Parameter):
+                kind += " parameter"
+            tensor = self._tensor(where, value)
+            return kind, tensor if value.grad is None else [tensor, self._stored(f"{where}.grad", value.grad)]
         if isinstance(value, np.generic) or type(value) is np.ndarray:
             if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
                 self._memory.append((where, np.asarray(value)))
@@ -129,8 +133,13 @@ def restored(steps: Steps, state: Mapping[str, Any]) -> dict[str, Any]:
     for kind, kept in zip(state["kinds"], state["kept"], strict=True):
         if kind in _OBJECTS:
             found.append(_OBJECTS[kind].restored(kept, steps))
-        elif kind in ("tensor", "leaf"):
-            found.append(deepcopy(kept, storages).requires_grad_(kind == "leaf"))  # with its strides
+        elif kind.startswith(("tensor", "leaf")):
+            tensor, gradient = kept if isinstance(kept, list) else (kept, None)
+            tensor = deepcopy(tensor, storages)  # with its strides
+            if kind.endswith("parameter"):
+                tensor = torch.nn.Parameter(tensor, requires_grad=False)
+            tensor.requires_grad_(kind.startswith("leaf")).grad = value_of(gradient)
+            found.append(tensor)
         elif kind in ("array", "number"):
             array = kept.cpu().numpy().copy("K")
             found.append(array[()] if kind == "number" else array)

@@ -194,6 +194,12 @@ def test_shared_state_stays_shared() -> None:
 RESUMED: dict[str, tuple[Any, Any, Any]] = {
     "deleted": (lambda: 1, lambda self: vars(self).pop("kept", None), lambda self: hasattr(self, "kept")),
     "in Fortran order": (lambda: np.ones((2, 3), order="F"), id, lambda self: self.kept.strides),
+    "a parameter": (lambda: torch.nn.Parameter(torch.ones(1)), id, lambda self: str(self.kept)),
+    "a gradient": (
+        lambda: torch.ones(1, requires_grad=True),
+        lambda self: self.kept.sum().backward(),
+        lambda self: (self.kept, self.kept.grad),
+    ),
     "expanded": (lambda: torch.ones(3, 1).expand(3, 5), id, lambda self: self.kept.stride()),
 }
 """An attribute, what a step does with it, and what must be equal in a resumed run."""
