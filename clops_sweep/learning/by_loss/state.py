@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from types import SimpleNamespace
+from logging import Logger
+from types import MemberDescriptorType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -66,11 +67,13 @@ class Attributes:
     def _new(self, where: str, value: Any) -> tuple[str, Any]:
         """Return the kind of a value, and the value as tensors, constants and places."""
         if type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided:
+            if value.grad_fn is not None:
+                raise self._steps.error(f"{where} depends on a pass; detach what is kept")
+            self._memory.append((where, _laid_out(value)))
             kind = "leaf" if value.requires_grad else "tensor"
-            if isinstance(value, torch.nn.Parameter):
-                kind += " parameter"
-            tensor = self._tensor(where, value)
-            return kind, tensor if value.grad is None else [tensor, self._stored(f"{where}.grad", value.grad)]
+            kind += " parameter" if isinstance(value, torch.nn.Parameter) else ""
+            kept = value.detach()
+            return kind, kept if value.grad is None else [kept, self._stored(f"{where}.grad", value.grad)]
         if isinstance(value, np.generic) or type(value) is np.ndarray:
             if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
                 self._memory.append((where, np.asarray(value)))
@@ -87,39 +90,62 @@ class Attributes:
                 self._memory += [(f"{where}.columns[{name!r}]", _laid_out(it)) for name, it in own.items()]
                 return kind, value
         own = " (a subclass of Memory)" if isinstance(value, Memory) else ""
-        if isinstance(value, torch.Tensor):
-            own = f" ({value.layout})"
         raise self._steps.error(
             f"{where} is {type(value).__name__}{own}, which a checkpoint cannot hold; expected dense tensors, "
             "numbers, texts, Memory, Reservoir, frozen networks, or lists, tuples and dicts of them"
         )
 
-    def _tensor(self, where: str, value: torch.Tensor) -> torch.Tensor:
-        if value.grad_fn is not None:
-            raise self._steps.error(f"{where} depends on a pass; detach what is kept")
-        self._memory.append((where, _laid_out(value)))
-        return value.detach()
-
     def _check_memory(self) -> None:
         """Check that no two values have an element in common: they would be apart in a resumed run."""
         before: list[tuple[int, int]] = []
         for low, high, place in sorted((*byte_bounds(it), place) for place, (_, it) in enumerate(self._memory)):
-            before = [it for it in before if it[0] > low]
-            for _, other in before:
+            before = [(high, place), *(it for it in before if it[0] > low)]
+            for _, other in before[1:]:
                 (first, one), (second, two) = (self._memory[it] for it in sorted((place, other)))
                 if np.shares_memory(one, two):
                     raise self._steps.error(f"{second} shares memory with {first}; keep a clone() or copy() of it")
-            before.append((high, place))
 
 
 def _laid_out(value: torch.Tensor) -> NDArray[Any]:
     """Return an array at the addresses of a tensor, not to be read; an empty one on devices without addresses."""
     if value.device.type not in ("cpu", "cuda"):
         return np.empty(0)
-    size = value.element_size()
-    facts = {"data": (value.data_ptr(), True), "typestr": f"|V{size}", "version": 3}
-    facts |= {"shape": tuple(value.shape), "strides": tuple(size * step for step in value.stride())}
-    return np.asarray(SimpleNamespace(__array_interface__=facts))
+    size, strides = value.element_size(), [value.element_size() * step for step in value.stride()]
+    facts = {"data": (value.data_ptr(), True), "shape": tuple(value.shape), "strides": tuple(strides)}
+    return np.asarray(SimpleNamespace(__array_interface__=facts | {"typestr": f"|V{size}", "version": 3}))
+
+
+def in_classes(of: type, base: type) -> dict[str, object]:
+    """Return the values in a class and its bases, without those that a common base has, by class and name."""
+    return {
+        f"{each.__name__}.{name}": value
+        for each in of.__mro__
+        for name, value in vars(each).items()
+        if not issubclass(base, each) and not hasattr(base, name) and not name.startswith(("__", "_abc_"))
+    }
+
+
+def check_classes(steps: Steps, before: Mapping[str, object], after: Mapping[str, object]) -> None:
+    """Check that values in classes, given by class and name, did not change and cannot.
+
+    Raises:
+        UsageError: one can change.
+    """
+    for name in {**before, **after}:
+        if before.get(name) is not after.get(name) or _can_change(after.get(name)):
+            raise steps.error(
+                f"{name} can change, but lies in the class or its __slots__, which checkpoints leave out; create it in "
+                "setup() as an attribute of self"
+            )
+
+
+def _can_change(value: object) -> bool:
+    """Return whether a value in a class can change: most such values have no hash, or that of their address."""
+    if isinstance(value, tuple | frozenset):
+        return any(map(_can_change, value))
+    constant = value is None or callable(value) or hasattr(value, "__get__") or isinstance(value, torch.dtype | Logger)
+    hashed = not constant and type(value).__hash__ in (None, object.__hash__)
+    return hashed or isinstance(value, torch.Tensor | MemberDescriptorType)
 
 
 def restored(steps: Steps, state: Mapping[str, Any]) -> dict[str, Any]:
