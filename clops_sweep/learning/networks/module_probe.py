@@ -218,6 +218,11 @@ class _Probe:
                 self._refuse(f"parameter {name!r} is created on {parameter.device}; create it on the CPU")
             if not parameter.isfinite().all():
                 self._refuse(f"parameter {name!r} is not finite when it is created")
+        for name, buffer in self._module.named_buffers():
+            if buffer.layout != torch.strided or any(
+                step == 0 and length > 1 for step, length in zip(buffer.stride(), buffer.shape, strict=True)
+            ):
+                self._refuse(f"buffer {name!r} is sparse or expanded; register a dense copy (to_dense() or clone())")
         changed = changed_in(_tensors(self._module), _tensors(self._again))
         if changed:
             self._refuse(

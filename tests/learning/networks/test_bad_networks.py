@@ -178,6 +178,14 @@ BAD: dict[str, tuple[Any, str]] = {
         built(lambda it: it.head.bias.data.fill_(np.random.default_rng().random())),
         r"'head\.bias' differs when the network is created again from the same seed; draw it from the global",
     ),
+    "an expanded buffer": (
+        built(lambda it: it.register_buffer("wide", torch.ones(1).expand(8))),
+        r"buffer 'wide' is sparse or expanded; register a dense copy",
+    ),
+    "a sparse buffer": (
+        built(lambda it: it.register_buffer("few", torch.eye(8).to_sparse())),
+        "buffer 'few' is sparse or expanded",
+    ),
     "raises": (
         behind(Raises),
         r"raises on frames \[3, 2, 40\], in layer '2' \(Raises\) \(RuntimeError: out of",
@@ -234,6 +242,7 @@ def test_what_cannot_be_trained_is_refused_with_its_layer(name: str) -> None:
 def test_a_good_one_is_not() -> None:
     found = probed("mine", Base, SHAPE, OUTPUTS)
     assert (found.statistics, found.smallest_batch) == (frozenset({"norm"}), 2)
+    assert probed("lazy", behind(lambda: nn.LazyBatchNorm1d(affine=False)), SHAPE, OUTPUTS).statistics == {"2"}
 
 
 def test_trying_leaves_the_process_as_it_was() -> None:
