@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from itertools import chain
 from typing import Any, Literal
 
 import torch
@@ -70,7 +69,7 @@ def made(
         with user_code(lambda error: UsageError(f"network {name!r}: raises when made for {wanted} ({reason(error)})")):
             own = {name: value for name, value in options.items() if name not in REPLACED}
             module: Any = make(*shape, outputs, **own)
-            if isinstance(module, nn.Module) and any(map(is_lazy, chain(module.parameters(), module.buffers()))):
+            if isinstance(module, nn.Module) and any(map(is_lazy, [*module.parameters(), *module.buffers()])):
                 with torch.no_grad():
                     module.eval()(torch.zeros(2, *shape))
             if isinstance(module, nn.Module):

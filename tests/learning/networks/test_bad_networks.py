@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,28 @@ class DrawsItsOwn(nn.Module):
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         noise = self.generator.standard_normal(hidden.shape).astype("float32")
         return hidden + torch.from_numpy(noise) if self.training else hidden
+
+
+class WarmsUp(nn.Module):
+    """Changes after some training passes, which it counts in one of several ways."""
+
+    def __init__(self, count: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.steps, self.past, self.seen, self.count, self.box = 0, [0], torch.zeros(1), count, SimpleNamespace(steps=0)
+
+    def get_extra_state(self) -> Any:
+        return vars(self.box)
+
+    def set_extra_state(self, state: Any) -> None:
+        vars(self.box).update(state)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden * (1.3 if self.training and (self.count(self) or 0) > 20 else 1)
+
+
+def counted(layer: Any) -> int:
+    layer.steps += 1
+    return int(layer.steps)
 
 
 class CountsCalls(nn.Module):
@@ -214,6 +237,13 @@ BAD: dict[str, tuple[Any, str]] = {
         behind(OwnStatistics),
         "other logits in evaluation mode after a training pass with the same buffers; keep statistics in buffers",
     ),
+    "a count": (behind(lambda: WarmsUp(counted)), r"changes '2\.steps' from one training pass to the next.*register_b"),
+    "a list": (
+        behind(lambda: WarmsUp(lambda it: it.past.append(1))),
+        r"changes '2\.past' from",
+    ),
+    "a tensor": (behind(lambda: WarmsUp(lambda it: it.seen.add_(1).item())), r"changes '2\.seen' from"),
+    "extra state": (behind(lambda: WarmsUp(lambda it: counted(it.box))), r"changes '2\._extra_state' from"),
     "draws its own": (behind(DrawsItsOwn), "other logits in training when it is called again"),
     "over the batch": (OverTheBatch, "gives an instance other logits in evaluation mode when others are in its batch"),
     "batch statistics alone": (
