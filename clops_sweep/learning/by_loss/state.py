@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from logging import Logger
 from types import MemberDescriptorType, SimpleNamespace
 from typing import Any
 
@@ -70,10 +69,9 @@ class Attributes:
             if value.grad_fn is not None:
                 raise self._steps.error(f"{where} depends on a pass; detach what is kept")
             self._memory.append((where, _laid_out(value)))
-            kind = "leaf" if value.requires_grad else "tensor"
-            kind += " parameter" if isinstance(value, torch.nn.Parameter) else ""
-            kept = value.detach()
-            return kind, kept if value.grad is None else [kept, self._stored(f"{where}.grad", value.grad)]
+            held = value.detach()
+            kind = ("leaf" if value.requires_grad else "tensor") + " parameter" * isinstance(value, torch.nn.Parameter)
+            return kind, held if value.grad is None else [held, self._stored(f"{where}.grad", value.grad)]
         if isinstance(value, np.generic) or type(value) is np.ndarray:
             if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
                 self._memory.append((where, np.asarray(value)))
@@ -86,8 +84,9 @@ class Attributes:
         for kind, of in _OBJECTS.items():
             if type(value) is of:
                 self.objects.append(value)
-                own = value.columns if isinstance(value, Memory) else {}  # a frozen network does not change
-                self._memory += [(f"{where}.columns[{name!r}]", _laid_out(it)) for name, it in own.items()]
+                self._memory += [
+                    (f"{where}.columns[{name!r}]", _laid_out(it)) for name, it in getattr(value, "columns", {}).items()
+                ]
                 return kind, value
         own = " (a subclass of Memory)" if isinstance(value, Memory) else ""
         raise self._steps.error(
@@ -107,9 +106,7 @@ class Attributes:
 
 
 def _laid_out(value: torch.Tensor) -> NDArray[Any]:
-    """Return an array at the addresses of a tensor, not to be read; an empty one on devices without addresses."""
-    if value.device.type not in ("cpu", "cuda"):
-        return np.empty(0)
+    """Return an array at the addresses of a tensor, not to be read."""
     size, strides = value.element_size(), [value.element_size() * step for step in value.stride()]
     facts = {"data": (value.data_ptr(), True), "shape": tuple(value.shape), "strides": tuple(strides)}
     return np.asarray(SimpleNamespace(__array_interface__=facts | {"typestr": f"|V{size}", "version": 3}))
@@ -143,7 +140,7 @@ def _can_change(value: object) -> bool:
     """Return whether a value in a class can change: most such values have no hash, or that of their address."""
     if isinstance(value, tuple | frozenset):
         return any(map(_can_change, value))
-    constant = value is None or callable(value) or hasattr(value, "__get__") or isinstance(value, torch.dtype | Logger)
+    constant = value is None or callable(value) or hasattr(value, "__get__") or isinstance(value, torch.dtype)
     hashed = not constant and type(value).__hash__ in (None, object.__hash__)
     return hashed or isinstance(value, torch.Tensor | MemberDescriptorType)
 
@@ -162,8 +159,7 @@ def restored(steps: Steps, state: Mapping[str, Any]) -> dict[str, Any]:
         elif kind.startswith(("tensor", "leaf")):
             tensor, gradient = kept if isinstance(kept, list) else (kept, None)
             tensor = deepcopy(tensor, storages)  # with its strides
-            if kind.endswith("parameter"):
-                tensor = torch.nn.Parameter(tensor, requires_grad=False)
+            tensor = torch.nn.Parameter(tensor, requires_grad=False) if kind.endswith("parameter") else tensor
             tensor.requires_grad_(kind.startswith("leaf")).grad = value_of(gradient)
             found.append(tensor)
         elif kind in ("array", "number"):
