@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
+from logging import Logger
 from types import MemberDescriptorType, SimpleNamespace
 from typing import Any
 
@@ -140,9 +141,10 @@ def _can_change(value: object) -> bool:
     """Return whether a value in a class can change: most such values have no hash, or that of their address."""
     if isinstance(value, tuple | frozenset):
         return any(map(_can_change, value))
-    constant = value is None or callable(value) or hasattr(value, "__get__") or isinstance(value, torch.dtype)
-    hashed = not constant and type(value).__hash__ in (None, object.__hash__)
-    return hashed or isinstance(value, torch.Tensor | MemberDescriptorType)
+    constant = value is None or callable(value) or hasattr(value, "__get__") or isinstance(value, torch.dtype | Logger)
+    return isinstance(value, torch.Tensor | MemberDescriptorType) or (
+        not constant and type(value).__hash__ in (None, object.__hash__)
+    )
 
 
 def restored(steps: Steps, state: Mapping[str, Any]) -> dict[str, Any]:
