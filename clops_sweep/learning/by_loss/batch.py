@@ -26,6 +26,7 @@ class Steps:
         rng: NumPy generator of the run's stream "loss", restarted with each epoch and at the end of each task.
         ledger: the training instances of all tasks by index, and how often each was sampled from a memory.
         waiting: memories that store offers after the current step; None between steps.
+        in_classes: values in the strategy's classes before its set-up, by class and name.
     """
 
     def __init__(self, name: str, training: Training) -> None:
@@ -35,6 +36,7 @@ class Steps:
         self.task = -1
         self.rng = streams.generator(training.seeds[0], "loss")
         self.waiting: list[Any] | None = None
+        self.in_classes: dict[str, object] = {}
         self.ledger = LockstepMemory(training.tasks)
 
     def draw(self, *counters: int) -> None:

@@ -17,7 +17,7 @@ from clops_sweep.learning.batches import Replay, batch_sizes
 from clops_sweep.learning.by_loss.batch import FrameBatch, Steps
 from clops_sweep.learning.by_loss.frozen import Frozen
 from clops_sweep.learning.by_loss.memory import Memory
-from clops_sweep.learning.by_loss.state import Attributes, restored
+from clops_sweep.learning.by_loss.state import Attributes, check_classes, in_classes, restored
 from clops_sweep.learning.global_streams import seed_of
 from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
 from clops_sweep.learning.strategies.ewc import fisher_information
@@ -52,6 +52,7 @@ class Strategy(LockstepStrategy):
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         self._steps = Steps(training.config.strategy, training)
+        self._steps.in_classes = in_classes(type(self), Strategy)
         self.setup()
         self._attributes()
 
@@ -247,6 +248,7 @@ class Strategy(LockstepStrategy):
         return [it for it in self._attributes().objects if isinstance(it, Memory)]
 
     def _attributes(self) -> Attributes:
+        check_classes(self._steps, self._steps.in_classes, in_classes(type(self), Strategy))
         return Attributes(self._steps, {k: v for k, v in vars(self).items() if k not in self.not_state})
 
     def state(self) -> dict[str, Any]:
@@ -256,6 +258,8 @@ class Strategy(LockstepStrategy):
     def restore(self, state: dict[str, Any], task: int) -> None:
         """As `LockstepStrategy.restore`."""
         del task
+        for name in vars(self).keys() - set(self.not_state):
+            del vars(self)[name]  # what the run had deleted stays so
         for name, value in restored(self._steps, state["own"]).items():
             setattr(self, name, value)
         self._steps.ledger.restore(state["ledger"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import traceback
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 from safetensors.torch import load, save
 from torch import nn
@@ -70,6 +72,9 @@ class Probed:
                 "variance over the batch; choose a batch_size of 2 or more"
             )
 
+
+_OF_A_MODULE = vars(nn.Module()).keys()
+"""Attributes of every layer."""
 
 _KNOWN: dict[tuple[Any, ...], tuple[MakeModule, Probed]] = {}
 _STORED: dict[tuple[Any, ...], MakeModule] = {}
@@ -218,6 +223,11 @@ class _Probe:
                 self._refuse(f"parameter {name!r} is created on {parameter.device}; create it on the CPU")
             if not parameter.isfinite().all():
                 self._refuse(f"parameter {name!r} is not finite when it is created")
+        for name, buffer in self._module.named_buffers():
+            if buffer.layout != torch.strided or any(
+                step == 0 and length > 1 for step, length in zip(buffer.stride(), buffer.shape, strict=True)
+            ):
+                self._refuse(f"buffer {name!r} is sparse or expanded; register a dense copy (to_dense() or clone())")
         changed = changed_in(_tensors(self._module), _tensors(self._again))
         if changed:
             self._refuse(
@@ -250,9 +260,10 @@ class _Probe:
     def _check_training(self) -> frozenset[str]:
         """Check that training is repeatable; return the layers that keep running statistics."""
         before = {name: value.clone() for name, value in self._run.buffers.items()}
-        passes, changed = [], list[str]()
+        passes, kept, changed = [], [], list[str]()
         for _ in range(2):
             passes.append(self._pass("training", self._frames, seed=1))
+            kept.append(_kept(self._module))
             after = self._run.buffers
             if after.keys() != before.keys():
                 self._refuse(f"has other buffers after a pass: {sorted(after.keys() ^ before.keys())[0]!r}")
@@ -262,6 +273,11 @@ class _Probe:
             self._refuse(
                 "gives other logits in training when it is called again; keep nothing from one call to the next except "
                 "in buffers, and draw only from the global generators"
+            )
+        if grown := changed_in(*kept):
+            self._refuse(
+                f"changes {grown[0]!r} from one training pass to the next, which no checkpoint contains; make it a "
+                "buffer by register_buffer"
             )
         if not same_bits(self._evaluated, self._pass("evaluation", self._frames, seed=1)):
             self._refuse(
@@ -332,6 +348,19 @@ def _layer_that_raised(module: nn.Module, error: BaseException) -> str:
 def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
     """Return parameters and buffers by name."""
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def _kept(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Return copies of what layers keep, plain attributes first, by name; all but tensors as text."""
+    kept, found = dict[str, Any](), dict[str, torch.Tensor]()
+    for name, layer in module.named_modules():
+        kept |= {f"{name}.{key}".lstrip("."): it for key, it in vars(layer).items() if key not in _OF_A_MODULE}
+    for name, it in {**kept, **module.state_dict()}.items():
+        if isinstance(it, torch.Tensor) and it.layout == torch.strided:
+            found[name] = it.detach().clone()
+        elif isinstance(it, np.ndarray | np.generic | complex | float | int | str | list | tuple | dict | deque):
+            found[name] = torch.frombuffer(bytearray(repr(it).encode()), dtype=torch.uint8)
+    return found
 
 
 def changed_in(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> list[str]:

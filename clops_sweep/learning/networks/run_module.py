@@ -69,7 +69,7 @@ def made(
         with user_code(lambda error: UsageError(f"network {name!r}: raises when made for {wanted} ({reason(error)})")):
             own = {name: value for name, value in options.items() if name not in REPLACED}
             module: Any = make(*shape, outputs, **own)
-            if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
+            if isinstance(module, nn.Module) and any(map(is_lazy, [*module.parameters(), *module.buffers()])):
                 with torch.no_grad():
                     module.eval()(torch.zeros(2, *shape))
             if isinstance(module, nn.Module):

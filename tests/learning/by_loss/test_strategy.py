@@ -19,7 +19,7 @@ from clops_sweep.learning.global_streams import seed_of
 from clops_sweep.learning.networks.dropout import PaperDropout
 from clops_sweep.learning.networks.network import PaperNetwork
 from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
-from clops_sweep.testing.watch import result_difference
+from clops_sweep.testing.watch import result_difference, saved_and_loaded
 from tests.learning.kernels import KERNELS
 
 VARIANTS = [*KERNELS, "off"]
@@ -191,6 +191,35 @@ def test_shared_state_stays_shared() -> None:
     assert torch.equal(strategy.same.index, run._strategy.same.index)  # type: ignore[attr-defined]
 
 
+RESUMED: dict[str, tuple[Any, Any, Any]] = {
+    "deleted": (lambda: 1, lambda self: vars(self).pop("kept", None), lambda self: hasattr(self, "kept")),
+    "in Fortran order": (lambda: np.ones((2, 3), order="F"), id, lambda self: self.kept.strides),
+    "a parameter": (lambda: torch.nn.Parameter(torch.ones(1)), id, lambda self: str(self.kept)),
+    "a gradient": (
+        lambda: torch.ones(1, requires_grad=True),
+        lambda self: self.kept.sum().backward(),
+        lambda self: (self.kept, self.kept.grad),
+    ),
+    "expanded": (lambda: torch.ones(3, 1).expand(3, 5), id, lambda self: self.kept.stride()),
+}
+"""An attribute, what a step does with it, and what must be equal in a resumed run."""
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_attributes_come_back_as_they_were(name: str, own: Any) -> None:
+    make, change, fact = RESUMED[name]
+
+    def loss(self: Any, batch: Any) -> torch.Tensor:
+        change(self)
+        return self.model(batch.x).mean()
+
+    run = own(loss, setup=lambda self: setattr(self, "kept", make()))
+    resumed = own()
+    run.advance()
+    resumed.restore(saved_and_loaded(run.state()))
+    assert fact(resumed._strategy) == fact(run._strategy)
+
+
 def offered(policy: Any = "ring", **columns: Any) -> Any:
     return lambda self, b: Memory(3, policy).offer(b, **{name: make(b) for name, make in columns.items()})
 
@@ -272,12 +301,40 @@ STATES: dict[str, tuple[Any, str]] = {
     "a module": (lambda: torch.nn.Linear(1, 1), "self.kept is Linear"),
     "a memory of another class": (lambda: [OneOf(3)], r"self.kept\[0\] is OneOf \(a subclass of Memory\), which a ch"),
     "a masked array": (lambda: np.ma.zeros(3), "self.kept is MaskedArray"),
+    "a view beside its tensor": (
+        lambda: [it := torch.zeros(4), it[2:]],
+        r"self.kept\[1\] shares memory with self.kept\[0\]; keep a clone\(\)",
+    ),
+    "an array beside its tensor": (lambda: (it := torch.zeros(4), it.numpy()[::-1]), "self.kept.* shares memory with"),
+    "a sparse tensor": (lambda: torch.eye(3).to_sparse(), "self.kept is Tensor, which a .*; expected dense tensors"),
+    "a list in itself": (lambda: (it := [1], it.append(it))[0], r"self.kept\[1\] contains itself, which a checkpoint"),
     "complex numbers": (lambda: np.complex64(1), "self.kept is complex64"),
 }
 
 
 class OneOf(Memory):
     """A memory from which one instance is drawn."""
+
+
+def test_memory_that_changes_is_not_kept_but_disjoint_views_are(own: Any) -> None:
+    own(setup=lambda self: setattr(self, "kept", list(torch.zeros(3, 4).T)))
+    with pytest.raises(UsageError, match=r"self\.kept shares memory with the network's parameters, which c"):
+        own(setup=lambda self: setattr(self, "kept", self.parameters.detach().numpy()[:3]))
+
+
+@pytest.mark.parametrize(
+    "held",
+    [[1], (Memory(3),), torch.ones(1), type("Slotted", (), {"__slots__": "kept"}).kept],
+    ids=str,  # type: ignore[attr-defined]
+)
+def test_what_lies_in_a_class_must_not_change(held: Any, own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Own, "kept", (0, "text", None), raising=False)
+    own().advance()
+    with pytest.raises(UsageError, match=r"Own\.kept can change, but lies in the class .*; create it in setup\(\)"):
+        own(lambda self, batch: setattr(Own, "kept", 1) or self.model(batch.x).mean()).advance()
+    monkeypatch.setattr(Own, "kept", held)
+    with pytest.raises(UsageError, match=r"Own\.kept can change"):
+        own()
 
 
 @pytest.mark.parametrize("name", STATES)

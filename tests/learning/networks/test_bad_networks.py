@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,28 @@ class DrawsItsOwn(nn.Module):
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         noise = self.generator.standard_normal(hidden.shape).astype("float32")
         return hidden + torch.from_numpy(noise) if self.training else hidden
+
+
+class WarmsUp(nn.Module):
+    """Changes after some training passes, which it counts in one of several ways."""
+
+    def __init__(self, count: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.steps, self.past, self.seen, self.count, self.box = 0, [0], torch.zeros(1), count, SimpleNamespace(steps=0)
+
+    def get_extra_state(self) -> Any:
+        return vars(self.box)
+
+    def set_extra_state(self, state: Any) -> None:
+        vars(self.box).update(state)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden * (1.3 if self.training and (self.count(self) or 0) > 20 else 1)
+
+
+def counted(layer: Any) -> int:
+    layer.steps += 1
+    return int(layer.steps)
 
 
 class CountsCalls(nn.Module):
@@ -178,6 +201,14 @@ BAD: dict[str, tuple[Any, str]] = {
         built(lambda it: it.head.bias.data.fill_(np.random.default_rng().random())),
         r"'head\.bias' differs when the network is created again from the same seed; draw it from the global",
     ),
+    "an expanded buffer": (
+        built(lambda it: it.register_buffer("wide", torch.ones(1).expand(8))),
+        r"buffer 'wide' is sparse or expanded; register a dense copy",
+    ),
+    "a sparse buffer": (
+        built(lambda it: it.register_buffer("few", torch.eye(8).to_sparse())),
+        "buffer 'few' is sparse or expanded",
+    ),
     "raises": (
         behind(Raises),
         r"raises on frames \[3, 2, 40\], in layer '2' \(Raises\) \(RuntimeError: out of",
@@ -206,6 +237,13 @@ BAD: dict[str, tuple[Any, str]] = {
         behind(OwnStatistics),
         "other logits in evaluation mode after a training pass with the same buffers; keep statistics in buffers",
     ),
+    "a count": (behind(lambda: WarmsUp(counted)), r"changes '2\.steps' from one training pass to the next.*register_b"),
+    "a list": (
+        behind(lambda: WarmsUp(lambda it: it.past.append(1))),
+        r"changes '2\.past' from",
+    ),
+    "a tensor": (behind(lambda: WarmsUp(lambda it: it.seen.add_(1).item())), r"changes '2\.seen' from"),
+    "extra state": (behind(lambda: WarmsUp(lambda it: counted(it.box))), r"changes '2\._extra_state' from"),
     "draws its own": (behind(DrawsItsOwn), "other logits in training when it is called again"),
     "over the batch": (OverTheBatch, "gives an instance other logits in evaluation mode when others are in its batch"),
     "batch statistics alone": (
@@ -234,6 +272,7 @@ def test_what_cannot_be_trained_is_refused_with_its_layer(name: str) -> None:
 def test_a_good_one_is_not() -> None:
     found = probed("mine", Base, SHAPE, OUTPUTS)
     assert (found.statistics, found.smallest_batch) == (frozenset({"norm"}), 2)
+    assert probed("lazy", behind(lambda: nn.LazyBatchNorm1d(affine=False)), SHAPE, OUTPUTS).statistics == {"2"}
 
 
 def test_trying_leaves_the_process_as_it_was() -> None:
