@@ -324,8 +324,8 @@ def test_memory_that_changes_is_not_kept_but_disjoint_views_are(own: Any) -> Non
 
 @pytest.mark.parametrize(
     "held",
-    [[1], (Memory(3),), torch.ones(1), type("Slotted", (), {"__slots__": "kept"}).kept],
-    ids=str,  # type: ignore[attr-defined]
+    [[1], (Memory(3),), torch.ones(1), type("Slotted", (), {"__slots__": "kept"}).kept],  # type: ignore[attr-defined]
+    ids=["a list", "memories", "a tensor", "a slot"],
 )
 def test_what_lies_in_a_class_must_not_change(held: Any, own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Own, "kept", (0, "text", None), raising=False)
