@@ -107,7 +107,9 @@ class Attributes:
 
 
 def _laid_out(value: torch.Tensor) -> NDArray[Any]:
-    """Return an array at the addresses of a tensor, not to be read."""
+    """Return an array at the addresses of a tensor, not to be read; an empty one on devices without addresses."""
+    if not value.data_ptr():
+        return np.empty(0)
     size, strides = value.element_size(), [value.element_size() * step for step in value.stride()]
     facts = {"data": (value.data_ptr(), True), "shape": tuple(value.shape), "strides": tuple(strides)}
     return np.asarray(SimpleNamespace(__array_interface__=facts | {"typestr": f"|V{size}", "version": 3}))
