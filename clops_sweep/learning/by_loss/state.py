@@ -66,7 +66,7 @@ class Attributes:
 
     def _new(self, where: str, value: Any) -> tuple[str, Any]:
         """Return the kind of a value, and the value as tensors, constants and places."""
-        if type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided:
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided:
             if value.grad_fn is not None:
                 raise self._steps.error(f"{where} depends on a pass; detach what is kept")
             self._memory.append((where, _laid_out(value)))
