@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from os import PathLike
@@ -116,7 +117,10 @@ def signal_files(
         (file for _, file, _, _ in listed if file.is_file()),
         lambda file: _columns(file, checks.channels(channels), rate, skip_lines, said),
     )
-    gains = checks.gains(gain, len(columns))
+    gains, kinds = checks.gains(gain, len(columns)), {sample.dtype}
+    for _, file, _, _ in listed if sample.dtype.itemsize < 3 else ():
+        with suppress(UsageError):  # of a file that cannot be read, which is reported when it is
+            kinds.add(read_signal(file, None if file.suffix == ".npy" else wanted).dtype)
     recordings = [
         SignalFile(
             (name,),
@@ -134,7 +138,8 @@ def signal_files(
     ]
     return (
         Common(
-            labels.classes, columns, units, labels.multi_label, stored_as(sample.dtype, windowing[2]), *windowing,
+            labels.classes, columns, units, labels.multi_label, stored_as(np.result_type(*kinds), windowing[2]),
+            *windowing,
             left_out=dict(labels.left_out),
         ),
         recordings,

@@ -174,8 +174,6 @@ def item(
             f"signal: has {len(array)} channels; expected {len(common.channels)}, as there are in channels"
             + checks.transposed(array, len(common.channels))
         )
-    if common.stored_as is np.int16 and stored_as(array.dtype, common.rate) is not np.int16:
-        raise UsageError(f"signal: is of {array.dtype}; expected whole numbers of 16 bits, as the first recording has")
     if not np.ndim(usual) and rate != usual and common.rate is None:
         raise UsageError(f"sampling_rate: {rate:g} where the first has {usual:g}; give resample_to to have one for all")
     if columns is None:

@@ -110,6 +110,11 @@ def test_a_table_describes_the_files(texts: Path) -> None:
         ("return Recording(signal", "return Recording(signal[None]", "r00.txt: signal: has 1 channels; expected 2"),
         ("return Recording(signal", "return Recording(signal.T", "has 400 channels; expected 2, .*; transpose it"),
         ("return Recording(signal", "return Recording(None", "signal: expected samples .channels, samples., not None"),
+        (
+            "return Recording(signal",
+            "return Recording(signal if number else np.int16(9 * signal)",
+            "r01.txt: is of f",
+        ),
         ("return Recording(signal", "return Recording(7.0", "signal: expected samples .channels, samples., not 7.0"),
         ("return Recording(signal", "return Recording([]", r"signal: expected samples .channels, samples., not \[\]"),
         ('"ab"[number % 2]', "None", "r00.txt: label: is missing; expected one, or intervals"),
@@ -202,6 +207,9 @@ def own(data_root):
 """
 
 
+_MIXED = [x if number % 10 else np.int16(9 * x) for number, x in enumerate(X)]
+
+
 def _hdf5(root: Path, layout: str = "last") -> None:
     """Write two files of ten recordings, in another order than the table, which lacks r05 and has a row too many."""
     (root / "h").mkdir()
@@ -212,7 +220,7 @@ def _hdf5(root: Path, layout: str = "last") -> None:
         with h5py.File(root / "h" / f"part{part}.h5", "w") as file:
             if layout == "groups":
                 for name in names:
-                    file[f"{name}/ecg"] = X[int(name[1:])]
+                    file[f"{name}/ecg"] = _MIXED[int(name[1:])]
                 continue
             file["id"] = names
             file["x"] = np.moveaxis(X[10 * part :][:10], 1, 2 if layout == "last" else 1)
@@ -224,7 +232,9 @@ def _hdf5(root: Path, layout: str = "last") -> None:
 def test_hdf5_files(layout: str, signals: str, ids: str | None, tmp_path: Path) -> None:
     _hdf5(tmp_path, layout)
     frames = _frames(tmp_path, HDF5.format(signals=signals, ids=ids, more=""))
-    expected = np.delete(X, 5, 0).reshape(19, 2, 2, 200).swapaxes(1, 2).reshape(38, 2, 200)
+    expected = (
+        np.delete(_MIXED if layout == "groups" else X, 5, 0).reshape(19, 2, 2, 200).swapaxes(1, 2).reshape(38, 2, 200)
+    )
     np.testing.assert_array_equal(frames.signal(np.arange(38)), expected)
     assert frames.labels.tolist() == np.delete([0, 1] * 10, 5).repeat(2).tolist()
     manifest = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path).manifest
