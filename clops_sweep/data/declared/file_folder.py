@@ -99,7 +99,7 @@ def signal_files(
 ) -> tuple[Common, Sequence[Source], Columns]:
     """Return values common to the files, and the files; see `Recordings.from_folder`."""
     place = Path(folder)
-    if not isinstance(pattern, str) or (read is None and not pattern.endswith(_ENDINGS)):
+    if not isinstance(pattern, str) or (read is None and not pattern.lower().endswith(_ENDINGS)):
         raise checks.refused("pattern", f"one that ends in {', '.join(_ENDINGS)}, or read=function", pattern)
     if read is not None and not callable(read):
         raise checks.refused("read", "a function of a path that returns Recording(...)", read)
@@ -120,7 +120,7 @@ def signal_files(
     gains, kinds = checks.gains(gain, len(columns)), {sample.dtype}
     for _, file, _, _ in listed if sample.dtype.itemsize < 3 else ():
         with suppress(UsageError):  # of a file that cannot be read, which is reported when it is
-            kinds.add(read_signal(file, None if file.suffix == ".npy" else wanted).dtype)
+            kinds.add(read_signal(file, None if file.suffix.lower() == ".npy" else wanted).dtype)
     recordings = [
         SignalFile(
             (name,),
@@ -206,7 +206,7 @@ def _columns(
 ) -> tuple[tuple[str, ...], tuple[str | int, ...] | None, NDArray[Any]]:
     """Return the names of the channels, what to read of each file, and the samples of this one."""
     wanted, lines = channels, skip_lines or 0
-    if file.suffix != ".npy":
+    if file.suffix.lower() != ".npy":
         titles = _layout(file, lines).titles
         wanted = channels or _signal_columns(file, titles, lines)
         names = tuple(titles[each] if isinstance(each, int) and each < len(titles) else str(each) for each in wanted)
@@ -229,7 +229,7 @@ def _columns(
                 "swapped; expected [channels, samples]: save its transpose, or name the channels"
             )
         _require_signals(file, names, sample)
-    if file.suffix == ".csv" and skip_lines != 0:
+    if file.suffix.lower() == ".csv" and skip_lines != 0:
         _require_samples(file, sample, rate, lines)
     return names, wanted, sample
 
@@ -284,7 +284,7 @@ def read_signal(
         UsageError: the file cannot be read, lacks a column, or says that a column is in another unit.
     """
     with one_sentence(path), open_regular(path):
-        if path.suffix == ".npy":
+        if path.suffix.lower() == ".npy":
             array, rows = _npy(path), [each for each in columns or () if isinstance(each, int)]
             if max(rows, default=-1) >= len(array):
                 raise UsageError(f"{shorten(path)}: has {len(array)} channels, counted from 0; expected {rows} in it")
@@ -309,7 +309,7 @@ def read_signal(
                     "units, or the factor to units as gain"
                 )
         try:
-            found = _parquet_columns(path, places) if path.suffix == ".parquet" else _csv(path, layout, places)
+            found = _parquet_columns(path, places) if path.suffix.lower() == ".parquet" else _csv(path, layout, places)
             return np.asarray(checks.signal(shorten(path), np.stack(found)))
         except (TypeError, ValueError) as error:
             if isinstance(error, UsageError):
@@ -345,7 +345,7 @@ def _parquet_columns(path: Path, places: Sequence[int]) -> list[NDArray[Any]]:
 
 def _pandas_index(path: Path) -> list[str]:
     """Return the columns of a Parquet file that are the index of a pandas table."""
-    said = _parquet(path, lambda file: file.schema_arrow.pandas_metadata) if path.suffix == ".parquet" else None
+    said = _parquet(path, lambda file: file.schema_arrow.pandas_metadata) if path.suffix.lower() == ".parquet" else None
     return [name for name in (said or {}).get("index_columns", ()) if isinstance(name, str)]
 
 
@@ -365,7 +365,7 @@ def _layout(path: Path, skip_lines: int) -> _Layout:
     units if it has no number where the next one has some.
     """
     form, skipped, units = None, skip_lines, list[str]()
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         titles = list(_parquet(path, lambda file: file.schema_arrow.names))
     else:
         form = text_form(path, skip_lines)

@@ -73,14 +73,14 @@ def test_wfdb_with_rhythm_notes(tmp_path: Path) -> None:
     assert frames.labels.tolist() == 6 * [0, 0, 0, 1, 1, 1]
 
 
-@pytest.mark.parametrize("ending", ["csv", "npy", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "npy", "parquet", "CSV", "PARQUET"])
 def test_a_folder_of_files(ending: str, tmp_path: Path) -> None:
     x = waves(12, 2, 40)
     (tmp_path / "files").mkdir()
     for number, signal in enumerate(x):
         path = tmp_path / "files" / f"r{number}.{ending}"
         frame = pd.DataFrame({"b": signal[1], "a": signal[0]})
-        match ending:
+        match ending.lower():
             case "csv":
                 frame.to_csv(path, index=False)
             case "npy":
