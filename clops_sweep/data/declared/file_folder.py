@@ -223,11 +223,7 @@ def _columns(
             )
         wanted = None if by_name else channels
     if channels is None:
-        if len(sample) > sample.shape[1]:
-            raise UsageError(
-                f"{shorten(file)}: has {len(sample):,} channels of {sample.shape[1]:,} samples, as if its axes were "
-                "swapped; expected [channels, samples]: save its transpose, or name the channels"
-            )
+        _require_axes(file, sample)
         _require_signals(file, names, sample)
     if file.suffix.lower() == ".csv" and skip_lines != 0:
         _require_samples(file, sample, rate, lines)
@@ -241,6 +237,15 @@ def _signal_columns(file: Path, titles: Sequence[str], skip_lines: int) -> tuple
         numbers = read_signal(file, [0], skip_lines)[0]
         index = [*index, *(titles[:1] if np.array_equal(numbers, np.arange(len(numbers)) + numbers[0]) else [])]
     return tuple(checks.names(f"{shorten(file)}: columns", [title for title in titles if title not in index]))
+
+
+def _require_axes(file: Path, sample: NDArray[Any]) -> None:
+    """Raise a UsageError if there are more channels than samples."""
+    if len(sample) > sample.shape[1]:
+        raise UsageError(
+            f"{shorten(file)}: has {len(sample):,} channels of {sample.shape[1]:,} samples, as if its axes were "
+            "swapped; expected [channels, samples]: save its transpose, or name the channels"
+        )
 
 
 def _require_signals(file: Path, names: Sequence[str], sample: NDArray[Any]) -> None:
@@ -288,6 +293,8 @@ def read_signal(
             array, rows = _npy(path), [each for each in columns or () if isinstance(each, int)]
             if max(rows, default=-1) >= len(array):
                 raise UsageError(f"{shorten(path)}: has {len(array)} channels, counted from 0; expected {rows} in it")
+            if rows:
+                _require_axes(path, array)
             return np.asarray(checks.signal(shorten(path), array[rows] if rows else array))
         layout = _layout(path, skip_lines)
         titles = layout.titles

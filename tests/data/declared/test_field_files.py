@@ -130,6 +130,8 @@ def test_swapped_axes_of_files(ending: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"as if its axes were swapped|transpose"):
         _folder(tmp_path, write, ending)
     if ending == "npy":
+        with pytest.raises(UsageError, match="r0.npy: has 160 channels of 2 samples, as if its axes were swapped"):
+            _folder(tmp_path, write, ending, channels=[1, 0])
         with pytest.raises(UsageError, match=r"there are 2 where .* has 160; transpose it"):
             _folder(tmp_path, write, ending, channels=["ecg", "ppg"])
         np.testing.assert_allclose(
