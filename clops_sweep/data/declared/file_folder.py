@@ -207,7 +207,7 @@ def _columns(
     """Return the names of the channels, what to read of each file, and the samples of this one."""
     wanted, lines = channels, skip_lines or 0
     if file.suffix.lower() != ".npy":
-        titles = _layout(file, lines).titles
+        titles, _, _, _, unclear = _layout(file, lines)
         wanted = channels or _signal_columns(file, titles, lines)
         names = tuple(titles[each] if isinstance(each, int) and each < len(titles) else str(each) for each in wanted)
         sample = read_signal(file, wanted, lines, units)
@@ -226,7 +226,7 @@ def _columns(
         _require_axes(file, sample)
         _require_signals(file, names, sample)
     if file.suffix.lower() == ".csv" and skip_lines != 0:
-        _require_samples(file, sample, rate, lines)
+        _require_samples(file, sample, rate, lines, unclear)
     return names, wanted, sample
 
 
@@ -268,15 +268,16 @@ def _require_signals(file: Path, names: Sequence[str], sample: NDArray[Any]) -> 
             )
 
 
-def _require_samples(file: Path, sample: NDArray[Any], rate: float, skipped: int) -> None:
-    """Raise a UsageError if one of the first lines looks like a start time or the sampling rate."""
+def _require_samples(file: Path, sample: NDArray[Any], rate: float, skipped: int, unclear: bool) -> None:
+    """Raise a UsageError if one of the first lines looks like a start time, the sampling rate or names of columns."""
     last = sample[:, -1]
     for line in range(min(_FEW, sample.shape[1] - 1), 0, -1):
         values = sample[:, line - 1]
-        if ((values == rate).all() and (last != rate).any()) or ((values >= _UNIX).all() and (last < _UNIX).all()):
+        is_rate = (values == rate).all() and (last != rate).any()
+        if is_rate or ((values >= _UNIX).all() and (last < _UNIX).all()) or (unclear and line == 1):
             raise UsageError(
-                f"{shorten(file)}: sample {line} is {values[0]:.16g}, which looks like a start time or a sampling "
-                f"rate; give skip_lines={skipped + line} to begin after it, or skip_lines=0 if it is a sample"
+                f"{shorten(file)}: sample {line} is {values[0]:.16g}, which looks like a start time, a sampling rate "
+                f"or a name; give skip_lines={skipped + line} to begin after it, or skip_lines=0 if it is a sample"
             )
 
 
@@ -357,21 +358,26 @@ def _pandas_index(path: Path) -> list[str]:
 
 
 class _Layout(NamedTuple):
-    """Columns of a table with their units ("" if not given), and how its text is written."""
+    """Columns of a table with their units ("" if not given), and how its text is written.
+
+    `unclear` tells that its first line may have names or samples.
+    """
 
     titles: list[str]
     units: list[str]
     form: TextForm | None = None
     skipped: int = 0
+    unclear: bool = False
 
 
 def _layout(path: Path, skip_lines: int) -> _Layout:
     """Return the columns of a file; numbered if the first line of a CSV file has numbers.
 
     Lines of a CSV file that begin with # are skipped, but the last one may have the names. A line below the names has
-    units if it has no number where the next one has some.
+    units if it has no number where the next one has some. Names 0, 1, ..., as pandas gives them to an array, are only
+    sure above several columns of numbers that have all a point.
     """
-    form, skipped, units = None, skip_lines, list[str]()
+    form, skipped, units, unclear = None, skip_lines, list[str](), False
     if path.suffix.lower() == ".parquet":
         titles = list(_parquet(path, lambda file: file.schema_arrow.names))
     else:
@@ -388,7 +394,9 @@ def _layout(path: Path, skip_lines: int) -> _Layout:
             comments += 1
         skipped += max(0, comments - 1)
         titles = cells[0] if cells else []
-        if all(numeric[0]) if numeric else True:
+        counted = titles == [str(number) for number in range(len(titles))]
+        unclear = counted and (len(titles) < 2 or any(cell.lstrip("-").isdigit() for row in cells[1:] for cell in row))
+        if unclear or (all(numeric[0]) and not counted):
             titles = [f"channel {number + 1}" for number in range(len(titles))]
         else:
             skipped += 1
@@ -396,7 +404,8 @@ def _layout(path: Path, skip_lines: int) -> _Layout:
             if any(cell and number for cell, number in below) and not any(numeric[1]):
                 units, skipped = cells[1], skipped + 1
     named = [match[1] if (match := _IN_BRACKETS.search(title)) else "" for title in titles]
-    return _Layout(titles, [a or b.strip("[]() ") for a, b in zip_longest(named, units, fillvalue="")], form, skipped)
+    named = [a or b.strip("[]() ") for a, b in zip_longest(named, units, fillvalue="")]
+    return _Layout(titles, named, form, skipped, unclear)
 
 
 def _csv(path: Path, layout: _Layout, places: Sequence[int]) -> list[NDArray[Any]]:
