@@ -64,20 +64,28 @@ _UNIX = 5e8
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SignalFile(Portion):
-    """A file of one recording; `wanted` are the channels, by name or position, None for all of an array.
+    """A file of one recording.
 
+    `wanted` are the channels, by name or position, None for all of an array, () for all of a text without names.
     `units` are those that the columns must have, if they say any.
     """
 
     wanted: tuple[str | int, ...] | None
     rate: float
     gain: NDArray[np.float64]
-    skip_lines: int = 0
+    skip_lines: int | None = None
     units: str | None = None
 
     def signal(self) -> Signal:
         """The samples of all channels."""
-        stored = read_signal(self.files[0], self.wanted, self.skip_lines, self.units)
+        file, lines = self.files[0], self.skip_lines or 0
+        stored = read_signal(file, self.wanted, lines, self.units)
+        if self.wanted == () and (named := _layout(file, lines).titles) != _numbered(len(named)):
+            raise UsageError(
+                f"{shorten(file)}: names its columns {shorten(', '.join(named))}; expected none, as in other files"
+            )
+        if file.suffix.lower() == ".csv" and self.skip_lines != 0:
+            _require_samples(file, stored, self.rate, lines, later=True)
         return Signal(stored[None], self.rate, self.gain, np.zeros(len(stored)))
 
 
@@ -130,7 +138,7 @@ def signal_files(
             wanted=wanted,
             rate=rate,
             gain=gains,
-            skip_lines=skip_lines or 0,
+            skip_lines=skip_lines,
             units=said,
         )
         for name, file, facts, intervals in listed
@@ -214,8 +222,8 @@ def _columns(
     else:
         by_name = channels is not None and isinstance(channels[0], str)
         sample = read_signal(file, None if by_name else channels)
-        names = tuple(f"channel {number + 1}" for number in range(len(sample)) if channels is None)
-        names = names or tuple(f"channel {each + 1}" if isinstance(each, int) else each for each in channels or ())
+        named = range(len(sample)) if channels is None else channels
+        names = tuple(f"channel {each + 1}" if isinstance(each, int) else each for each in named)
         if len(names) != len(sample):
             raise UsageError(
                 f"channels: there are {len(names)} where {shorten(file)} has {len(sample)}"
@@ -227,7 +235,13 @@ def _columns(
         _require_signals(file, names, sample)
     if file.suffix.lower() == ".csv" and skip_lines != 0:
         _require_samples(file, sample, rate, lines, unclear)
-    return names, wanted, sample
+    unnamed = channels is None and file.suffix.lower() == ".csv" and titles == _numbered(len(titles))
+    return names, () if unnamed else wanted, sample
+
+
+def _numbered(many: int) -> list[str]:
+    """Return the names of channels that have none."""
+    return [f"channel {number + 1}" for number in range(many)]
 
 
 def _signal_columns(file: Path, titles: Sequence[str], skip_lines: int) -> tuple[str, ...]:
@@ -268,16 +282,23 @@ def _require_signals(file: Path, names: Sequence[str], sample: NDArray[Any]) -> 
             )
 
 
-def _require_samples(file: Path, sample: NDArray[Any], rate: float, skipped: int, unclear: bool) -> None:
-    """Raise a UsageError if one of the first lines looks like a start time, the sampling rate or names of columns."""
+def _require_samples(
+    file: Path, sample: NDArray[Any], rate: float, skipped: int, unclear: bool = False, later: bool = False
+) -> None:
+    """Raise a UsageError if one of the first lines looks like a start time, the sampling rate or names of columns.
+
+    In a later file, of many, a sample that happens to be the rate lies between others.
+    """
     last = sample[:, -1]
     for line in range(min(_FEW, sample.shape[1] - 1), 0, -1):
-        values = sample[:, line - 1]
+        values, rest = sample[:, line - 1], sample[:, line:]
         is_rate = (values == rate).all() and (last != rate).any()
+        is_rate = is_rate and not (later and (rest <= rate).any() and (rest >= rate).any())
         if is_rate or ((values >= _UNIX).all() and (last < _UNIX).all()) or (unclear and line == 1):
+            remedy = "remove it, as in other files" if later else f"give skip_lines={skipped + line} to begin after it"
             raise UsageError(
                 f"{shorten(file)}: sample {line} is {values[0]:.16g}, which looks like a start time, a sampling rate "
-                f"or a name; give skip_lines={skipped + line} to begin after it, or skip_lines=0 if it is a sample"
+                f"or a name; {remedy}, or give skip_lines=0 if it is a sample"
             )
 
 
@@ -397,7 +418,7 @@ def _layout(path: Path, skip_lines: int) -> _Layout:
         counted = titles == [str(number) for number in range(len(titles))]
         unclear = counted and (len(titles) < 2 or any(cell.lstrip("-").isdigit() for row in cells[1:] for cell in row))
         if unclear or (all(numeric[0]) and not counted):
-            titles = [f"channel {number + 1}" for number in range(len(titles))]
+            titles = _numbered(len(titles))
         else:
             skipped += 1
             below = zip(cells[1], numeric[2], strict=False) if len(cells) > 2 else ()
