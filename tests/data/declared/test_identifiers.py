@@ -84,6 +84,13 @@ def test_tables_of_every_type_name_the_same(shape: str, tmp_path: Path) -> None:
         assert list(again.columns.patients) == list(some.columns.patients)
 
 
+def test_dates_of_digits() -> None:
+    assert (
+        str(_recordings(times=["20200131", "2020-02-01"] * 6).columns.times[:2])
+        == "['2020-01-31T00:00:00' '2020-02-01T00:00:00']"
+    )
+
+
 def test_a_person_is_never_in_two_splits(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", waves(40, 1, 20))
     declare(

@@ -71,6 +71,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "two patients": ({"patients": [1, 1, 1, 2, 2, 2]}, "^patients: 2 cannot be in three splits"),
     "dates that are none": ({"times": ["soon"] * 6}, "^times: expected dates"),
+    "dates as seconds": ({"times": ["1551285712"] * 6}, "^times: expected dates .*, not '1551285712'"),
+    "dates as days": ({"times": np.array(["43831"] * 6)}, "^times: expected dates .*, not '43831'"),
     "a date that is missing": ({"times": [*["2020-01-01"] * 5, "NaT"]}, r"^times: recording 5 \(from 0\) has no date"),
     "dates that are too few": ({"times": ["2020-01-01"]}, r"^times: have the shape \[1\]"),
     "domains that are no mapping": ({"domains": ["A"] * 6}, "^domains: expected a mapping"),
