@@ -51,8 +51,6 @@ _NO_SIGNALS = {
 """Words in the names of columns that are no signals, in lower case."""
 _IN_BRACKETS = re.compile(r"[\[(]\s*([^\[\]()]+?)\s*[\])]\s*$")
 """The unit in a column's name."""
-_NULLS = ("#N/A", "N/A", "NA", "NULL", "n/a", "null")
-"""Missing numbers, as pyarrow reads them; float() reads nan."""
 _MOST = 0.9
 """Share of equal steps from which a column is a time or a counter."""
 _Channels = tuple[str | int, ...] | None
@@ -480,6 +478,6 @@ def _fault(path: Path, layout: _Layout, places: Sequence[int]) -> str:
 def _number(cell: str, decimal: str) -> float | None:
     """Return a cell as a number, NaN for a missing one; None if it is text."""
     try:
-        return math.nan if cell in _NULLS else float(cell.replace(decimal, "."))
+        return math.nan if cell in checks.NULLS else float(cell.replace(decimal, "."))
     except ValueError:
         return None

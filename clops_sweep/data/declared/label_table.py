@@ -169,7 +169,7 @@ class Labels:
             raise checks.refused("separator", 'text such as ","', separator)
         self._separator = separator
         if classes is None:
-            found = sorted({each for text in written for each in self._parted(text) if each})
+            found = sorted({each for text in written for each in self._parted(text) if each not in ("", *checks.NULLS)})
             if not found:
                 raise UsageError("classes: expected the labels to use, because no table lists them")
             classes = found
@@ -222,7 +222,9 @@ def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels
         return [row[argument] for row in rows] if rows and argument in rows[0] else None
 
     names = [row["name"] for row in rows]
-    if (alone := next((row["name"] for row in rows if not row.get("patient", "-")), None)) is not None:
+    if (
+        alone := next((row["name"] for row in rows if row.get("patient", "-") in ("", *checks.NULLS)), None)
+    ) is not None:
         raise UsageError(f"patient: recording {shown(alone)} has none; expected one for each recording")
 
     def listed(kind: str) -> dict[str, list[str] | None]:

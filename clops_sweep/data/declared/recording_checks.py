@@ -29,6 +29,8 @@ UNKNOWN: Final = "unknown"
 _NOTHING: Final = ("", "nan", "NaN", "NaT", "<NA>")
 """Text of missing values."""
 _MISSING: Final = (*_NOTHING, "None")
+NULLS: Final = ("#N/A", "#NA", "N/A", "NA", "NULL", "n/a", "null")
+"""Further words for missing values, as pyarrow reads them; a domain, such as North America, may be one."""
 _WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]*)\.0+")
 """A whole number that a table of floats became when it was written."""
 _DAY: Final = re.compile(r"^(\d{4})(\d\d)(\d\d)$")
@@ -273,8 +275,8 @@ def text(argument: str, value: Any, whole: bool = False) -> str:
         raise
     except Exception:  # an integer with thousands of digits, or a user-defined class
         raise refused(argument, "names that can be printed", value) from None
-    if not found or not found.isprintable() or (whole and found in _MISSING):
-        raise refused(argument, "names that can be printed", found or value)
+    if not found or not found.isprintable() or (whole and found in (*_MISSING, *NULLS, "none")):
+        raise refused(argument, "names that can be printed, none of them missing", found or value)
     if "\ufffd" in found:
         raise refused(argument, "text that was decoded without loss (read it in its own encoding)", found)
     return found

@@ -12,6 +12,7 @@ import pytest
 
 from clops_sweep import Recordings
 from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, waves, write_wfdb
 
 NUMBERS = [7, 12, 7, 12, 30, 30, 7, 1001, 12, 5, 1001, 5]
@@ -79,6 +80,12 @@ def test_tables_of_every_type_name_the_same(shape: str, tmp_path: Path) -> None:
         ("0", "1"), 11, {"recordings without a label": 1}
     )  # fmt: skip
     gap.to_csv(tmp_path / "table.csv", index=False)
+    gap.loc[3, "label"] = "NA"  # of R
+    again = Recordings.from_wfdb(tmp_path, label="label", table=gap, name="file", patient="who")
+    assert (again.common.classes, len(again)) == (("0", "1"), 11)
+    gap.loc[4, "who"] = "NA"
+    with pytest.raises(UsageError, match="patient: recording '104' has none"):
+        Recordings.from_wfdb(tmp_path, label="label", table=gap, name="file", patient="who")
     if "bytes" not in shape:
         again = Recordings.from_wfdb(tmp_path, label="label", table="table.csv", name="file", patient="who")
         assert list(again.columns.patients) == list(some.columns.patients)

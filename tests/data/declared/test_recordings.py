@@ -69,6 +69,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"patients": [1, 1, 2, 2, 3, float("nan")]},
         "^patients: expected names or whole numbers",
     ),
+    "a patient that is NA": ({"patients": [*"112233"[:5], "NA"]}, "^patients: expected names .*missing, not 'NA'"),
     "two patients": ({"patients": [1, 1, 1, 2, 2, 2]}, "^patients: 2 cannot be in three splits"),
     "dates that are none": ({"times": ["soon"] * 6}, "^times: expected dates"),
     "dates as seconds": ({"times": ["1551285712"] * 6}, "^times: expected dates .*, not '1551285712'"),
