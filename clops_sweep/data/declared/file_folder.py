@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -213,7 +213,7 @@ def _columns(
     """Return the names of the channels, what to read of each file, and the samples of this one."""
     wanted, lines = channels, skip_lines or 0
     if file.suffix.lower() != ".npy":
-        titles, _, _, _, unclear = _layout(file, lines)
+        titles, *_, unclear, _ = _layout(file, lines)
         wanted = channels or _signal_columns(file, titles, lines)
         names = tuple(titles[each] if isinstance(each, int) and each < len(titles) else str(each) for each in wanted)
         sample = read_signal(file, wanted, lines, units)
@@ -379,7 +379,7 @@ def _pandas_index(path: Path) -> list[str]:
 class _Layout(NamedTuple):
     """Columns of a table with their units ("" if not given), and how its text is written.
 
-    `unclear` tells that its first line may have names or samples.
+    `unclear` tells that its first line may have names or samples; `unused` is 1 if lines end in a separator, else 0.
     """
 
     titles: list[str]
@@ -387,6 +387,7 @@ class _Layout(NamedTuple):
     form: TextForm | None = None
     skipped: int = 0
     unclear: bool = False
+    unused: int = 0
 
 
 def _layout(path: Path, skip_lines: int) -> _Layout:
@@ -396,17 +397,19 @@ def _layout(path: Path, skip_lines: int) -> _Layout:
     units if it has no number where the next one has some. Names 0, 1, ..., as pandas gives them to an array, are only
     sure above several columns of numbers that have all a point.
     """
-    form, skipped, units, unclear = None, skip_lines, list[str](), False
+    form, skipped, units, unclear, unused = None, skip_lines, list[str](), False, 0
     if path.suffix.lower() == ".parquet":
         titles = list(_parquet(path, lambda file: file.schema_arrow.names))
     else:
         form = text_form(path, skip_lines)
         comments = next(
-            (n for n, line in enumerate(form.lines) if line.strip() and not line.startswith("#")), len(form.lines)
+            (n for n, it in enumerate(form.lines) if it.strip() and not it.startswith(("#", "sep="))), len(form.lines)
         )
-        lines = [form.lines[comments - 1].lstrip("# ")] if comments else []
+        lines = [form.lines[comments - 1].lstrip("# ").removeprefix(f"sep={form.separator}")] if comments else []
         rows = csv.reader([*lines, *form.lines[comments:]], delimiter=form.separator)
         cells = [[cell.strip() for cell in row] for row in rows]
+        unused = int(all(len(row) > 1 and not row[-1] for row in cells[len(lines) :] if row))
+        cells = [row[: len(row) - unused] for row in cells]
         numeric = [[_number(cell, form.decimal) is not None for cell in row] for row in cells]
         if comments and (len(cells) < 2 or len(cells[0]) != len(cells[1]) or not all(numeric[1])):
             del cells[0], numeric[0]  # a comment, not the names
@@ -424,7 +427,7 @@ def _layout(path: Path, skip_lines: int) -> _Layout:
                 units, skipped = cells[1], skipped + 1
     named = [match[1] if (match := _IN_BRACKETS.search(title)) else "" for title in titles]
     named = [a or b.strip("[]() ") for a, b in zip_longest(named, units, fillvalue="")]
-    return _Layout(titles, named, form, skipped, unclear)
+    return _Layout(titles, named, form, skipped, unclear, unused)
 
 
 def _csv(path: Path, layout: _Layout, places: Sequence[int]) -> list[NDArray[Any]]:
@@ -435,9 +438,11 @@ def _csv(path: Path, layout: _Layout, places: Sequence[int]) -> list[NDArray[Any
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    form, columns = layout.form, [str(place) for place in range(len(layout.titles))]
+    form, columns = layout.form, [str(place) for place in range(len(layout.titles) + layout.unused)]
     assert form is not None
-    wanted = [columns[place] for place in places]
+    wanted, unused = [columns[place] for place in places], columns[len(layout.titles) :]
+    # An empty line of one column is a missing sample, unless every other line is empty.
+    ignored = len(columns) > 1 or not any(one.strip() and other.strip() for one, other in pairwise(form.lines))
     try:
         table = arrow_csv.read_csv(
             path,
@@ -447,12 +452,15 @@ def _csv(path: Path, layout: _Layout, places: Sequence[int]) -> list[NDArray[Any
                 skip_rows=layout.skipped,
                 encoding=form.encoding.removesuffix("-sig"),
             ),
-            parse_options=arrow_csv.ParseOptions(delimiter=form.separator),
+            parse_options=arrow_csv.ParseOptions(delimiter=form.separator, ignore_empty_lines=ignored),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(wanted, pa.float64()), include_columns=wanted, decimal_point=form.decimal
+                column_types=dict.fromkeys(wanted, pa.float64()) | dict.fromkeys(unused, pa.null()),
+                include_columns=[*wanted, *unused],
+                decimal_point=form.decimal,
             ),
         )
-        return [table[name].to_numpy() for name in wanted]
+        found = [table[name].to_numpy() for name in wanted]
+        return found if ignored else [each[: np.flatnonzero(~np.isnan(each)).max(initial=-1) + 1] for each in found]
     except (pa.ArrowException, UnicodeError):
         raise UsageError(f"{shorten(path)}: {_fault(path, layout, places)}") from None
 
@@ -463,8 +471,8 @@ def _fault(path: Path, layout: _Layout, places: Sequence[int]) -> str:
     for number, cells in csv_lines(path, "expected a table of numbers", layout.form):
         if number <= layout.skipped:
             continue
-        if len(cells) != len(layout.titles):
-            return f"line {number} has {len(cells)} cells; expected {len(layout.titles)}"
+        if len(cells) != (expected := len(layout.titles) + layout.unused):
+            return f"line {number} has {len(cells)} cells; expected {expected}"
         for place in places:
             cell = cells[place].strip()
             if cell and _number(cell, layout.form.decimal) is None:

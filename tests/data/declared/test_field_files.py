@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from clops_sweep import Recordings
 from clops_sweep.cli.data import data
+from clops_sweep.data.declared.file_folder import read_signal
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -79,6 +80,10 @@ FORMS: dict[str, dict[str, Any]] = {
     "comments": {"head": "# device: X, 80 Hz\n# start; 2020\necg,ppg\n"},
     "names in a comment": {"head": "# ecg,ppg\n"},
     "names as pandas counts them": {"head": "0,1\n"},
+    "separators at ends": {"form": "{0}{s}{1}{s}", "head": "ecg,ppg,\n"},
+    "no names, but separators at ends": {"form": "{0}{s}{1}{s}", "head": ""},
+    "a line for Excel": {"separator": ";", "head": "sep=;\necg,ppg\n"},
+    "decimal commas in quotes": {"separator": ";", "decimal": ",", "form": '"{0}"{s}"{1}"', "head": '"ecg","ppg"\n'},
     "an index": {"form": "{n}{s}{0}{s}{1}", "head": ",ecg,ppg\n"},
 }
 
@@ -87,8 +92,22 @@ FORMS: dict[str, dict[str, Any]] = {
 def test_text_in_many_forms(form: str, tmp_path: Path) -> None:
     frames = _folder(tmp_path, lambda path, signal: _text(path, signal, **FORMS[form]))
     np.testing.assert_allclose(frames.signal(slice(None)), X, atol=1e-6)
-    first = {"no names": "channel 1", "names as pandas counts them": "0"}.get(form, "ecg")
+    first = "channel 1" if form.startswith("no names") else "0" if form.startswith("names as") else "ecg"
     assert (len(frames.lead_names), frames.lead_names[0].split(" (")[0]) == (2, first)
+
+
+@pytest.mark.parametrize(
+    ("text", "samples"),
+    [
+        ("ecg\n1\n\n2\n3\n\n\n", [1, np.nan, 2, 3]),
+        ("ecg\n\n1\n\n2\n\n3\n\n", [1, 2, 3]),
+        ("ecg;ppg\n" + "1;2\n" * 25 + "1,5;2\n", [1] * 25 + [1.5]),
+        ("sep=;\n1;2;3\n4;5;6\n", [1, 4]),
+    ],
+)
+def test_empty_lines_and_what_comes_late(text: str, samples: list[float], tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(text)
+    np.testing.assert_array_equal(read_signal(tmp_path / "x.csv", None)[0], samples)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
