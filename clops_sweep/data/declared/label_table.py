@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.portions import Columns
-from clops_sweep.data.files.csv_table import csv_lines
+from clops_sweep.data.files.csv_table import csv_lines, text_form
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, shown
 
@@ -126,6 +126,8 @@ def read_rows(
                     "or give table=pandas.read_csv(..., encoding=...)"
                 )
     found = [{arg: checks.identifier(arg, cells[place]) for arg, place in places.items()} for _, cells in rows]
+    for row in found if path and text_form(path).decimal == "," else ():
+        row.update({argument: row[argument].replace(",", ".") for argument in row.keys() & {"start", "end"}})
     flags = {argument: str(column) for argument, column in wanted.items() if argument.startswith("label[")}
     for (number, _), row in zip(rows, found, strict=True) if flags else ():
         given = {column: row.pop(argument) for argument, column in flags.items()}
@@ -283,7 +285,7 @@ def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:
     twice: set[str] = set()
     for file in files:
         path = PurePosixPath(file.relative_to(folder).as_posix())
-        for key in {str(path), str(path.with_suffix("")), path.name, path.stem}:
+        for key in {str(path), str(path.with_suffix("")), path.name, path.stem, checks.identifier("name", path.stem)}:
             if found.setdefault(key, file) is not file:
                 twice.add(key)
     return {key: file for key, file in found.items() if key not in twice}

@@ -181,7 +181,7 @@ def signal(argument: str, value: Any) -> NDArray[Any]:
     if array.ndim != 2 or not array.shape[0]:
         raise UsageError(f"{argument}: expected [channels, samples], not the shape {list(array.shape)}")
     if array.shape[1] < 2:
-        swapped = "; transpose it to [channels, samples]" if len(array) > 1 else ""
+        swapped = "; transpose it to [channels, samples]" if len(array) > 1 == array.shape[1] else ""
         raise UsageError(f"{argument}: has {array.shape[1]} samples; expected two at least{swapped}")
     return array
 
@@ -313,7 +313,7 @@ def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
             raise TypeError
         if plain.dtype.kind != "M" and plain.ndim == 1:
             listed = [_DAY.sub(r"\1-\2-\3", each) if isinstance(each, str) else each for each in plain.tolist()]
-        known = [_utc(each) for each in listed]
+        known = [utc(each) for each in listed]
         found = np.asarray(known if listed else value, "datetime64[s]")
         if ((found < _YEARS[0]) | (found >= _YEARS[1])).any():
             raise ValueError
@@ -329,7 +329,7 @@ def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
     return found
 
 
-def _utc(value: Any) -> Any:
+def utc(value: Any) -> Any:
     """Return a date with a time zone in UTC, without the zone; any other value as it is."""
     try:
         date = datetime.fromisoformat(value) if isinstance(value, str) else value
@@ -343,7 +343,7 @@ def _no_date(value: Sequence[Any]) -> str:
     """Return the first entry that is not a date."""
     for each in value:
         try:
-            known = _YEARS[0] <= np.datetime64(_utc(each), "s") < _YEARS[1]
+            known = bool(_YEARS[0] <= np.datetime64(utc(each), "s") < _YEARS[1])
         except (TypeError, ValueError):
             known = False
         if not known:

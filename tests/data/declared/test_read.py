@@ -9,6 +9,7 @@ from pathlib import Path
 import edfio
 import h5py
 import numpy as np
+import pandas as pd
 import pydicom
 import pyedflib
 import pytest
@@ -17,6 +18,7 @@ from scipy.io import savemat
 from scipy.signal import resample_poly
 
 from clops_sweep import from_ecg, from_edf, from_npz
+from clops_sweep.data.declared.grids import on_grid
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -344,6 +346,8 @@ def test_a_table_of_intervals(unit: str, tmp_path: Path) -> None:
     frames = _frames(tmp_path, own)
     assert frames.labels.tolist() == [0, 1, 1] * 20
     np.testing.assert_array_equal(frames.signal(np.array([1]))[0], X[0, :, 150:250])
+    (tmp_path / "t.csv").write_text("\n".join(rows).replace(",", ";").replace(".", ","))
+    np.testing.assert_array_equal(_frames(tmp_path, own).signal(slice(None)), frames.signal(slice(None)))
     for wrong, sentence in (
         ("r00,x,2,x,p0", "t.csv: row 42: start: 'x' is not a number"),
         ("r00,0,1,x,p1", "t.csv: row 42: patient is 'p1' where an earlier row of 'r00' has 'p0'"),
@@ -377,6 +381,11 @@ def own(data_root):
 """
 
 
+def test_dates_with_a_time_zone_are_timestamps() -> None:
+    dates = pd.date_range("2020-03-29 00:59:59", periods=4, freq="s", tz="Europe/Berlin")
+    assert on_grid(np.arange(4.0)[None], dates, 2).tolist() == [[0, 0.5, 1, 1.5, 2, 2.5, 3]]
+
+
 def test_irregular_samples_with_a_gap(tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     stream = np.random.default_rng(0)
@@ -388,6 +397,10 @@ def test_irregular_samples_with_a_gap(tmp_path: Path) -> None:
     body = TIMED.replace(head, head + given)
     with pytest.raises(UsageError, match="samples that are NaN, infinite or missing"):
         _frames(tmp_path, body)
+    with pytest.raises(
+        UsageError, match=r"timestamps: rise by 49\.\d+ s where 10 Hz is 0\.1 s; expected seconds, not milli"
+    ):
+        _frames(tmp_path, body.replace("timestamps=t", "timestamps=1000 * t"))
     frames = _frames(tmp_path, body.replace(given, f'{given}, gaps="split"'))
     assert len(frames) == 6 * 3  # one window before the gap, two after it
     times = np.load(tmp_path / "w" / "0.npy")
