@@ -335,23 +335,22 @@ def read_signal(
                     f"{shorten(path)}: column {shown(titles[place])} is in {given}, not in {units}; give its unit as "
                     "units, or the factor to units as gain"
                 )
-        try:
-            found = _parquet_columns(path, places) if path.suffix.lower() == ".parquet" else _csv(path, layout, places)
-            return np.asarray(checks.signal(shorten(path), np.stack(found)))
-        except (TypeError, ValueError) as error:
-            if isinstance(error, UsageError):
-                raise
-            raise UsageError(
-                f"{shorten(path)}: holds values that are not numbers; expected a column of numbers for each channel, "
-                "or channels=[...] with those that are"
-            ) from None
+        found = _parquet_columns(path, places) if path.suffix.lower() == ".parquet" else _csv(path, layout, places)
+        for place, column in zip(places, found, strict=True):
+            if column.dtype.kind not in "iufb":
+                raise UsageError(
+                    f"{shorten(path)}: column {shown(titles[place])} holds no numbers; give channels=[...] without it"
+                )
+        return np.asarray(checks.signal(shorten(path), np.stack(found)))
 
 
 def _npy(path: Path) -> NDArray[Any]:
     try:
         return np.atleast_2d(np.load(path, mmap_mode="r", allow_pickle=False))
     except (ValueError, EOFError):
-        raise UsageError(f"{shorten(path)}: not a whole array file; expected what numpy.save writes") from None
+        raise UsageError(
+            f"{shorten(path)}: not a whole array file of numbers; expected what numpy.save writes of x.astype(float)"
+        ) from None
 
 
 def _parquet(path: Path, read: Callable[[Any], Any]) -> Any:
@@ -478,7 +477,7 @@ def _fault(path: Path, layout: _Layout, places: Sequence[int]) -> str:
             if cell and _number(cell, layout.form.decimal) is None:
                 return (
                     f"line {number}, column {shown(layout.titles[place])}: {shown(cell)} is not a number; repair it, "
-                    "or give channels=[...] without this column"
+                    "put commas between columns, or give channels=[...] without this column"
                 )
     return "not a readable table of numbers; expected text with a line for each sample"
 

@@ -110,6 +110,24 @@ def test_empty_lines_and_what_comes_late(text: str, samples: list[float], tmp_pa
     np.testing.assert_array_equal(read_signal(tmp_path / "x.csv", None)[0], samples)
 
 
+UNREADABLE: dict[str, tuple[str, Callable[[Path, np.ndarray], Any], str]] = {
+    "text in Parquet": (
+        "parquet", lambda path, x: pd.DataFrame({"a": x[0], "state": "rest"}).to_parquet(path),
+        "column 'state' holds no numbers; give channels",
+    ),
+    "objects": ("npy", lambda path, x: np.save(path, x.astype(object), allow_pickle=True), "file of numbers; expected"),
+    "spaces": ("csv", lambda path, x: _text(path, x, separator=" "), "not a number; .* put commas between columns"),
+    "names alone": ("csv", lambda path, x: _text(path, x[:, :0]), "has 0 samples; expected two at least$"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_what_is_unreadable_has_a_remedy(what: str, tmp_path: Path) -> None:
+    ending, write, says = UNREADABLE[what]
+    with pytest.raises(UsageError, match=says):
+        _folder(tmp_path, write, ending)
+
+
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a start time and a rate": ({"head": "1551285712.0,1551285712.0\n80,80\n"}, {}, "sample 2 is 80.*skip_lines=2"),
     "a rate": ({"head": "80,80\n"}, {}, "sample 1 is 80.*skip_lines=1"),
