@@ -61,7 +61,7 @@ def split_at_hand(
     if solved is not None:
         return solved
     index = frame_index(prepared)
-    per_patient = _data_set(prepared).quick_split(index, seed)
+    per_patient = DataSet(prepared.manifest.name, prepared.manifest.options).quick_split(index, seed)
     return None if per_patient is None else _of_frames(per_patient, index)
 
 
@@ -168,13 +168,9 @@ def _with_validation(prepared: PreparedSet, seed: int, share: float) -> NDArray[
     return split
 
 
-def _data_set(prepared: PreparedSet) -> DataSet:
-    return DataSet(prepared.manifest.name, prepared.manifest.options)
-
-
 def _counts(prepared: PreparedSet, index: Index) -> NDArray[np.int64]:
     """Return the number of frames of each patient and class, [patients, classes]."""
-    return _data_set(prepared).counts(index)
+    return DataSet(prepared.manifest.name, prepared.manifest.options).counts(index)
 
 
 def _of_frames(per_patient: NDArray[np.int8], index: Index) -> NDArray[np.int8]:
