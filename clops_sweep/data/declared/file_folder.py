@@ -31,6 +31,7 @@ from clops_sweep.data.declared.label_table import (
     grouped,
     located,
     of_header,
+    place_of,
     read_rows,
     short_name,
 )
@@ -218,8 +219,7 @@ def _columns(
         names = tuple(titles[each] if isinstance(each, int) and each < len(titles) else str(each) for each in wanted)
         sample = read_signal(file, wanted, lines, units)
     else:
-        by_name = channels is not None and isinstance(channels[0], str)
-        sample = read_signal(file, None if by_name else channels)
+        sample = read_signal(file, channels)
         named = range(len(sample)) if channels is None else channels
         names = tuple(f"channel {each + 1}" if isinstance(each, int) else each for each in named)
         if len(names) != len(sample):
@@ -227,7 +227,6 @@ def _columns(
                 f"channels: there are {len(names)} where {shorten(file)} has {len(sample)}"
                 + checks.transposed(sample, len(names))
             )
-        wanted = None if by_name else channels
     if channels is None:
         _require_axes(file, sample)
         _require_signals(file, names, sample)
@@ -290,8 +289,8 @@ def _require_samples(
     last = sample[:, -1]
     for line in range(min(_FEW, sample.shape[1] - 1), 0, -1):
         values, rest = sample[:, line - 1], sample[:, line:]
-        is_rate = (values == rate).all() and (last != rate).any()
-        is_rate = is_rate and not (later and (rest <= rate).any() and (rest >= rate).any())
+        between = later and (rest <= rate).any() and (rest >= rate).any()
+        is_rate = (values == rate).all() and (last != rate).any() and not between
         if is_rate or ((values >= _UNIX).all() and (last < _UNIX).all()) or (unclear and line == 1):
             remedy = "remove it, as in other files" if later else f"give skip_lines={skipped + line} to begin after it"
             raise UsageError(
@@ -318,16 +317,8 @@ def read_signal(
             return np.asarray(checks.signal(shorten(path), array[rows] if rows else array))
         layout = _layout(path, skip_lines)
         titles = layout.titles
-        for name in columns or ():
-            if (name not in titles) if isinstance(name, str) else not 0 <= name < len(titles):
-                raise UsageError(
-                    f"{shorten(path)}: has no column {shown(name)}; it has {shorten(', '.join(titles)) or 'none'}"
-                )
-            if titles.count(str(name)) > 1:
-                raise UsageError(
-                    f"{shorten(path)}: has {titles.count(str(name))} columns {shown(name)}; rename one of them"
-                )
-        places = [titles.index(each) if isinstance(each, str) else each for each in columns or range(len(titles))]
+        many = len(titles)
+        places = [place_of(f"{shorten(path)}:", each, titles, many) for each in columns or range(many)]
         for place in places if units is not None and known(units) else ():
             given = layout.units[place]
             if known(given) and factor(given, str(units)) != 1:

@@ -35,8 +35,8 @@ def on_grid(array: NDArray[Any], timestamps: Any, rate: float, where: str = "") 
     plain = np.asarray(timestamps)
     if plain.dtype.kind == "O" and all(isinstance(each, datetime) for each in timestamps):
         plain = np.array([utc(each) for each in timestamps], "datetime64[us]")
-    dates = plain.dtype.kind == "M"
-    if dates:
+    seconds = plain.dtype.kind != "M"
+    if not seconds:
         plain = (plain - plain[0]) / np.timedelta64(1, "s")
     if plain.shape != array.shape[1:] or plain.dtype.kind not in "iuf":
         raise UsageError(
@@ -52,7 +52,7 @@ def on_grid(array: NDArray[Any], timestamps: Any, rate: float, where: str = "") 
             "times that rise"
         )
     usual = float(np.median(steps))
-    if usual * rate > _MOST and not dates:
+    if usual * rate > _MOST and seconds:
         raise UsageError(
             f"{where}timestamps: rise by {usual:g} s where {rate:g} Hz is {1 / rate:g} s; expected seconds, not "
             "milliseconds, or dates"

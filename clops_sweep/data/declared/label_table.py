@@ -115,7 +115,7 @@ def read_rows(
     if not rows:
         raise UsageError(f"{what}: the table has no rows; expected one for each recording")
     width = len(rows[0][1])
-    places = {argument: _place(what, argument, column, titles, width) for argument, column in wanted.items()}
+    places = {argument: place_of(f"{argument}: {what}", column, titles, width) for argument, column in wanted.items()}
     for number, cells in rows:
         if len(cells) != width:
             raise UsageError(f"{what}: line {number} has {len(cells)} cells; expected {width}")
@@ -140,21 +140,21 @@ def read_rows(
     return path, found
 
 
-def _place(what: str, argument: str, column: Column, titles: Sequence[str], width: int) -> int:
-    if isinstance(column, str):
-        if column not in titles:
-            raise UsageError(
-                f"{argument}: {what} has no column {shown(column)}; it has {shorten(', '.join(titles)) or 'none'} "
-                f"(use positions for a table without header, as in {argument.partition('[')[0]}=1)"
-            )
-        if titles.count(column) > 1:
-            raise UsageError(
-                f"{argument}: {what} has {titles.count(column)} columns {shown(column)}; rename one of them"
-            )
-        return titles.index(column)
-    if not 0 <= column < width:
-        raise UsageError(f"{argument}: {what} has no column {column}; it has {width}, counted from 0")
-    return column
+def place_of(where: str, column: Column, titles: Sequence[str], width: int) -> int:
+    """Return the position of a column.
+
+    Raises:
+        UsageError: there is none, or several have its name; the message begins with `where`.
+    """
+    found = [n for n, it in enumerate(titles[:width] if isinstance(column, str) else range(width)) if it == column]
+    if not found:
+        raise UsageError(
+            f"{where} has no column {shown(column)}; it has "
+            + (shorten(", ".join(titles)) or (f"{width} without names; use positions, from 0" if width else "none"))
+        )
+    if len(found) > 1:
+        raise UsageError(f"{where} has {len(found)} columns {shown(column)}; rename one of them")
+    return found[0]
 
 
 class Labels:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,8 +84,7 @@ def _rows_of(file: Path, signals: str, ids: str | None, channels: int) -> tuple[
                 rows = [_Row(checks.identifier("ids", name), file, signals, n) for n, name in enumerate(names)]
             kinds = set[np.dtype[Any]]()
             for row in rows if "*" in signals else rows[:1]:
-                data = get(row.dataset)
-                shape = data.shape[0 if row.place is None else 1 :]
+                data, shape = get(row.dataset), get(row.dataset).shape[0 if row.place is None else 1 :]
                 kinds.add(data.dtype)
                 if len(shape) != 2 or channels not in shape or (row.place is not None and len(data) != len(rows)):
                     raise UsageError(
@@ -94,8 +93,7 @@ def _rows_of(file: Path, signals: str, ids: str | None, channels: int) -> tuple[
                     )
             return rows, kinds, int(data.dtype.itemsize * np.prod(shape))
 
-    found: tuple[list[_Row], set[np.dtype[Any]], int] = opened(file, "HDF5 file", "h5py", "hdf5", read)
-    return found
+    return cast("tuple[list[_Row], set[np.dtype[Any]], int]", opened(file, "HDF5 file", "h5py", "hdf5", read))
 
 
 def hdf5_rows(
@@ -151,8 +149,8 @@ def hdf5_rows(
         recordings.append(Hdf5Rows(columns.names, tuple(files), columns=columns, rows=rows, rate=rate, gain=gains))
     labels.left_out.update(UNLISTED for row in there if row.name not in known)
     labels.left_out.update(["rows of the table without a recording"] * len(known.keys() - {row.name for row in there}))
-    kinds = set[np.dtype[Any]]().union(*(each for _, each, _ in layouts))
     return Common(
-        labels.classes, names, units, labels.multi_label, stored_as(np.result_type(*kinds), windowing[2]), *windowing,
+        labels.classes, names, units, labels.multi_label,
+        stored_as(np.result_type(*(kind for _, kinds, _ in layouts for kind in kinds)), windowing[2]), *windowing,
         left_out=dict(labels.left_out),
     ), recordings, facts  # fmt: skip
