@@ -184,16 +184,6 @@ def test_swapped_axes_of_files(ending: str, tmp_path: Path) -> None:
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("ending", ["npy", "parquet"])
-def test_later_files_may_have_fractions_where_the_first_has_none(ending: str, tmp_path: Path) -> None:
-    def write(path: Path, signal: np.ndarray) -> None:
-        stored = np.int16(9 * signal) if path.stem == "r0" else signal
-        np.save(path, stored) if ending == "npy" else pd.DataFrame(stored.T, columns=["a", "b"]).to_parquet(path)
-
-    found = _folder(tmp_path, write, ending).signal(slice(None))
-    np.testing.assert_allclose(found, [np.int16(9 * X[0]), *X[1:]], atol=1e-6)
-
-
 @pytest.mark.parametrize("option", ["drop_windows", "refuse"])
 @pytest.mark.parametrize("kind", ["wfdb", "array", "generator"])
 def test_a_missing_sample_costs_its_window(kind: str, option: str, tmp_path: Path) -> None:

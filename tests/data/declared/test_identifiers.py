@@ -98,13 +98,6 @@ def test_a_name_that_looks_like_a_float_is_that_of_one_file() -> None:
     assert "1" not in by_name([*files, Path("x/1.npy")], Path("x"))
 
 
-def test_dates_of_digits() -> None:
-    assert (
-        str(_recordings(times=["20200131", "2020-02-01"] * 6).columns.times[:2])
-        == "['2020-01-31T00:00:00' '2020-02-01T00:00:00']"
-    )
-
-
 def test_a_person_is_never_in_two_splits(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", waves(40, 1, 20))
     declare(

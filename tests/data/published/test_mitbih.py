@@ -63,12 +63,8 @@ def _empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-def _nothing_noted(path: Path) -> None:
-    path.write_bytes(b"\x01\x04\0\0")  # one normal beat at sample 1, and the end mark
-
-
-def _longer(path: Path) -> None:
-    path.write_bytes(path.read_bytes() + b"\x01\x04\0\0")
+BEAT = b"\x01\x04\0\0"
+"""One normal beat at sample 1, and the end mark."""
 
 
 @pytest.mark.parametrize(
@@ -81,8 +77,8 @@ def _longer(path: Path) -> None:
         ("103.hea", _empty, r"103\.hea: the header promises no samples"),
         ("103.atr", Path.unlink, r"103\.atr: the annotation file is missing"),
         ("103.atr", _empty, r"103\.atr: truncated, its end mark is missing"),
-        ("103.atr", _nothing_noted, r"103\.atr: has no rhythm annotation"),
-        ("103.atr", _longer, r"103\.atr: its end mark is at byte 168 of 172"),
+        ("103.atr", lambda it: it.write_bytes(BEAT), r"103\.atr: has no rhythm annotation"),
+        ("103.atr", lambda it: it.write_bytes(it.read_bytes() + BEAT), r"103\.atr: its end mark is at byte 168 of 172"),
     ],
 )
 def test_a_bad_file_is_one_sentence_and_can_be_skipped(small_root: Path, file: str, harm: object, says: str) -> None:
